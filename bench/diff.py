@@ -1,7 +1,7 @@
-"""Two answers of 255 KB compared: 48 parts with 288 offers, the keys of one side in another order, five changes.
+"""Two responses of 255 KB compared: 48 parts with 288 offers, the keys of one side in another order, five changes.
 
 Goal: 2 ms of wall time at the median of many rounds; the quickest is beside it, because others on the machine take
-from the median. Beside it reading the two, which every comparison does just before: the old side's answer is written
+from the median. Beside it reading the two, which every comparison does just before: the baseline's answer is written
 with spaces.
 """
 
@@ -29,16 +29,16 @@ T = TypeVar("T")
 
 def run() -> dict[str, float]:
     """Milliseconds of wall time, and the share of reading; medians of all rounds but where it says best."""
-    same, new_body = _answer(), json.dumps(_changed(_answer()), separators=(",", ":")).encode()
-    old_body = json.dumps(same, sort_keys=True).encode()
+    same, candidate_body = _answer(), json.dumps(_changed(_answer()), separators=(",", ":")).encode()
+    baseline_body = json.dumps(same, sort_keys=True).encode()
     equal_body = json.dumps(same).encode()
-    assert 250_000 < len(new_body) < 260_000, len(new_body)
+    assert 250_000 < len(candidate_body) < 260_000, len(candidate_body)
     times = []
     for _ in range(ROUNDS):
-        pair, reading = _timed(lambda: (responses.read_json(old_body), responses.read_json(new_body)))
+        pair, reading = _timed(lambda: (responses.read_json(baseline_body), responses.read_json(candidate_body)))
         found, few = _timed(partial(diff.diff_documents, *pair))
         assert sorted(each.kind for each in found) == ["extra", "missing", "order", "value", "value"], found
-        pair = responses.read_json(old_body), responses.read_json(equal_body)
+        pair = responses.read_json(baseline_body), responses.read_json(equal_body)
         found, none = _timed(partial(diff.diff_documents, *pair))
         assert found == []
         times.append((few, none, reading))

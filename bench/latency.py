@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.goals import Goal
-from bench.processes import ALONE, TARGET, Load, floor, load, service, upstream, written
+from bench.processes import ALONE, TARGET, LoadResult, floor, load, service, upstream, written
 
 GOALS: dict[str, Goal] = {}
 ROUNDS, SECONDS, RATE, UPSTREAM_MS = 5, 5.0, 200, 50
@@ -25,7 +25,7 @@ def run() -> dict[str, float]:
     }
 
 
-def _round(folder: Path) -> list[Load]:
+def _round(folder: Path) -> list[LoadResult]:
     with (
         upstream(UPSTREAM_MS) as behind,
         floor(behind) as low,

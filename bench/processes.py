@@ -86,15 +86,19 @@ def old_service(mode: str) -> Iterator[Server]:
 
 
 @contextmanager
-def service(behind: Server, folder: Path, changes: Changes = MappingProxyType({})) -> Iterator[Server]:
+def service(
+    behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, without: str | None = None
+) -> Iterator[Server]:
     """The whole service as it is shipped but for addresses and `changes`, with a ledger in a file of its own. Its log,
-    on standard error, goes to a file, as a service manager would have it."""
+    on standard error, goes to a file, as a service manager would have it. `without`: an optimisation (bench/ablated.py)
+    that is taken out."""
+    program = ("proxy",) if without is None else ("bench.ablated", without)
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
     file.write_text(yaml.safe_dump(configuration(behind.port, own, changes)), encoding="utf-8")
     with (
         (own / "log").open("wb") as log,
-        _process("proxy", "serve", "--config", str(file), core=0, log=log) as (line, pid),
+        _process(*program, "serve", "--config", str(file), core=0, log=log) as (line, pid),
     ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
 
@@ -126,7 +130,7 @@ def written(changes: Changes) -> str:
     return ", ".join(f"{key}: {json.dumps(value)}" for key, value in changes.items()) or "as shipped"
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """One run against one server: replies a second, percentiles in ms, CPU time a reply in µs."""
 
     rate: float
@@ -135,14 +139,14 @@ class Load(NamedTuple):
     cpu: float
 
 
-def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Load:
+def load(server: Server, target: str, seconds: float, every: float = 0.0) -> LoadResult:
     """Ask as fast as it is answered; with `every`, one request each so many seconds whatever the answers do."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
         _pin(asking.pid, 1)
         result = json.loads(asking.communicate()[0])
-    return Load(
+    return LoadResult(
         result["rate"], result["p50"], result["p99"], (server.cpu() - before) / (result["rate"] * seconds) * 1e6
     )
 

@@ -20,7 +20,7 @@ from bench.processes import (
     SAME,
     TARGET,
     Changes,
-    Load,
+    LoadResult,
     Server,
     constant,
     floor,
@@ -56,8 +56,8 @@ class Pair(NamedTuple):
 class Round(NamedTuple):
     """Both sides of one comparison, each the mean of its turns."""
 
-    low: Load
-    high: Load
+    low: LoadResult
+    high: LoadResult
 
     @property
     def rate(self) -> float:
@@ -122,5 +122,5 @@ def _round(pair: Pair) -> Round:
     return Round(_mean(one, four), _mean(two, three))
 
 
-def _mean(one: Load, other: Load) -> Load:
-    return Load(*(mean(figures) for figures in zip(one, other, strict=True)))
+def _mean(one: LoadResult, other: LoadResult) -> LoadResult:
+    return LoadResult(*(mean(figures) for figures in zip(one, other, strict=True)))

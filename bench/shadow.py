@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.goals import Goal
-from bench.processes import TARGET, Changes, Load, load, old_service, service, upstream
+from bench.processes import TARGET, Changes, LoadResult, load, old_service, service, upstream
 
 # What the ratio of two services without a shadow comes to by chance.
 CHANCE = "p99, off again and off, furthest apart in a round"
@@ -52,7 +52,7 @@ def _apart(one: float, other: float) -> float:
     return max(one, other) / min(one, other)
 
 
-def _round(folder: Path) -> dict[str, Load]:
+def _round(folder: Path) -> dict[str, LoadResult]:
     with ExitStack() as stack:
         behind = stack.enter_context(upstream(UPSTREAM_MS))
         services = {}

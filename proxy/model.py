@@ -100,12 +100,12 @@ class Projection(msgspec.Struct, frozen=True):
 
 class MappingContext(msgspec.Struct, frozen=True):
     """Values of a request that mapping functions read (in mapping files `$country` …): where the caller's application
-    buys (ISO 3166 alpha-2 country, ISO 4217 currency), the uid that was asked for, and how lists are cut (slice[]).
+    buys (ISO 3166 alpha-2 country, ISO 4217 currency), the requested uid, and how lists are cut (slice[]).
     """
 
     country: str
     currency: str
-    asked: str | None = None
+    requested_uid: str | None = None
     cuts: dict[Path, slice] = {}
 
 

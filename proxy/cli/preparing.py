@@ -1,4 +1,4 @@
-"""Makes the file of a prepared catalog before `v3bridge sandbox` starts, with a bar that shows how far it is."""
+"""Creates the file of a prepared catalog before `v3bridge sandbox` starts, with a progress bar."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from proxy import errors
 
-# Starting a process takes longer than describing so few parts.
+# Below this number of parts, starting processes takes longer than it saves.
 _WORTH_PROCESSES = 50_000
 
 
 def make(path: Path, parts: int | None, catalog: Path | None, seed: int) -> None:
-    """Make the file where there is none. Whatever ends it early, nothing is left behind."""
+    """Create the file if it is missing. An interrupted run leaves no file behind."""
     if path.exists():
         return
     from proxy.sandbox.catalog import store
@@ -39,7 +39,7 @@ def make(path: Path, parts: int | None, catalog: Path | None, seed: int) -> None
 
 @contextmanager
 def _ended_like_an_interrupt() -> Iterator[None]:
-    """A polite end is an interrupt too, so that what is half made is taken away."""
+    """Treat SIGTERM as an interrupt, so that the unfinished file is removed."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`v3bridge sandbox`: the upstream by itself, for trying clients of the GraphQL service with no account."""
+"""`v3bridge sandbox`: runs the simulated upstream by itself, for clients of the GraphQL API."""
 
 import dataclasses
 import random
@@ -22,43 +22,44 @@ DESIGN_PORTS = 4
 
 def sandbox(
     *,
-    host: Annotated[str, typer.Option(help="Listen here.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen here; 0: a free port, printed.")] = 8081,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free port, printed.")] = 8081,
     design_port: Annotated[
         int,
-        typer.Option(min=0, max=65532, help="The design services' ports: this one and three more; 0: free ones."),
+        typer.Option(min=0, max=65532, help="First of the four ports of the design services; 0: free ports."),
     ] = 0,
-    parts: Annotated[int | None, typer.Option(min=1, help="Generate parts until there are so many.")] = None,
-    catalog: Annotated[Path | None, typer.Option(help="A JSON Lines file of parts of your own.")] = None,
+    parts: Annotated[int | None, typer.Option(min=1, help="Number of parts; missing ones are generated.")] = None,
+    catalog: Annotated[Path | None, typer.Option(help="JSON Lines file with additional parts.")] = None,
     prepared: Annotated[
         Path | None,
-        typer.Option(help="A file that keeps the catalog: made where it is missing, else opened at once."),
+        typer.Option(help="File with the prepared catalog; created if missing."),
     ] = None,
     part_limit: Annotated[
-        int | None, typer.Option(min=0, help="Parts that its application may use in a month; 1000 if omitted.")
+        int | None, typer.Option(min=0, help="Monthly part limit of the first application; 1000 if omitted.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Offers, prices and faults are the same for the same seed.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of offers, prices and faults.")] = 1,
     fault: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
     ] = None,
     legacy_rate: Annotated[
-        int, typer.Option(min=0, help="Requests a second that an apikey of the old v3 service may make; 0: no limit.")
+        int,
+        typer.Option(min=0, help="Rate limit of the legacy v3 service per API key, in requests per second; 0: none."),
     ] = 3,
     state: Annotated[
         Path | None,
-        typer.Option(
-            help="Keep users, applications, parts used and what was changed in this file; nothing if omitted."
-        ),
+        typer.Option(help="File that persists users, applications, part usage and changes; in memory if omitted."),
     ] = None,
-    admin_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Another host name of /admin.")] = None,
+    admin_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Additional host name for /admin.")
+    ] = None,
     disturb: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
+        typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
-    no_auth: Annotated[bool, typer.Option("--no-auth", help="GraphQL requests need no token.")] = False,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
 ) -> None:
-    """Start the sandbox and print its URLs, a user who may sign in, and ready client ids and secrets."""
+    """Start the sandbox; print its URLs, a user and client credentials."""
     _check_ports(port, design_port)
     with _mistakes(host, port):
         settings = _settings(
@@ -87,7 +88,7 @@ def _check_ports(port: int, design_port: int) -> None:
 
 
 def _check(settings: "settings.SandboxSettings", host: str, port: int) -> None:
-    """What can be known before a catalog is made, which may take minutes."""
+    """Check the settings before a catalog is built, which may take minutes."""
     from proxy.sandbox import app
 
     app.check_settings(settings, host, port)
@@ -108,7 +109,7 @@ def _settings(
     no_auth: bool,
     admin_hosts: list[str],
 ) -> "settings.SandboxSettings":
-    """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
+    """The settings of the options. Raises ValueError for an invalid fault or disturbance."""
     from proxy.sandbox import applications, settings
     from proxy.sandbox import faults as sandbox_faults
     from proxy.sandbox.legacy_v3 import disturbances as kinds
@@ -149,7 +150,7 @@ async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -
 
 @contextmanager
 def _mistakes(host: str, port: int) -> Iterator[None]:
-    """Raises ConfigError for what the sandbox cannot be started with."""
+    """Convert errors of the sandbox's start to ConfigError."""
     from proxy.sandbox.design import services
 
     try:
@@ -164,7 +165,7 @@ def _mistakes(host: str, port: int) -> Iterator[None]:
 
 
 def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
-    """Addresses, and what is ready to be used at them as far as nobody has changed it in a state file."""
+    """URLs and default credentials; credentials changed in a state file are omitted."""
     from proxy.sandbox import applications, user_directory
 
     ways = {

@@ -1,4 +1,4 @@
-"""`v3bridge shadow`: what running shadows have gathered so far, and the switch that all workers look at."""
+"""`v3bridge shadow`: status of shadowing, and the switch that all workers read."""
 
 import shlex
 from enum import StrEnum
@@ -28,7 +28,7 @@ def shadow(
         Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
     ] = None,
 ) -> None:
-    """Switch the comparing of live calls on or off while the service runs, or see how far it has come."""
+    """Switch the comparing of live requests on or off while the service runs, or see how far it has come."""
     event_loop.run(_shadow(shadow_store.configured(config_file), wish, config_file))
 
 
@@ -46,9 +46,10 @@ async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None)
     typer.echo(f"The shadow is {'on' if on else 'off'}{'' if enabled else '; this configuration compares nothing'}.")
     for row in () if tally is None else tally.rows.values():
         alike = row.compared - row.differing
-        troubled = f", {row.troubled} could not be compared" if row.troubled else ""
+        not_compared = f", {row.not_compared} could not be compared" if row.not_compared else ""
         typer.echo(
-            f"{row.client} {row.endpoint}: {alike} of {counted(row.compared, 'call')} without a difference{troubled}"
+            f"{row.client} {row.endpoint}: {alike} of {counted(row.compared, 'request')} without a difference"
+            f"{not_compared}"
         )
     chosen = f" --config {shlex.quote(str(config_file))}" if config_file else ""
     typer.echo(f"The report: v3bridge compare --shadow{chosen}" if tally else "Nothing was compared yet.")

@@ -56,21 +56,23 @@ def learn(
 
 
 def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_learning.LearnedUids":
-    """All calls of a file, one after the other."""
+    """All requests of a file, one after the other."""
     from proxy.compare import responses
     from proxy.compare.recording import uid_learning
 
     learner, both = uid_learning.UidLearner(known), False
-    for call in answers.calls():
-        line = answers.line(call)
-        if line is None or line.old is None:
+    for request in answers.requests():
+        line = answers.line(request)
+        if line is None or line.baseline is None:
             continue
-        old, new = (responses.read_body(call, each.reply()) if each else None for each in (line.old, line.new))
-        if old is None or old.refused or old.problem:
+        baseline, candidate = (
+            responses.read_body(request, each.response()) if each else None for each in (line.baseline, line.candidate)
+        )
+        if baseline is None or baseline.refused or baseline.problem:
             continue
-        readable = new is not None and not new.refused and new.problem is None
-        both = both or line.new is not None
-        learner.take(old.document.value, new.document.value if new and readable else None)
+        readable = candidate is not None and not candidate.refused and candidate.problem is None
+        both = both or line.candidate is not None
+        learner.take(baseline.document.value, candidate.document.value if candidate and readable else None)
     return learner.learnt(both=both)
 
 

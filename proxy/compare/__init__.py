@@ -1,5 +1,5 @@
-"""Old answers against new ones, until a team can switch over: what differs, why, how often, and what it will cost.
+"""Comparison of two services, baseline and candidate: what differs, why, how often, and what switching will cost.
 
-A run asks both sides the calls that people have, compares each pair of answers, and adds up what it finds; reports are
-functions of the result. Knows nothing of how either side comes to its answers.
+A run sends client requests to both sides, judges each pair of responses, and adds the comparisons up; reports are
+functions of the result. Nothing here knows how either side makes its responses.
 """

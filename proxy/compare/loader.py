@@ -1,4 +1,4 @@
-"""From compare.yaml to frozen settings, with everything resolved and checked. Used once, at start.
+"""Loader of compare.yaml: frozen settings, with everything resolved and checked. Used once, at start.
 
 Every mistake is a ConfigError of the form `compare.yaml:12:5: rules[0].path: …`, which never holds a key.
 """
@@ -16,11 +16,13 @@ from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, Ignor
 from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import secret
 from proxy.config.blocks import Blocks
+from proxy.config.settings import Settings as Block
 from proxy.kit import located_yaml, shipped
 
 SHIPPED = "compare.yaml"
 SCALARS = ("shipped_rules", "hidden_margin", "latency", "budget")
 WAYS = ("ignore", "tolerate", "normalise")
+RENAMED = {"old": "baseline", "new": "candidate", "least_calls": "min_requests"}  # keys of earlier versions
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
@@ -73,7 +75,15 @@ class _Reader(Blocks):
         one = raw.get("fail_on")
         return [(0, one)] if isinstance(one, str) else self._listed(raw, "fail_on")
 
+    def known(self, kind: type[Block], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
+        """As in every configuration file; a key of an earlier version is named with the one that replaced it."""
+        for key in raw if isinstance(raw, dict) else ():
+            if key in RENAMED and RENAMED[key] in kind.__struct_fields__:
+                self.fail((*at, key), f"is called {RENAMED[key]} now")
+        return Blocks.known(self, kind, raw, at)  # not super(): dataclass makes a second class for its slots
+
     def _key(self, raw: Any, at: located_yaml.Trail) -> ClientKeys:
+        self.known(ClientKeys, {} if not isinstance(raw, dict) else {k: v for k, v in raw.items() if k in RENAMED}, at)
         if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be the key itself
             self.fail(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
         return self.block(ClientKeys, raw, at)

@@ -1,7 +1,7 @@
-"""Keys out of everything that a comparison writes: answers that are recorded, samples in reports, messages.
+"""Redaction of everything that a comparison writes: recorded responses, samples in reports, messages.
 
-What is known to be a key becomes `…` wherever it stands, and so does whatever is given as an apikey. JSON stays JSON.
-Used on whatever leaves a run; it does not decide what is written.
+A known key becomes `…` wherever it stands, and so does any value of an apikey parameter. JSON stays JSON. Values are
+bounded as well: a field of somebody's catalog may have ten megabytes, or half a character.
 """
 
 import json
@@ -53,7 +53,7 @@ class Redaction:
         return [self.json(each) for each in value] if isinstance(value, list | tuple) else value
 
     def body(self, body: bytes) -> bytes:
-        """The body of an answer without keys; what was JSON is JSON, with the same numbers."""
+        """The body of a response without keys; what was JSON is JSON, with the same numbers."""
         text = body.decode("utf-8", "surrogateescape")
         if text.lstrip()[:1] in ("{", "["):
             there = self._there(text)
@@ -112,9 +112,9 @@ class Trimming:
             difference,
             path=self.text(difference.path, PATH_MAX),
             place=self.text(difference.place, PATH_MAX),
-            old=self.value(difference.old),
-            new=self.value(difference.new),
-            said=self.text(difference.said, PATH_MAX),
+            baseline=self.value(difference.baseline),
+            candidate=self.value(difference.candidate),
+            message=self.text(difference.message, PATH_MAX),
         )
 
     def value(self, value: Any, depth: int = 0) -> Any:
@@ -148,7 +148,7 @@ def redact_comparison(comparison: Comparison, redaction: Redaction) -> Compariso
     """The comparison, fit to be kept."""
     return msgspec.structs.replace(
         comparison,
-        call=redact_request(comparison.call, redaction),
+        request=redact_request(comparison.request, redaction),
         findings=tuple(map(_finding, comparison.findings)),
         moved=tuple(map(_finding, comparison.moved)),
         unknown_uids=tuple(map(_finding, comparison.unknown_uids)),
@@ -156,14 +156,14 @@ def redact_comparison(comparison: Comparison, redaction: Redaction) -> Compariso
 
 
 def redact_request(asked: V3Request, redaction: Redaction) -> V3Request:
-    """A call as it may be shown: somebody may have put a key into a parameter of another name."""
+    """A request as it may be shown: somebody may have put a key into a parameter of another name."""
     query = tuple((redaction.text(name), redaction.text(value)) for name, value in asked.query)
     return msgspec.structs.replace(asked, path=redaction.text(asked.path), query=query)
 
 
 def _finding(finding: Finding) -> Finding:
     found = finding.difference
-    made = msgspec.structs.replace(found, old=_writable(found.old), new=_writable(found.new))
+    made = msgspec.structs.replace(found, baseline=_writable(found.baseline), candidate=_writable(found.candidate))
     return Finding(made, finding.cause)
 
 

@@ -1,4 +1,4 @@
-"""v3 requests as they were asked, without their keys. Made by sources, asked of both sides, shown in reports."""
+"""v3 requests without their keys. Made by sources, sent to both sides, shown in reports."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What one side said to one call, read or not to be read. Numbers keep every digit; keys that stand twice are seen."""
+"""Responses of one side, and their JSON. Numbers keep every digit; duplicate keys are noted."""
 
 import json
 import re
@@ -17,11 +17,11 @@ DIGITS = 4000  # what Python reads and writes without being asked twice
 FAST = msgspec.json.Decoder(float_hook=Decimal)
 SPACED = re.compile(rb"[\[{,:]\s")
 
-SideName = Literal["old", "new"]
+SideName = Literal["baseline", "candidate"]
 
 
 class SideResponse(msgspec.Struct, frozen=True):
-    """An answer as it came. `seconds` to its last byte; `parts` what it cost, where the side says so.
+    """A response as it came. `seconds` to its last byte; `parts` what it cost, where the side says so.
 
     `trouble` is why there is none: then `status` is 0 and the body empty.
     """
@@ -31,7 +31,7 @@ class SideResponse(msgspec.Struct, frozen=True):
     seconds: float
     content_type: str = ""
     parts: int | None = None
-    trouble: str | None = None
+    failure: str | None = None
 
     @property
     def price(self) -> int | None:
@@ -40,7 +40,7 @@ class SideResponse(msgspec.Struct, frozen=True):
 
 
 class ComparedSide(Protocol):
-    """Whoever answers calls: a service, or a file of answers. `live`: asked again, it may say something else."""
+    """Whoever answers requests: a service, or a file of responses. `live`: asked again, it may say something else."""
 
     @property
     def place(self) -> str:
@@ -50,8 +50,8 @@ class ComparedSide(Protocol):
     def live(self) -> bool:
         """Whether to ask again can be of use."""
 
-    async def ask(self, call: V3Request, request_id: str) -> SideResponse:
-        """Its reply. Raises nothing."""
+    async def ask(self, request: V3Request, request_id: str) -> SideResponse:
+        """Its response. Raises nothing."""
 
 
 class JsonDocument(NamedTuple):
@@ -164,16 +164,16 @@ class ResponseBody(msgspec.Struct, frozen=True):
     refused: bool = False
 
 
-def read_body(call: V3Request, reply: SideResponse) -> ResponseBody:
-    """The body of a reply to a call."""
-    text, function = reply.body, None
-    if any(call.values("callback")) and (padded := _PADDED.fullmatch(reply.body)):
+def read_body(request: V3Request, response: SideResponse) -> ResponseBody:
+    """The body of a response to a request."""
+    text, function = response.body, None
+    if any(request.values("callback")) and (padded := _PADDED.fullmatch(response.body)):
         function, text = padded[1].decode("utf-8", "replace"), padded[2]
     try:
         document = read_json(text)
     except ValueError as error:
-        return ResponseBody(problem=str(error), function=function, refused=reply.status >= 400)
-    return ResponseBody(document, None, function, reply.status >= 400 or _is_error_document(document.value))
+        return ResponseBody(problem=str(error), function=function, refused=response.status >= 400)
+    return ResponseBody(document, None, function, response.status >= 400 or _is_error_document(document.value))
 
 
 def _is_error_document(value: Any) -> bool:

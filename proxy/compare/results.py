@@ -1,7 +1,7 @@
-"""What a comparison came to, as a value: reports are functions of it and compute nothing.
+"""Result of a comparison, as an immutable value: reports are functions of it and compute nothing.
 
-`tally.py` makes it. Its JSON form is what `--json` writes; docs/reference/compare.schema.json describes it. Texts
-in it may come from anybody's data and hold no key. Moments are seconds since 1970; shares are between 0 and 1.
+`judging/summary.py` makes it. Its JSON form is what `--json` writes; docs/reference/compare.schema.json describes it.
+Texts may come from client data and hold no key. Times are seconds since 1970; shares are between 0 and 1.
 """
 
 import inspect
@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.compare.judging.findings import Cause, Kind
 
-SCHEMA = 1
+SCHEMA = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 NO_APPLICATION = "no application has the key of"  # how a trouble begins that is a key's
@@ -31,21 +31,23 @@ class Interval(msgspec.Struct, frozen=True):
 class SideInfo(msgspec.Struct, frozen=True):
     """A side of the run: where it is, or what it was read from."""
 
-    name: Literal["old", "new"]
+    name: Literal["baseline", "candidate"]
     place: str
 
 
 class EndpointResult(msgspec.Struct, frozen=True):
-    """One client at one endpoint. `calls` were compared, `asked` is how often such calls stand in the source;
-    `troubled` could not be compared. `share` is that of equivalent calls, None without any.
+    """Result of one client at one endpoint.
+
+    `requests` were compared, `occurrences` is how often such requests stand in the source; `not_compared` failed.
+    `share` is that of equivalent requests, None without any.
     """
 
     client: str
     endpoint: str
-    calls: int
-    asked: int
+    requests: int
+    occurrences: int
     equivalent: int
-    troubled: int
+    not_compared: int
     share: float | None
     interval: Interval | None
     verdict: Verdict
@@ -58,21 +60,21 @@ class DifferenceSample(msgspec.Struct, frozen=True):
     that can be asked.
     """
 
-    call: str
+    request: str
     origin: str
     place: str
-    old: str | None
-    new: str | None
-    old_curl: str
-    new_curl: str
-    said: str = ""
+    baseline: str | None
+    candidate: str | None
+    baseline_curl: str
+    candidate_curl: str
+    message: str = ""
 
 
 class DifferenceGroup(msgspec.Struct, frozen=True):
-    """Differences of one sort at one endpoint. `calls` have it, `differences` is how many there are in all.
+    """Differences of one sort at one endpoint. `requests` have it, `differences` is how many there are in all.
 
-    `noise` is the share of calls in which the old side disagrees with itself at this path, None where that was not
-    looked at; a group `counts` against its calls only where it exceeds that.
+    `noise` is the share of requests in which the baseline disagrees with itself at this path, None where that was not
+    looked at; a group `counts` against its requests only where it exceeds that.
     """
 
     endpoint: str
@@ -80,7 +82,7 @@ class DifferenceGroup(msgspec.Struct, frozen=True):
     kind: Kind
     cause: Cause
     why: str
-    calls: int
+    requests: int
     differences: int
     noise: float | None
     counts: bool
@@ -106,7 +108,7 @@ class LatencyDistribution(msgspec.Struct, frozen=True):
     """
 
     endpoint: str
-    side: Literal["old", "new"]
+    side: Literal["baseline", "candidate"]
     answers: int
     p50: float
     p95: float
@@ -116,27 +118,28 @@ class LatencyDistribution(msgspec.Struct, frozen=True):
 
 
 class ComparisonCost(msgspec.Struct, frozen=True):
-    """Parts. `spent` by this run, `a_month` what the source's calls would come to in 30 days, None where the source
-    does not say over what time they were asked, or the new side not what its answers to an endpoint's calls cost.
+    """Parts. `spent` by this run, `a_month` what the source's requests would come to in 30 days, None where the source
+    does not say over what time they were asked, or the candidate not what its responses to an endpoint's requests cost.
     """
 
     spent: int
     budget: int | None
-    a_month: int | None
+    per_month: int | None
 
 
 class FailedRequests(msgspec.Struct, frozen=True):
-    """Calls that could not be compared, for one reason."""
+    """Requests that could not be compared, for one reason."""
 
     reason: str
-    calls: int
+    requests: int
     first_origin: str
 
 
 class UnnamedKey(msgspec.Struct, frozen=True):
-    """A key of the source that the settings do not name. `client` is what reports call it; `fingerprint` are the first
-    four hex digits of its SHA-256; `first` and `last` say where it stands in the source, `agent` what it was sent by,
-    empty where the source does not say.
+    """An API key of the source that the settings do not name.
+
+    `client` is its name in reports; `fingerprint` the first four hex digits of its SHA-256; `first` and `last` its
+    places in the source, `agent` the program that sent it, empty where the source does not say.
     """
 
     client: str
@@ -161,7 +164,7 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[RuleUse, ...]
     times: tuple[LatencyDistribution, ...]
     cost: ComparisonCost
-    troubles: tuple[FailedRequests, ...]
+    failures: tuple[FailedRequests, ...]
     keys: tuple[UnnamedKey, ...] = ()
     failed: tuple[str, ...]
     notes: tuple[str, ...]

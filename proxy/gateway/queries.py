@@ -101,7 +101,7 @@ class UidQueries:
         self._context = request.context
         self.uids = parts.valid_uids(uids)
         self.keys = [
-            CacheKey(request.key("part", uid).key, msgspec.structs.replace(request.context, asked=uid))
+            CacheKey(request.key("part", uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
             for uid in self.uids
         ]
         self.renderer = request.renderer(self._compiled.part)

@@ -108,9 +108,9 @@ def names(named: list[Any]) -> list[str]:
     return [one.name for one in named]
 
 
-def redirected(uid: str, asked: str | None) -> list[str]:
+def redirected(uid: str, requested: str | None) -> list[str]:
     """The uid that led to a part of another uid, where one did (contract v3-rest.md §1)."""
-    return [asked] if asked and asked != uid else []
+    return [requested] if requested and requested != uid else []
 
 
 def first_click(offers: list[Any]) -> str | None:

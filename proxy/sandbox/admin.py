@@ -1,7 +1,7 @@
-"""/admin: faults are declared, listed and lifted, the journal is read and cleared, while the sandbox runs.
+"""Admin interface: declare, list and remove faults; read and clear the journal; rotate signing keys.
 
-JSON in and out; for browsers the same as pages, whose forms need the session's CSRF token. No authentication: a sandbox
-guards nothing. What is wrong with a request is a 400 that says what.
+JSON, or HTML for browsers, whose forms need the session's CSRF token. No authentication, because the sandbox protects
+nothing. Invalid requests get a 400 with the reason.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Figure = tuple[str, str, str]
 
 
 class AdminEndpoints:
-    """The handlers."""
+    """Handlers of faults and journal."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class AdminEndpoints:
         router.add_post(JOURNAL_PATH, self.clear_by_form)
 
     async def faults(self, request: web.Request) -> web.Response:
-        """What is declared now, with the number of requests that each will still strike (null: no end)."""
+        """List the faults with the number of requests left for each (null: unlimited)."""
         if pages.prefers_html(request) and request.method == "GET":
             return self._faults_page(request)
         listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.remaining()]
         return _reply({"faults": listed})
 
     async def replace(self, request: web.Request) -> web.Response:
-        """The list in the body takes the place of what was declared; nothing changes if any of it is wrong."""
+        """Replace all faults by the list in the body; nothing changes if it is invalid."""
         try:
             self._injector.replace(faults.read_faults(orjson.loads(await request.read())))
         except orjson.JSONDecodeError as error:
@@ -68,12 +68,12 @@ class AdminEndpoints:
         return await self.faults(request)
 
     async def lift(self, request: web.Request) -> web.Response:
-        """No faults from now on."""
+        """Remove all faults."""
         self._injector.clear()
         return await self.faults(request)
 
     async def change_faults(self, request: web.Request) -> web.Response:
-        """From the page: one more fault, or none at all with `lift`. A mistake is on the page that comes back."""
+        """Form: add a fault, or remove all with `lift`. Mistakes are shown on the page."""
         form = await forms.page_form(request)
         typed = form.get("fault", "").strip()
         if not self._is_own(request, form):
@@ -88,7 +88,7 @@ class AdminEndpoints:
         return _see_other(FAULTS_PATH)
 
     async def entries(self, request: web.Request) -> web.Response:
-        """The totals, and the `last` entries: as JSON oldest first, on the page newest first."""
+        """Totals and the `last` entries: oldest first as JSON, newest first as HTML."""
         last = request.query.get("last", str(LAST))
         if not (last.isascii() and last.isdigit()):
             return self._bad_last(request, f"last must be a number of entries, 0 or more; it is {last!r}")
@@ -99,12 +99,12 @@ class AdminEndpoints:
         return _reply({"totals": self._journal.totals, "entries": entries})
 
     async def clear(self, _request: web.Request) -> web.Response:
-        """Forget all entries, and count from 0."""
+        """Delete entries and totals."""
         self._journal.clear()
         return _reply({"totals": self._journal.totals, "entries": []})
 
     async def clear_by_form(self, request: web.Request) -> web.Response:
-        """From the page: as `clear`."""
+        """Form: delete entries and totals."""
         if not self._is_own(request, await forms.page_form(request)):
             return self._journal_page(request, self._journal.last(LAST), str(LAST), login.STALE_FORM)
         self._journal.clear()
@@ -159,7 +159,7 @@ class AdminEndpoints:
 
 
 def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
-    """Word, meaning and figures of each kind; a figure has its name, what it accepts and its default."""
+    """Name, description and parameters of each kind; a parameter has name, accepted values and default."""
     for name, kind in faults.KINDS.items():
         figures = [
             (
@@ -193,7 +193,7 @@ KEYS_PATH = "/admin/keys"
 
 
 class SigningKeyAdmin:
-    """The handlers."""
+    """Handlers of faults and journal."""
 
     def __init__(self, ring: keys.KeyRing) -> None:
         self._ring = ring
@@ -205,16 +205,16 @@ class SigningKeyAdmin:
         router.add_delete(KEYS_PATH, self.forget)
 
     async def keys(self, _request: web.Request) -> web.Response:
-        """The id of the key that signs, and those that still verify, with the time until which they do."""
+        """The id of the signing key, and the retired keys with the time until which they verify."""
         body = {"current": self._ring.current.kid, "retired": dict(self._ring.retired)}
         return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
 
     async def rotate(self, request: web.Request) -> web.Response:
-        """A new key signs from now on; the one before verifies until its tokens are over."""
+        """Sign with a new key; the previous one verifies until its tokens expire."""
         self._ring.rotate(await asyncio.to_thread(keys.generate))  # beside the event loop: primes take their time
         return await self.keys(request)
 
     async def forget(self, request: web.Request) -> web.Response:
-        """Only the key that signs verifies from now on."""
+        """Stop verifying with retired keys."""
         self._ring.forget()
         return await self.keys(request)

@@ -1,6 +1,6 @@
-"""The sandbox on a socket: `running`, for commands and tests that want addresses.
+"""Serves the sandbox on a socket, for commands and tests.
 
-What it is put together of is in composition.py; addresses are those of the contract's services (graphql.md §3, §4).
+`composition.py` creates its services; paths are those of the contract's services (graphql.md §3, §4).
 """
 
 import logging
@@ -57,32 +57,32 @@ class Sandbox:
 
     @property
     def legacy_url(self) -> str:
-        """Where the old v3 service is, without its /v3."""
+        """Base URL of the legacy v3 service, without /v3."""
         return self.url
 
     @property
     def graphql_url(self) -> str:
-        """Where queries are posted."""
+        """URL of the GraphQL endpoint."""
         return self.url + transport.PATHS[0]
 
     @property
     def token_url(self) -> str:
-        """Where tokens are asked for."""
+        """URL of the token endpoint."""
         return self.url + discovery.TOKEN_PATH
 
     @property
     def account_url(self) -> str:
-        """Where users sign in."""
+        """URL of the signed-in user's page."""
         return self.url + login.ACCOUNT_PATH
 
     @property
     def portal_url(self) -> str:
-        """Where users look after their organisation's applications."""
+        """URL of the portal."""
         return self.url + requests.PATH
 
     @property
     def documents(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """The last documents with their variables, oldest first."""
+        """The last GraphQL documents with their variables, oldest first."""
         return tuple(self.request_counts.documents)
 
 

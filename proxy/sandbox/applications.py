@@ -1,7 +1,6 @@
-"""Which applications may use the sandbox: credentials, domains, flows, a part allowance and the features of their plan.
+"""Registry of applications (OAuth clients): credentials, domains, grant types, part limit and plan features.
 
-The settings have the first; the portal adds, changes and removes others while the sandbox runs. The identity service,
-the query service and the accounting read them.
+The settings define the initial ones; the portal creates, changes and deletes applications at run time.
 """
 
 from collections.abc import Iterable
@@ -32,8 +31,8 @@ FEATURES = frozenset(
 
 
 def is_absolute_uri(uri: str) -> bool:
-    """Whether a browser may be sent there (RFC 6749 §3.1.2). A program's own scheme has a dot in it and needs no host
-    (RFC 8252 §7.1)."""
+    """Whether the URI is valid as a redirect URI (RFC 6749 §3.1.2). A private-use scheme contains a dot and needs no
+    host (RFC 8252 §7.1)."""
     if not uri.isascii() or not uri.isprintable() or " " in uri or "#" in uri:
         return False
     try:
@@ -45,7 +44,8 @@ def is_absolute_uri(uri: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SandboxApplication:
-    """An application. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation` its owner's id.
+    """An OAuth client of the sandbox. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation`
+    its owner's id.
 
     `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
     where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
@@ -78,7 +78,7 @@ class SandboxApplication:
             raise ValueError(f"application {self.name}: part_limit must not be negative, it is {self.part_limit}")
         for uri in self.redirect_uris:
             if not is_absolute_uri(uri):
-                raise ValueError(f"application {self.name}: {uri!r} is no absolute URI without a fragment")
+                raise ValueError(f"application {self.name}: {uri!r} is not an absolute URI without a fragment")
 
     def __repr__(self) -> str:
         return f"SandboxApplication({self.name!r}, application_id={self.application_id!r})"
@@ -94,7 +94,7 @@ class SandboxApplication:
             raise ValueError(f"application {self.name}: unknown {what} {sorted(unknown)}")
 
 
-# The application that is there when nobody hands one in. A sandbox guards nothing, so its secret may be known.
+# The default application. The sandbox protects nothing, so its secret may be public.
 DEFAULT_APPLICATION = SandboxApplication(
     "Sandbox application",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
@@ -102,7 +102,7 @@ DEFAULT_APPLICATION = SandboxApplication(
     "sandbox-secret-22222222222222222222",
     plan="evaluation",
 )
-# One for users' tokens; its redirect URI is that of the service's own samples (contract graphql.md §4.3).
+# Default application for user tokens; the redirect URI is that of the vendor's samples (contract graphql.md §4.3).
 DEFAULT_DESIGN_APPLICATION = SandboxApplication(
     "Sandbox design application",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a02",
@@ -116,10 +116,10 @@ DEFAULT_DESIGN_APPLICATION = SandboxApplication(
 
 
 class ApplicationRegistry:
-    """Accounts by client id and by application id, both of them one application's. May be changed at any moment."""
+    """Applications by client id and by application id. May be changed at run time."""
 
     def __init__(self, applications: Iterable[SandboxApplication], kept: state.StateStore | None = None) -> None:
-        """Those that are handed in are there if nothing is kept yet."""
+        """`applications` are added only if the state is new."""
         self._kept = kept = kept or state.StateStore()
         self._by_application = kept.rows("application", SandboxApplication)
         self._by_client = {application.client_id: application for application in self._by_application.values()}
@@ -133,7 +133,7 @@ class ApplicationRegistry:
 
     @property
     def all(self) -> tuple[SandboxApplication, ...]:
-        """All of them, oldest first."""
+        """All applications, oldest first."""
         return tuple(self._by_application.values())
 
     def of_organisation(self, organisation: str) -> tuple[SandboxApplication, ...]:
@@ -143,7 +143,7 @@ class ApplicationRegistry:
         )
 
     def deleted_by(self, organisation: str) -> tuple[SandboxApplication, ...]:
-        """What the organisation with this id has deleted, in that order. Nothing else here finds them."""
+        """Deleted applications of the organisation, in order of deletion."""
         return tuple(application for application in self._deleted.values() if application.organisation == organisation)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
@@ -155,23 +155,23 @@ class ApplicationRegistry:
         return self._by_application.get(application_id.lower())
 
     def add(self, application: SandboxApplication) -> None:
-        """A new application: it may ask for tokens at once. Raises ValueError where an id is taken."""
+        """Add an application. Raises ValueError if its client id or application id is in use."""
         if application.client_id in self._by_client or application.application_id.lower() in self._by_application:
             raise ValueError(f"application {application.name}: client ids and application ids must differ")
         self._put(application)
 
     def replace(self, application: SandboxApplication) -> None:
-        """Put it in the place of the one with its application id. Raises KeyError where there is none, and ValueError
-        where its client id is another's."""
+        """Replace the application with the same application id. Raises KeyError if there is none, ValueError if the
+        client id belongs to another."""
         if application.application_id.lower() not in self._by_application:
             raise KeyError(application.application_id)
         self._put(application)
 
     def remove(self, application_id: str) -> None:
-        """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
+        """Delete the application, which invalidates its tokens. Raises KeyError if there is none."""
         with self._kept.transaction():
             removed = self._by_application[application_id.lower()]
-            # First what may not be kept: then it is there as before.
+            # The write to the state file may fail, so it comes before changes in memory.
             self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
             del self._by_application[removed.application_id.lower()]
             del self._by_client[removed.client_id]
@@ -179,12 +179,12 @@ class ApplicationRegistry:
                 del self._for_ide[removed.organisation]
 
     def ide_application(self, organisation: str) -> SandboxApplication | None:
-        """With which application the IDE authorises: the one chosen, else the organisation's first."""
+        """The application that the IDE uses: the chosen one, else the organisation's first."""
         chosen = self.by_application(self._for_ide.get(organisation, ""))
         return chosen or next(iter(self.of_organisation(organisation)), None)
 
     def choose_for_ide(self, application_id: str) -> None:
-        """From now on the IDE authorises with this one. Raises KeyError where there is none."""
+        """Let the IDE use this application. Raises KeyError if there is none."""
         chosen = self._by_application[application_id.lower()]
         self._for_ide[chosen.organisation] = chosen.application_id
 
@@ -194,7 +194,7 @@ class ApplicationRegistry:
             raise ValueError(f"application {application.name}: its client id is {other.name}'s")
         before = self._by_application.get(application.application_id.lower())
         self._deleted.pop(application.application_id.lower(), None)
-        # First what may not be kept: then its client id is good as before.
+        # The write to the state file may fail, so it comes before changes in memory.
         self._by_application[application.application_id.lower()] = application
         if before is not None:
             del self._by_client[before.client_id]

@@ -1,6 +1,6 @@
-"""All services of a sandbox, joined into one application: here and nowhere else.
+"""Composition of the sandbox: creates all services and registers them in one aiohttp application.
 
-`create_app` reads from what they share to the services themselves; nothing is decided here.
+`create_app` first creates what several services share, then each service.
 """
 
 import random
@@ -33,7 +33,7 @@ MAX_BODY = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class SharedServices:
-    """What several services of one sandbox use."""
+    """Objects that several services of one sandbox share."""
 
     settings: chosen.SandboxSettings
     clock: clocks.Clock
@@ -50,13 +50,13 @@ class SharedServices:
 
     @property
     def watch(self) -> exchanges.ExchangeMiddleware:
-        """What is around every exchange that faults may strike."""
+        """Middleware that journals requests and injects faults."""
         return exchanges.ExchangeMiddleware(self.faults, self.journal)
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What one sandbox is made of, for who runs it."""
+    """The services of one sandbox."""
 
     shared: SharedServices
     identity: identities.IdentityService
@@ -203,7 +203,7 @@ def _queries(
     identity: identities.IdentityService,
     design: design_services.DesignServices,
 ) -> None:
-    """The query service, over HTTP and over sockets, and its IDE."""
+    """The query service over HTTP and WebSockets, and its IDE."""
     queries = service.QueryService(
         sandbox_settings=shared.settings,
         schema_variants=shared.schema_variants,
@@ -240,7 +240,7 @@ def _ide(shared: SharedServices, identity: identities.IdentityService) -> endpoi
 
 
 def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.LegacyService:
-    """The old v3 service."""
+    """The legacy v3 service and its admin endpoint."""
     legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
     legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
     legacy_admin.LegacyAdmin(legacy).add_routes(app.router)

@@ -1,7 +1,7 @@
-"""What a person declares to the sandbox, as values: `5xx share=0.05 status=503` on the command line, JSON at /admin.
+"""Parser of declarations: `5xx share=0.05 status=503` on the command line, JSON at /admin.
 
-Read for faults and for the disturbances of the old v3 service, which say what kinds there are and what a figure of each
-accepts. Every mistake is a ValueError that names the word and the value.
+Used for faults and for disturbances of the legacy v3 service; their structs define kinds and parameters. Every mistake
+is a ValueError that names the parameter and the value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,25 +13,25 @@ K = TypeVar("K", bound=msgspec.Struct)
 
 
 def kind_name(kind: type[msgspec.Struct]) -> str:
-    """The word by which a kind is declared."""
+    """Name of a kind in declarations."""
     return str(kind.__struct_config__.tag)
 
 
 def accepted_values(kind: type[msgspec.Struct], figure: str) -> str:
-    """What a figure of a kind may be, in the words of its Meta."""
+    """Description of a parameter's accepted values, from its Meta."""
     hint = get_type_hints(kind, include_extras=True)[figure]
     return next(description for description in _descriptions(hint) if description)
 
 
 class DeclarationParser(Generic[K]):
-    """The kinds of one sort of thing; `noun` is what people call one."""
+    """Parses declarations of several kinds; `noun` names them in error messages."""
 
     def __init__(self, noun: str, kinds: Sequence[type[K]]) -> None:
         self._noun = noun
         self.by_word = {kind_name(kind): kind for kind in kinds}
 
     def parse(self, text: str) -> K:
-        """The one of a text: a kind, then figures as name=value."""
+        """Parse a text: a kind, then parameters as name=value."""
         kind, *words = text.split() or [""]
         figures: dict[str, str] = {}
         for each in words:
@@ -44,7 +44,7 @@ class DeclarationParser(Generic[K]):
         return self._declared(kind, figures, text, strict=False)
 
     def read(self, declared: object) -> tuple[K, ...]:
-        """Those of a JSON list, whose items are texts as above or objects with a `kind`."""
+        """Parse a JSON list of texts or of objects with a `kind`."""
         if not isinstance(declared, Sequence) or isinstance(declared, str):
             raise ValueError(f"{self._noun}s must be a list, not {_shown(declared)}")
         return tuple(map(self._read, declared))

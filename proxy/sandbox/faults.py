@@ -1,8 +1,8 @@
-"""The faults that the sandbox can be told to have: what each is, which service it strikes, and its figures.
+"""Kinds of faults that the sandbox can inject: parameters, affected service, and parsing of declarations.
 
-Read from text and JSON by injection/declarations.py, drawn by injection/injector.py; nothing acts here. A fault that
-strikes instead of the work (reset, 5xx, 429, 401, expired, quota, missing-field) bills nothing. One that spoils an
-answer already made (latency, cut, malformed, slow-loris, reset with `when=after`) bills as the service would.
+`injection/` injects them. A fault that
+replaces the execution (reset, 5xx, 429, 401, expired, quota, missing-field) bills nothing. One that modifies a
+response (latency, cut, malformed, slow-loris, reset with `when=after`) bills as the service would.
 """
 
 from collections.abc import Iterator
@@ -25,32 +25,32 @@ Parts: TypeAlias = Annotated[int, msgspec.Meta(ge=0, description="parts in a mon
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
-    """A declaration. `on` is the service that it strikes: `graphql`, `token` or `both`."""
+    """Base of all faults. `on` is the affected service: `graphql`, `token` or `both`."""
 
     on: Both = "graphql"
 
 
 class RandomFault(Fault, frozen=True):
-    """Strikes a `share` of the requests; with a `count`, so many of them, and is over then."""
+    """A fault of a random `share` of the requests, at most `count` of them."""
 
     share: Share = 1.0
     count: Count | None = None
 
 
 class LatencyFault(RandomFault, frozen=True, tag="latency"):
-    """The answer is made at once and sent `ms` milliseconds later. The one fault that meets others."""
+    """Delays the response by `ms` milliseconds. The only fault that can be combined with others."""
 
     ms: Wait = 200
 
 
 class ResetFault(RandomFault, frozen=True, tag="reset"):
-    """The connection is reset (RST) without a byte of an answer, `before` or `after` the work is done and billed."""
+    """Resets the connection (RST) without a response, `before` or `after` the request is executed and billed."""
 
     when: Annotated[Literal["before", "after"], msgspec.Meta(description="before or after")] = "before"
 
 
 class ServerErrorFault(RandomFault, frozen=True, tag="5xx"):
-    """A gateway's page in HTML, or the service's own words in JSON."""
+    """Responds with a gateway's HTML error page, or with the service's JSON error."""
 
     status: Annotated[Literal[500, 502, 503, 504], msgspec.Meta(description="500, 502, 503 or 504")] = 503
     body: Annotated[Literal["html", "json"], msgspec.Meta(description="html or json")] = "html"
@@ -58,50 +58,50 @@ class ServerErrorFault(RandomFault, frozen=True, tag="5xx"):
 
 
 class RateLimitFault(RandomFault, frozen=True, tag="429"):
-    """The service asks for patience, with Retry-After."""
+    """Responds with 429 and Retry-After."""
 
     retry_after: Seconds = 1
 
 
 class InvalidTokenFault(RandomFault, frozen=True, tag="401"):
-    """AuthInvalidToken, though the token is good and stays so."""
+    """Responds with AuthInvalidToken although the token is valid; it stays valid."""
 
     on: Queries = "graphql"
 
 
 class ExpiredTokenFault(RandomFault, frozen=True, tag="expired"):
-    """AuthExpiredToken for the token that is shown, now and ever after; one that is issued later is good."""
+    """Revokes the token: AuthExpiredToken now and later. Tokens issued later are valid."""
 
     on: Queries = "graphql"
 
 
 class TruncationFault(RandomFault, frozen=True, tag="cut"):
-    """Content-Length promises the whole body, the connection ends `after` so many bytes of it."""
+    """Sends the full Content-Length but closes the connection `after` so many bytes of the body."""
 
     after: Bytes = 20
 
 
 class MalformedBodyFault(RandomFault, frozen=True, tag="malformed"):
-    """200 with the first `half` of the JSON as if it were all of it, with nothing, or with a page in HTML."""
+    """Responds with 200 and the first `half` of the JSON, an empty body, or an HTML page."""
 
     body: Annotated[Literal["half", "empty", "html"], msgspec.Meta(description="half, empty or html")] = "half"
 
 
 class SlowBodyFault(RandomFault, frozen=True, tag="slow-loris"):
-    """The body comes byte by byte, `ms` milliseconds apart."""
+    """Sends the body byte by byte, `ms` milliseconds apart."""
 
     ms: Wait = 100
 
 
 class MissingExpiryFault(RandomFault, frozen=True, tag="no-expiry"):
-    """A token answer that does not say when the token ends: no `expires_in`, no `exp` in the token, or neither."""
+    """Omits the token's expiry: no `expires_in` in the response, no `exp` in the token, or neither."""
 
     on: TokenRequests = "token"
     lacks: Annotated[Literal["expires_in", "exp", "both"], msgspec.Meta(description="expires_in, exp or both")] = "both"
 
 
 class ClockSkewFault(RandomFault, frozen=True, tag="wrong-clock"):
-    """The identity service's clock is `seconds` ahead (behind, where negative): in the token and the Date header."""
+    """Sets the identity service's clock `seconds` ahead (negative: behind), in the token and the Date header."""
 
     on: TokenRequests = "token"
     seconds: Annotated[
@@ -110,31 +110,31 @@ class ClockSkewFault(RandomFault, frozen=True, tag="wrong-clock"):
 
 
 class QuotaFault(Fault, frozen=True, tag="quota"):
-    """The part limit is `at` this number, or, without it, at what has been used; until the fault is lifted."""
+    """Sets the part limit to `at`, or to the current usage, until the fault is removed."""
 
     on: Queries = "graphql"
     at: Parts | None = None
 
 
 class MissingFieldFault(Fault, frozen=True, kw_only=True, tag="missing-field"):
-    """The schema has no such field; until the fault is lifted."""
+    """Removes a field from the schema until the fault is removed."""
 
     on: Queries = "graphql"
     field: Annotated[str, msgspec.Meta(pattern=r"^\w+\.\w+$", description="a field of the schema, written Type.field")]
 
 
 class MixedFaults(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_unknown_fields=True):
-    """A little of everything that passes: `share` of all requests is struck. Stands for many faults."""
+    """A mix of all transient faults: affects `share` of all requests. Expands to several faults."""
 
     on: Both = "both"
     share: Share = 0.05
 
     def faults(self) -> Iterator[Fault]:
-        """Each with its part of the share, so that all of them together strike exactly that."""
+        """The single faults, whose shares add up to `share`."""
         left = 1.0
         for fault, weight in MIX:
             own = self.share * weight
-            # What is tried later sees only what came past the earlier ones.
+            # Later faults are drawn only if no earlier one was, so their shares are scaled up.
             share, left = min(1.0, own / left) if left > 0 else 0.0, left - own
             if isinstance(fault, InvalidTokenFault | ExpiredTokenFault):
                 if self.on != "token":
@@ -143,7 +143,7 @@ class MixedFaults(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", fo
                 yield msgspec.structs.replace(fault, share=share, on=self.on)
 
 
-# Weights add up to 1. Faults of the token are last and rare: each costs a token request, and these are limited.
+# Weights add up to 1. Token faults are rare: each causes a token request, and these are rate limited.
 MIX: tuple[tuple[RandomFault, float], ...] = (
     (LatencyFault(), 0.20),
     (ResetFault(), 0.12),
@@ -188,17 +188,17 @@ _PARSER: declaration_syntax.DeclarationParser[Fault | MixedFaults] = declaration
 
 
 def parse_faults(text: str) -> tuple[Fault, ...]:
-    """The faults of a text: a kind, then figures as name=value. `mixed` gives several, all others one."""
+    """Parse a text: a kind, then parameters as name=value. `mixed` expands to several faults."""
     return _expand(_PARSER.parse(text))
 
 
 def read_faults(given: object) -> tuple[Fault, ...]:
-    """The faults of a JSON list, whose items are texts as above or objects with a `kind`."""
+    """Parse a JSON list of texts or of objects with a `kind`."""
     return tuple(fault for one in _PARSER.read(given) for fault in _expand(one))
 
 
 def fault_text(fault: Fault) -> str:
-    """A fault as `parse` reads it, without the figures that have their defaults."""
+    """A fault as text, without parameters at their defaults."""
     given = {
         field.name: getattr(fault, field.name)
         for field in msgspec.structs.fields(fault)

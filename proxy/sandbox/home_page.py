@@ -1,7 +1,6 @@
-"""The sandbox's front page: addresses as JSON for programs; for people also commands to copy, and credentials.
+"""Home page of the sandbox: URLs as JSON; as HTML also example commands and default credentials.
 
-The page shows only credentials that the sandbox was started with: a secret that was made or changed since is in the
-portal, behind a sign-in.
+Shows only credentials that the sandbox was started with; changed secrets are in the portal, behind a sign-in.
 """
 
 import shlex
@@ -48,7 +47,7 @@ QUERY = '{ supSearchMpn(q: "LM358", limit: 1) { hits results { part { mpn shortD
 
 @dataclass(frozen=True, slots=True)
 class DefaultCredentials:
-    """What is ready to be used: applications and users as the sandbox was started with, API keys of the old service."""
+    """Default applications, users and API keys of the legacy service that are still valid."""
 
     chosen: settings.SandboxSettings
     known: applications.ApplicationRegistry
@@ -57,14 +56,14 @@ class DefaultCredentials:
 
     @property
     def applications(self) -> tuple[applications.SandboxApplication, ...]:
-        """Applications that still have their first id and secret, as they are now."""
+        """Default applications whose secret has not changed."""
         now = [self.known.by_application(first.application_id) for first in self.chosen.applications]
         pairs = zip(self.chosen.applications, now, strict=True)
         return tuple(one for first, one in pairs if one and one.client_secret == first.client_secret)
 
     @property
     def credentials(self) -> list[tuple[str, dict[str, str]]]:
-        """By owner, what the page shows with copy buttons."""
+        """Credentials by owner, shown with copy buttons."""
         old = [("Old v3 service", {"API key": apikey}) for apikey in self.apikeys]
         applications = [
             (one.name, {"Client id": one.client_id, "Client secret": one.client_secret}) for one in self.applications
@@ -76,7 +75,7 @@ class DefaultCredentials:
         return old + applications + users
 
     def commands(self, origin: str) -> list[tuple[str, str]]:
-        """Titles and commands for a POSIX shell with curl, each of which gets parts."""
+        """Titles and curl commands that fetch parts."""
         found = [("GraphQL query service", command) for command in self._queries(origin)]
         return found + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
 
@@ -92,7 +91,7 @@ class DefaultCredentials:
 
 
 class HomePage:
-    """Answers at `/`. `design_urls` gives the addresses of the design services by name, once they listen."""
+    """Handler of `/`. `design_urls` returns the URLs of the running design services by name."""
 
     def __init__(
         self, shown: pages.Pages, offer: DefaultCredentials, design_urls: Callable[[], Mapping[str, str]]
@@ -100,11 +99,11 @@ class HomePage:
         self._pages, self._offer, self._design_urls = shown, offer, design_urls
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """The one."""
+        """Register the handler."""
         router.add_get("/", self.show)
 
     async def show(self, request: web.Request) -> web.Response:
-        """JSON, and a page for browsers."""
+        """Respond with JSON, or with HTML to browsers."""
         if not pages.prefers_html(request):
             body = orjson.dumps({"service": "sandbox", **self._addresses(request)})
             return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})

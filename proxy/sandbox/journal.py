@@ -1,7 +1,7 @@
-"""What the sandbox was asked, request by request: both services, what it cost, which fault struck, what came of it.
+"""Journal of requests: service, parts billed, injected faults, response status.
 
-Written by whoever handles a request, read through `Sandbox.journal` and /admin/journal. It holds no token, no secret
-and no value of a variable. Bounded: the oldest entries go, the totals count on.
+Read through `Sandbox.journal` and /admin/journal. Holds no tokens, secrets or values of variables. Bounded: the oldest
+entries are dropped, totals are not.
 """
 
 from collections import Counter, deque
@@ -16,11 +16,11 @@ MAX_ENTRIES = 50_000
 
 @dataclass(slots=True)
 class JournalEntry:
-    """A request. Filled in while it is under way: `whole` is None until it is over.
+    """One request. Filled in while it is in progress: `whole` is None until it ends.
 
-    `time` is in seconds since 1970, `service` graphql or token, `application` the id of who asked where that is known,
-    `fields` those at the root of the operation. `parts` were billed. `status` None: no answer was sent. `whole` is
-    whether the answer reached the caller as it was made, as far as this side can tell.
+    `time` is in seconds since 1970, `service` graphql or token, `application` the id of the client if known,
+    `fields` those at the root of the operation. `parts` were billed. `status` None: no response was sent. `whole`:
+    whether the unmodified response was delivered completely, as far as the server can tell.
     """
 
     number: int
@@ -37,7 +37,7 @@ class JournalEntry:
 
 @dataclass(slots=True)
 class JournalTotals:
-    """Sums over all requests. `spoiled_parts` were billed in answers that did not arrive whole."""
+    """Sums over all requests. `spoiled_parts` were billed in responses that were not delivered completely."""
 
     requests: Counter[str] = field(default_factory=Counter)
     parts: int = 0
@@ -56,7 +56,7 @@ class RequestJournal:
 
     @property
     def entries(self) -> tuple[JournalEntry, ...]:
-        """Oldest first; those under way are among them."""
+        """All entries, oldest first, including requests in progress."""
         return tuple(self._entries)
 
     def last(self, count: int) -> list[JournalEntry]:
@@ -64,13 +64,13 @@ class RequestJournal:
         return list(self._entries)[-count:] if count > 0 else []
 
     def clear(self) -> None:
-        """Forget everything. What requests that are under way still do counts nowhere."""
+        """Delete all entries and totals. Requests in progress are no longer counted."""
         self._entries.clear()
         self._cleared = self._number
         self.totals = JournalTotals()
 
     def begin(self, service: str) -> JournalEntry:
-        """The entry of a request that has come in."""
+        """Add the entry of a new request."""
         self._number += 1
         entry = JournalEntry(self._number, self._clock.now(), service)
         self._entries.append(entry)
@@ -78,19 +78,19 @@ class RequestJournal:
         return entry
 
     def record_parts(self, entry: JournalEntry, parts: int) -> None:
-        """The answer that was made has so many parts."""
+        """Add billed parts."""
         entry.parts += parts
         if self._counts(entry):
             self.totals.parts += parts
 
     def record_fault(self, entry: JournalEntry, kind: str) -> None:
-        """A fault of this kind took effect."""
+        """Add an injected fault."""
         entry.faults += (kind,)
         if self._counts(entry):
             self.totals.faults[kind] += 1
 
     def finish(self, entry: JournalEntry, *, whole: bool) -> None:
-        """The request is over."""
+        """Mark the request as ended."""
         entry.whole = whole
         if not whole and self._counts(entry):
             self.totals.spoiled_parts += entry.parts
@@ -104,17 +104,17 @@ MAX_DOCUMENTS = 256
 
 @dataclass(slots=True)
 class RequestCounts:
-    """How many requests came, and the last (document, variables) pairs of the query service."""
+    """Numbers of requests, and the last (document, variables) pairs of the query service."""
 
     graphql: int = 0
     tokens: int = 0
     documents: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=lambda: deque(maxlen=MAX_DOCUMENTS))
 
     def record_query(self, document: str, variables: Mapping[str, Any]) -> None:
-        """A request of the query service that could be read."""
+        """Count a parsed GraphQL request."""
         self.graphql += 1
         self.documents.append((document, variables))
 
     def record_token(self) -> None:
-        """A token request."""
+        """Count a token request."""
         self.tokens += 1

@@ -1,8 +1,7 @@
-"""The Host header, from which the sandbox makes every address that it gives: one that is no host is a 400 at the door.
+"""HTTP middlewares: validation of the Host header, access to /admin, cross-origin requests.
 
-Whatever name leads here will do: a sandbox has as many addresses as its machine. Only /admin, which has no
-authentication, wants a name that is known: a web page could lead its own name here (DNS rebinding) and would then be of
-the same origin.
+URLs in responses are made from the Host header, so it must be valid. /admin has no authentication and therefore accepts
+only known host names: a web page could otherwise reach it by DNS rebinding.
 """
 
 import ipaddress
@@ -19,15 +18,15 @@ ADMIN = "/admin"
 
 @web.middleware
 async def require_valid_host(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """400 for a request whose Host nobody could go to."""
+    """Respond with 400 to an invalid Host header."""
     found = HOST.fullmatch(request.host)
     if found is None or int(found[2] or 0) > LAST_PORT:
-        return web.Response(text="the Host header is no host with a port", status=400)
+        return web.Response(text="the Host header is not a host with an optional port", status=400)
     return await handler(request)
 
 
 def restrict_admin(names: Collection[str]) -> Middleware:
-    """403 for /admin under a host that is neither loopback's name, nor an address, nor one of `names`."""
+    """Respond with 403 to /admin unless the host is a loopback name, an IP address or one of `names`."""
     allowed = {name.lower().rstrip(".") for name in names}
 
     @web.middleware
@@ -44,7 +43,7 @@ def restrict_admin(names: Collection[str]) -> Middleware:
 
 
 def _is_local(name: str) -> bool:
-    """Whether no page can have this name for its own: loopback's names (RFC 6761 §6.3), and addresses."""
+    """Whether the name cannot be rebound: loopback names (RFC 6761 §6.3) and IP addresses."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
@@ -55,12 +54,12 @@ def _is_local(name: str) -> bool:
 
 
 EXPOSED_HEADERS = "Date, Retry-After, WWW-Authenticate"
-# Seconds that a browser may go by the answer to a preflight.
+# Seconds that browsers may cache a preflight response.
 PREFLIGHT_SECONDS = 3600
 
 
 def allow_cross_origin(app: web.Application, paths: Iterable[str]) -> None:
-    """Pages may read what comes from these paths, and send what has to be asked for before."""
+    """Allow cross-origin requests without credentials to these paths, preflights included."""
     opened = frozenset(paths)
 
     @web.middleware
@@ -71,7 +70,7 @@ def allow_cross_origin(app: web.Application, paths: Iterable[str]) -> None:
         return _preflight_response(request.headers.get("Access-Control-Request-Headers", ""), asked)
 
     async def tell(request: web.Request, response: web.StreamResponse) -> None:
-        # A signal, not the middleware: a fault may have sent the answer when its handler returns.
+        # A signal, because a fault may have sent the response before the handler returns.
         if request.path in opened:
             response.headers["Access-Control-Allow-Origin"] = "*"
             response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
@@ -81,11 +80,11 @@ def allow_cross_origin(app: web.Application, paths: Iterable[str]) -> None:
 
 
 def _preflight_response(names: str, method: str) -> web.Response:
-    """Yes to whatever is asked; that the address takes no such method it says by itself."""
+    """Allow any method and headers; the endpoint itself refuses wrong methods."""
     headers = {
         "Access-Control-Allow-Methods": method,
         "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
         "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
     }
-    # Named each, because `*` does not stand for Authorization.
+    # Listed by name, because `*` does not include Authorization.
     return web.Response(status=204, headers=headers | ({"Access-Control-Allow-Headers": names} if names else {}))

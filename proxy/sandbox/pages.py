@@ -1,8 +1,7 @@
-"""The sandbox's pages for browsers: jinja2 templates in one frame with one stylesheet, and headers that let nothing
-else in. Login, consent and account pages are made with it, the portal's, the journal and the faults.
+"""Renders the sandbox's HTML pages: jinja2 templates with one layout, one stylesheet and security headers.
 
-Every page works without JavaScript; copy buttons are the one script, on pages that are rendered with `copies`. What a
-page may load or send to is its Content-Security-Policy.
+Every page works without JavaScript; the only script is that of copy buttons (`copies`). The Content-Security-Policy
+restricts what a page may load and where its forms may lead.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +43,7 @@ class Pages:
         self._environment.filters[name] = made
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """The files that pages load."""
+        """Register the files that pages load."""
         for name in FILES:
             router.add_get(f"{ASSETS}/{name}", self.file)
 
@@ -64,7 +63,7 @@ class Pages:
 
     @web.middleware
     async def not_found(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """A page for browsers at paths that lead nowhere; other programs get the plain 404."""
+        """HTML page for browsers at unknown paths; other clients get the plain 404."""
         try:
             return await handler(request)
         except web.HTTPNotFound:
@@ -74,7 +73,7 @@ class Pages:
 
 
 def prefers_html(request: web.Request) -> bool:
-    """Whether the sender is a browser that has not asked for JSON by `?format=json`."""
+    """Whether the client accepts HTML and did not request `?format=json`."""
     return request.query.get("format") != "json" and "text/html" in request.headers.get("Accept", "")
 
 
@@ -86,6 +85,6 @@ def _policy(leads_to: Sequence[str], copies: bool) -> str:
 
 
 def _source(address: str) -> str:
-    """An address as a policy names it: its origin; for a program's own scheme, the scheme."""
+    """An address as a CSP source: its origin; for a private-use scheme, the scheme."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"

@@ -1,7 +1,7 @@
-"""Parts used, by application and calendar month (UTC).
+"""Part usage by application and calendar month (UTC).
 
-The query service asks before a request and books after it; the admin queries show the figures (contract
-graphql.md §6). The count starts again at 0 on the 1st; what was used in past months is kept to be shown.
+The query service checks it before a request and records parts after it (contract graphql.md §6). Usage of past months
+is kept for display.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from proxy.sandbox.state import store as state
 
 _log = logging.getLogger(__name__)
 
-# Seconds between two looks whether the state file has to be written to.
+# Seconds between two writes to the state file.
 WRITE_INTERVAL = 0.5
 
 
 class PartUsage:
-    """A counter an application and month. A request passes while it is below the limit, so the last may go over.
+    """Counters by application and month. Requests are admitted while usage is below the limit, so the last may exceed
+    it.
 
-    `quota` says whether a fault cuts the limits, at this moment. The state file follows a little later: no query waits
-    for it.
+    `quota` returns the active quota fault. The state file is written in the background, so no query waits for it.
     """
 
     def __init__(
@@ -47,45 +47,45 @@ class PartUsage:
         return self._counted.get((self.month, application_id), 0)
 
     def history(self, application_id: str) -> list[tuple[str, int]]:
-        """Months before this one in which it used parts, and how many: the latest first, months as `2026-11`."""
+        """Usage of earlier months, latest first; months as `2026-11`."""
         months = [(month, parts) for (month, id_), parts in self._counted.items() if id_ == application_id]
         return sorted((one for one in months if one[0] != self.month), reverse=True)
 
     def limit(self, application: applications.SandboxApplication) -> int:
-        """Parts that the application may use in a month: its plan's, unless a fault cuts it."""
+        """Monthly part limit: the plan's, unless a fault lowers it."""
         quota = self._quota()
         if quota is None:
             return application.part_limit
         return min(application.part_limit, self.used(application.application_id) if quota.at is None else quota.at)
 
     def is_exhausted(self, application: applications.SandboxApplication) -> bool:
-        """Whether the next request for parts has to be refused."""
+        """Whether the quota is exhausted."""
         return self.used(application.application_id) >= self.limit(application)
 
     def record(self, application_id: str, parts: int) -> None:
-        """Count `parts` that were returned."""
+        """Record returned parts."""
         key = self.month, application_id
         self._counted[key] = self._counted.get(key, 0) + parts
         self._unwritten.add(key)
 
     @property
     def month(self) -> str:
-        """This one, as `2026-11`."""
+        """The current month, as `2026-11`."""
         return datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC).strftime("%Y-%m")
 
     def write(self) -> None:
-        """Bring the state file up to date. What cannot be written is tried again next time, and logged."""
+        """Write changes to the state file. Failures are logged and retried."""
         try:
             with self._kept.transaction():
                 for month, application_id in self._unwritten:
                     self._rows[f"{month}/{application_id}"] = self._counted[month, application_id]
         except file.StateError as error:
-            _log.warning("parts used are not kept: %s", error)
+            _log.warning("part usage was not written to the state file: %s", error)
         else:
             self._unwritten.clear()
 
     async def background_writes(self, _app: web.Application) -> AsyncIterator[None]:
-        """Writes behind while the sandbox runs, and at its end."""
+        """Write in the background while the sandbox runs, and at its end."""
         task = (
             asyncio.create_task(self._write_behind(), name="sandbox-accounting") if self._kept.is_persistent else None
         )

@@ -1,7 +1,7 @@
-"""The plans that an application may be on: parts a month, and features. The portal offers them.
+"""Plans of applications: monthly part limit and features. Chosen in the portal.
 
-The names and the add-ons are the service's (contract graphql.md §6). How many parts a plan has but Evaluation, and what
-Standard lacks, is the sandbox's own choice.
+The names and the add-ons are the service's (contract graphql.md §6). Part limits other than
+Evaluation's, and the features of Standard, are the sandbox's own choice.
 """
 
 from collections.abc import Collection
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from proxy.sandbox import applications
 
-# What every plan has.
+# Features of every plan.
 COMMON = frozenset({"SIMILAR_PARTS", "SUGGESTIONS", "SPELLING_CORRECTIONS"})
-# What may be added to Pro, as people call it.
+# Add-ons of Pro, with their display names.
 ADD_ONS = {
     "LEAD_TIME": "Lead time",
     "TECH_SPECS": "Tech specs",
@@ -52,13 +52,13 @@ PLANS = {
 
 
 def plan_of(application: applications.SandboxApplication) -> SandboxPlan | None:
-    """The plan that the application is on; None: limit and features of its own."""
+    """The application's plan; None: a custom limit and features."""
     return PLANS.get(application.plan or "")
 
 
 def with_plan(
     application: applications.SandboxApplication, plan: SandboxPlan, add_ons: Collection[str], parts: int | None
 ) -> applications.SandboxApplication:
-    """The application on this plan. What it has used stays. `parts` None: as many as the plan has."""
+    """The application with this plan. Usage is kept. `parts` None: the plan's limit."""
     limit = plan.parts if parts is None else parts
     return replace(application, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))

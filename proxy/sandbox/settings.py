@@ -1,4 +1,4 @@
-"""What can be chosen about a sandbox, in one frozen value. Defaults follow the contract."""
+"""Settings of the sandbox. Defaults follow the contract."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Who may sign in to the sandbox: users with a password, each in one organisation.
+"""Directory of organisations and their users with password hashes.
 
-The identity service asks who a password belongs to, the portal and the `adm*` queries show who there is. Changed while
-the sandbox runs. Applications are applications.py's.
+The identity service authenticates users; the portal and the `adm*` queries list and change them at run time.
+Applications are in `applications.py`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """What owns applications and has users. `id` is a GUID, `created` in seconds since 1970; None: with the sandbox."""
+    """Owner of applications and users. `id` is a GUID, `created` in seconds since 1970; None: with the sandbox."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class SandboxUser:
 
     def __post_init__(self) -> None:
         if not EMAIL_ADDRESS.fullmatch(self.email):
-            raise ValueError(f"user {self.name}: {self.email!r} is no e-mail address")
+            raise ValueError(f"user {self.name}: {self.email!r} is not an e-mail address")
 
     def __repr__(self) -> str:
         return f"SandboxUser({self.id!r}, {self.email!r})"
@@ -58,7 +58,7 @@ class SandboxUser:
         return self.name.partition(" ")[2]
 
 
-# What is there when nobody hands anybody in. A sandbox guards nothing, so their passwords may be known:
+# Default users. The sandbox protects nothing, so their passwords may be public:
 # "sandbox-ada" and "sandbox-grace". Hashing them at every start would cost more than all else of it.
 DEFAULT_ORGANISATION = Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
 DEFAULT_USERS = (
@@ -79,21 +79,21 @@ DEFAULT_USERS = (
 )
 DEFAULT_PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
 DEFAULT_PASSWORDS = {DEFAULT_USERS[0].id: DEFAULT_PASSWORD, DEFAULT_USERS[1].id: "sandbox-grace"}
-# What the password of an address that nobody has is held against: nothing makes it.
+# Verified for unknown addresses, so that they take as long; no password matches it.
 UNKNOWN_USER_HASH = "scrypt$16384$8$1$MDEyMzQ1Njc4OWFiY2RlZg==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
 def hash_password(password: str, salt: bytes) -> str:
-    """A password as users keep it: `scrypt$n$r$p$salt$digest`, the last two in base64."""
+    """Hash a password: `scrypt$n$r$p$salt$digest`, the last two in base64."""
     digest = hashlib.scrypt(password.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, dklen=LENGTH)
     return "$".join(("scrypt", *map(str, (COST, BLOCK, PARALLEL)), *map(_base64, (salt, digest))))
 
 
 def verify_password(password: str, kept: str) -> bool:
-    """Whether `kept` was made of this password. Raises ValueError where `kept` was not made by `hashed`."""
+    """Whether the hash `kept` is of this password. Raises ValueError for a hash of another kind."""
     kind, n, r, p, salt, digest = kept.split("$")
     if kind != "scrypt":
-        raise ValueError(f"a password is hashed with {kind}, not with scrypt")
+        raise ValueError(f"password hash has kind {kind}, expected scrypt")
     wanted = base64.b64decode(digest)
     made = hashlib.scrypt(
         password.encode(), salt=base64.b64decode(salt), n=int(n), r=int(r), p=int(p), dklen=len(wanted)
@@ -102,12 +102,12 @@ def verify_password(password: str, kept: str) -> bool:
 
 
 class UserDirectory:
-    """Organisations and their users. E-mail addresses are one user's, in whatever case."""
+    """Organisations and users. E-mail addresses are unique, ignoring case."""
 
     def __init__(
         self, organisations: Iterable[Organisation], users: Iterable[SandboxUser], kept: state.StateStore | None = None
     ) -> None:
-        """Those who are handed in are there if nothing is kept yet."""
+        """The given ones are added only if the state is new."""
         self._kept = kept = kept or state.StateStore()
         self._organisations = kept.rows("organisation", Organisation)
         self._users = kept.rows("user", SandboxUser)
@@ -184,13 +184,13 @@ class UserDirectory:
         self._users[user.id] = user
 
     def remove(self, id_: str) -> None:
-        """Take the user away. Raises KeyError where there is none."""
+        """Remove the user. Raises KeyError if there is none."""
         del self._users[id_]
 
     async def authenticate(self, email: str, password: str) -> SandboxUser | None:
-        """The user whose password this is. It takes as long for an address that nobody has."""
+        """Authenticate a user; None on failure. Takes as long for an unknown address."""
         user = self.by_email(email)
-        # The hash is worked out beside the event loop, which has others to serve.
+        # scrypt takes some 50 ms: not on the event loop.
         good = await asyncio.to_thread(verify_password, password, user.password if user else UNKNOWN_USER_HASH)
         return user if good else None
 

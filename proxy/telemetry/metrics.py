@@ -201,7 +201,7 @@ class Metrics(Collector):
         )
         self.shadow_errors = Counter(
             "v3bridge_shadow_errors",
-            "Failed shadow comparisons: old, new, judge or inside",
+            "Failed shadow comparisons: baseline, candidate, judge or internal",
             "application",
             "side",
         )

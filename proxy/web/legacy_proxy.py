@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 
 from proxy import config, errors
 from proxy.compare.running import failures, http_side
-from proxy.compare.shadow import baseline
+from proxy.compare.shadow import baseline_client
 from proxy.upstream import session
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses
@@ -54,13 +54,13 @@ class LegacyProxy:
     async def forward(self, request: web.Request) -> web.Response:
         """Return the old service's response. Raises UpstreamUnreachable if there is none."""
         try:
-            url = baseline.address(self._base, request.raw_path)
+            url = baseline_client.address(self._base, request.raw_path)
         except ValueError as error:
             raise errors.NotFound(path_suggestions.message(request.path)) from error
         headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
         try:
             async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as received:
-                return _returned(received, await baseline.read(received), request)
+                return _returned(received, await baseline_client.read(received), request)
         except failures.SideError as failure:
             raise errors.UpstreamUnreachable(f"the old service {failure}") from failure
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -19,7 +19,7 @@ from proxy import config, errors
 from proxy.compare import loader
 from proxy.compare.responses import SideResponse
 from proxy.compare.running import estimate
-from proxy.compare.shadow import baseline, controller, daily_budget, job, judge_client, messages, queue, results
+from proxy.compare.shadow import baseline_client, controller, daily_budget, job, judge_client, messages, queue, results
 from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
@@ -109,7 +109,7 @@ async def _start_shadow(
     jobs = job.JobRunner(
         served=served,
         keys={key.source: key for key in known.keys if key.source is not None},
-        old=baseline.BaselineClient(http, str(own.old_url), own.timeouts.total_seconds, clock),
+        baseline=baseline_client.BaselineClient(http, str(own.old_url), own.timeouts.total_seconds, clock),
         budget=budget,
         judge=judge,
         breaker=breaker,

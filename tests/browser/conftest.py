@@ -13,6 +13,7 @@ import pytest
 import yarl
 from aiohttp import web
 from browser.background import Background
+from browser.console import read_console
 from selenium import webdriver
 from support import running_proxy, scripted_upstream
 
@@ -59,7 +60,7 @@ def browser(
 @pytest.fixture(autouse=True)
 def _log_of_its_own(browser: webdriver.Chrome) -> None:
     """What a test reads in the browser's log is not of the tests before it."""
-    browser.get_log("browser")
+    read_console(browser)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from browser.console import read_console
 from selenium import webdriver
 from selenium.common import exceptions
 from selenium.webdriver.common.action_chains import ActionChains
@@ -39,7 +40,7 @@ class IdeWindow:
         browser.get(sandbox.url)
         browser.delete_all_cookies()
         browser.execute_script("localStorage.clear(); sessionStorage.clear()")
-        browser.get_log("browser")
+        read_console(browser)
         self.open()
 
     def open(self) -> None:
@@ -60,7 +61,10 @@ class IdeWindow:
 
     def find(self, selector: str) -> WebElement:
         """The first that there is, when there is one."""
-        return self.wait_for(selector, lambda: next(iter(self.browser.find_elements(By.CSS_SELECTOR, selector)), None))
+        found: WebElement = self.wait_for(
+            selector, lambda: next(iter(self.browser.find_elements(By.CSS_SELECTOR, selector)), None)
+        )
+        return found
 
     def said(self, selector: str, text: str) -> str:
         """The text of a part of the page, when this is in it."""
@@ -146,7 +150,7 @@ class IdeWindow:
 
     def complaints(self) -> list[str]:
         """What the browser's console has of it since it was asked last."""
-        return [line["message"] for line in self.browser.get_log("browser")]
+        return [line["message"] for line in read_console(self.browser)]
 
     def addresses(self) -> set[str]:
         """Everything that the page has loaded or asked."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.console import read_console
 from browser.contrast import PALE
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -66,9 +67,9 @@ TEXTS, STOCK, ORDER = (
 def test_the_page_begins_with_the_verdict_and_needs_nothing_else(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
-    assert "98.8 % of 12 480 calls" in browser.find_element(By.CLASS_NAME, "lead").text
+    assert "98.8 % of 12 480 requests" in browser.find_element(By.CLASS_NAME, "lead").text
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
-    assert browser.get_log("browser") == []
+    assert read_console(browser) == []
 
 
 def test_groups_stand_in_the_order_in_which_they_matter(browser: Chrome, opened: Opens) -> None:
@@ -202,7 +203,7 @@ def test_hostile_text_is_shown_as_text_and_runs_nothing(browser: Chrome, opened:
     note = browser.find_element(By.CSS_SELECTOR, "#notes li").text
     assert note.startswith("</script><script>window.hacked=1</script><img src=x onerror=")
     assert "\\u001b[2J" in note
-    assert browser.get_log("browser") == []
+    assert read_console(browser) == []
 
 
 def test_filters_work_on_hostile_names(browser: Chrome, opened: Opens) -> None:

@@ -8,6 +8,7 @@ import pytest
 import yarl
 from aiohttp import web
 from browser.background import Background
+from browser.console import read_console
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -91,6 +92,4 @@ def test_a_sign_in_by_keyboard_comes_back_to_the_application(
     assert browser.current_url.startswith(application_url + "?code=")
     browser.get(request_url)  # nobody is asked again
     _until(browser, "back")
-    assert [
-        line["message"] for line in browser.get_log("browser") if "Content Security Policy" in line["message"]
-    ] == []
+    assert [line["message"] for line in read_console(browser) if "Content Security Policy" in line["message"]] == []

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from browser.background import Background
+from browser.console import read_console
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -33,7 +34,7 @@ def at_portal(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdr
     _types(browser, user_directory.DEFAULT_USERS[0].email, Keys.TAB, user_directory.DEFAULT_PASSWORD, Keys.ENTER)
     _until(browser, "Applications")
     yield browser
-    assert [line["message"] for line in browser.get_log("browser") if "Policy" in line["message"]] == []
+    assert [line["message"] for line in read_console(browser) if "Policy" in line["message"]] == []
 
 
 def _until(browser: webdriver.Chrome, title: str) -> None:

@@ -1,13 +1,16 @@
 """The sandbox's own pages in Chromium: copy buttons, demo users by keyboard, narrow windows, light and dark."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from browser.background import Background
+from browser.console import read_console
 from browser.contrast import PALE
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from proxy.sandbox import app, applications, faults, settings, user_directory
@@ -35,7 +38,7 @@ def window(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
     yield browser
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-    blocked = [line["message"] for line in browser.get_log("browser") if "Policy" in line["message"]]
+    blocked = [line["message"] for line in read_console(browser) if "Policy" in line["message"]]
     assert blocked == []
 
 
@@ -48,6 +51,10 @@ def _leads_to(browser: webdriver.Chrome, name: str) -> None:
             return
         focused.send_keys(Keys.TAB)
     raise AssertionError(f"no key leads to {name!r}")
+
+
+def _is_copied(button: WebElement, _window: object) -> bool:
+    return button.text == "Copied"
 
 
 def _copied(browser: webdriver.Chrome) -> str:
@@ -64,7 +71,7 @@ def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
     for button in buttons:
         text = window.find_element(By.ID, button.get_attribute("data-copies") or "").text
         button.send_keys(Keys.ENTER)
-        WebDriverWait(window, PATIENCE).until(lambda _, button=button: button.text == "Copied")
+        WebDriverWait(window, PATIENCE).until(partial(_is_copied, button))
         assert _copied(window) == text
     _leads_to(window, "Copy Client secret of Sandbox application")
     window.switch_to.active_element.send_keys(Keys.SPACE)

@@ -109,7 +109,7 @@ def test_every_mistake_is_one_line_of_one_style(
     "arguments, said",
     [
         (["--fault", "5xx status=404"], "status must be 500, 502, 503 or 504"),
-        (["--fault", "missing-field field=SupPart.colour"], "the schema has no SupPart.colour"),
+        (["--fault", "missing-field field=SupPart.colour"], "the schema has no field SupPart.colour"),
         (["--disturb", "flapping field=colour"], "parts have no field colour"),
         (["--port", "{taken}"], "the sandbox cannot listen on"),
         (["--design-port", "{taken}"], "the design service workspaces cannot listen on"),

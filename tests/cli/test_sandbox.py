@@ -287,7 +287,11 @@ def test_disturbances_of_the_old_service_are_there_from_the_start(opens: Any) ->
         ),
         ("--disturb", "flapping field=colour", "disturbance flapping: parts have no field colour"),
         ("--fault", "5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
-        ("--fault", "missing-field field=SupPart.colour", "fault missing-field: the schema has no SupPart.colour"),
+        (
+            "--fault",
+            "missing-field field=SupPart.colour",
+            "fault missing-field: the schema has no field SupPart.colour",
+        ),
     ],
 )
 def test_a_fault_or_disturbance_that_cannot_be_is_named(

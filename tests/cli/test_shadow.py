@@ -36,7 +36,7 @@ def configured(tmp_path: Path) -> Any:
 
 
 def gather(tmp_path: Path) -> None:
-    """A worker's note of two calls."""
+    """A worker's note of two requests."""
 
     async def inside() -> None:
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
@@ -45,7 +45,7 @@ def gather(tmp_path: Path) -> None:
         await place.resume()
         tally = Tally()
         tally.add(Comparison(V3Request("/parts/match", client="shop/1"), 1.0))
-        tally.add(Comparison(V3Request("/parts/match", client="shop/1"), 2.0, trouble="old: cannot be reached"))
+        tally.add(Comparison(V3Request("/parts/match", client="shop/1"), 2.0, failure="old: cannot be reached"))
         await place.put(msgspec.json.encode(tally).decode())
         await store.aclose()
 
@@ -53,14 +53,14 @@ def gather(tmp_path: Path) -> None:
 
 
 def test_it_is_switched_off_and_on(runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any) -> None:
-    def said(*wish: Any) -> Any:
+    def message(*wish: Any) -> Any:
         done = runs("shadow", *wish, "--config", configured)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
-    assert said() == ["The shadow is on.", "Nothing was compared yet."]
-    assert said("off")[0] == said("status")[0] == "The shadow is off."
-    assert said("on")[0] == said()[0] == "The shadow is on."
+    assert message() == ["The shadow is on.", "Nothing was compared yet."]
+    assert message("off")[0] == message("status")[0] == "The shadow is off."
+    assert message("on")[0] == message()[0] == "The shadow is on."
 
 
 def test_what_was_gathered_is_shown_and_forgotten(
@@ -68,7 +68,7 @@ def test_what_was_gathered_is_shown_and_forgotten(
 ) -> None:
     gather(tmp_path)
     lines = runs("shadow", "--config", configured).stdout.splitlines()
-    assert lines[1] == "shop/1 /parts/match: 1 of 1 call without a difference, 1 could not be compared"
+    assert lines[1] == "shop/1 /parts/match: 1 of 1 request without a difference, 1 could not be compared"
     report, command = lines[2].split(": ")
     assert (report, command) == ("The report", f"v3bridge compare --shadow --config {configured}")
     assert "equivalent on 100" in runs(*shlex.split(command)[1:]).stdout
@@ -80,15 +80,15 @@ def test_the_report_of_a_run_is_made_of_it(
 ) -> None:
     none = runs("compare", "--shadow", "--config", configured)
     assert (none.returncode, none.stdout) == (2, "")
-    assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a call\n"
+    assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a request\n"
     gather(tmp_path)
     done = runs("compare", "--shadow", "--config", configured, "--json", str(tmp_path / "report.json"))
-    assert (done.returncode, done.stderr) == (2, "")  # one of its calls was trouble
+    assert (done.returncode, done.stderr) == (2, "")  # one of its requests was trouble
     report = json.loads((tmp_path / "report.json").read_text())
     assert [side["place"] for side in report["sides"]] == ["http://127.0.0.1:1/v3", "http://127.0.0.1:8080/v3"]
-    assert [(row["client"], row["calls"], row["troubled"]) for row in report["rows"]] == [("shop/1", 1, 1)]
-    assert (report["started"], report["ended"], report["source"]) == (1.0, 2.0, "live calls")
-    assert "live calls" in done.stdout
+    assert [(row["client"], row["requests"], row["not_compared"]) for row in report["rows"]] == [("shop/1", 1, 1)]
+    assert (report["started"], report["ended"], report["source"]) == (1.0, 2.0, "live requests")
+    assert "live requests" in done.stdout
 
 
 @pytest.mark.parametrize("more", [("--old", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")])

@@ -1,5 +1,7 @@
 """octopart 0.0.24, brands, sellers and categories: by uid and by name, through its typed models."""
 
+from typing import Any
+
 import octopart
 import pytest
 from clients import services
@@ -101,6 +103,6 @@ def test_a_reply_has_the_shape_of_every_search(octopart_client: OctopartClient) 
 
 @pytest.mark.usefixtures("octopart_hurries")
 @pytest.mark.parametrize("get", [octopart.get_brand, octopart.get_seller, octopart.get_category])
-def test_a_uid_that_nobody_has_is_a_404(get: object) -> None:
+def test_a_uid_that_nobody_has_is_a_404(get: Any) -> None:
     with pytest.raises(OctopartError, match="HTTPError 404"):
         get("0123456789abcdef")

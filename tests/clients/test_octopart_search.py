@@ -14,7 +14,8 @@ pytestmark = [
 
 
 def found(query: str, **more: Any) -> list[Part]:
-    return octopart.search(query, **{"limit": 100, **more}).parts
+    parts: list[Part] = octopart.search(query, **{"limit": 100, **more}).parts
+    return parts
 
 
 def specs(parts: list[Part], key: str) -> set[str]:

@@ -109,4 +109,4 @@ def test_the_limits_are_the_codes(page: Any) -> None:
     assert f"to {redaction.ENTRIES_MAX} entries, nesting to {redaction.DEPTH_MAX} levels" in said
     assert counting.SAMPLES == 3
     assert f"there are {tally.GROUPS_OF_A_SORT} groups of a kind and cause at an endpoint and {tally.GROUPS}" in said
-    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons of failures" in said
+    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.FAILURES} reasons of failures" in said

@@ -1,6 +1,6 @@
-"""What a comparison says that calls cost at worst, held against what the sandbox bills for them.
+"""What a comparison says that requests cost at worst, held against what the sandbox bills for them.
 
-Every call costs at most that; where the catalog has enough of what is asked for, it costs just that.
+Every request costs at most that; where the catalog has enough of what is asked for, it costs just that.
 """
 
 import json
@@ -52,22 +52,22 @@ FULL = [
 ]
 
 
-async def billed(house: House, call: V3Request) -> int:
+async def billed(house: House, request: V3Request) -> int:
     before = house.billed
-    await house.get("/v3" + call.target(running_proxy.KEY))
+    await house.get("/v3" + request.target(running_proxy.KEY))
     return house.billed - before
 
 
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
-async def test_no_call_costs_more_than_was_said(start: Starts, single: str) -> None:
+async def test_no_request_costs_more_than_was_said(start: Starts, single: str) -> None:
     async with start(translation={"single_query": single}, coalescing={"enabled": False}) as house:
-        costs = {call.target(): await billed(house, call) for call in VARIETY}
-    worst = {call.target(): estimate.worst_case_parts(call) for call in VARIETY}
+        costs = {request.target(): await billed(house, request) for request in VARIETY}
+    worst = {request.target(): estimate.worst_case_parts(request) for request in VARIETY}
     assert {target: (cost, worst[target]) for target, cost in costs.items() if cost > worst[target]} == {}
     assert sum(costs.values()) > 150
 
 
-async def test_calls_that_find_enough_cost_what_was_said(start: Starts) -> None:
+async def test_requests_that_find_enough_cost_what_was_said(start: Starts) -> None:
     async with start(coalescing={"enabled": False}) as house:
-        assert [await billed(house, call) for call, _ in FULL] == [parts for _, parts in FULL]
-    assert [estimate.worst_case_parts(call) for call, _ in FULL] == [parts for _, parts in FULL]
+        assert [await billed(house, request) for request, _ in FULL] == [parts for _, parts in FULL]
+    assert [estimate.worst_case_parts(request) for request, _ in FULL] == [parts for _, parts in FULL]

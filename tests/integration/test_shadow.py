@@ -1,4 +1,4 @@
-"""Live calls asked of the old service too: replies are what they are without it; what comes of it is in the store."""
+"""Shadowing: responses are the same as without it, and the results are in the store."""
 
 import asyncio
 import io
@@ -9,7 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yarl
@@ -28,18 +28,18 @@ from proxy.stores.sqlite import SqliteStore
 ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)
 CHANGING = re.compile(rb'"msec": ?\d+')  # the time a request took
-ALONE = {"coalescing": {"enabled": False}}  # so that a reply says the same of its cost each time
+ALONE = {"coalescing": {"enabled": False}}  # so that a response says the same of its cost each time
 WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.BreakerSettings(failures=0)}
 
 
 @pytest.fixture
-async def old() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
+async def baseline() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
     async with scripted_v3.running() as service:
         yield service
 
 
 class Shadowed:
-    """A house whose calls are shadowed, and the store that it notes what it finds in."""
+    """A house whose requests are shadowed, and the store that it notes what it finds in."""
 
     def __init__(self, house: House, store: SqliteStore, file: Path) -> None:
         self.house = house
@@ -59,27 +59,29 @@ class Shadowed:
             while await self.count(name, **labels) < least:
                 await asyncio.sleep(0.02)
 
-    async def noted(self, calls: int) -> Tally:
-        """Wait until the store has so many calls."""
+    async def noted(self, requests: int) -> Tally:
+        """Wait until the store has so many requests."""
         async with asyncio.timeout(60):
             while True:
                 tally = await results.read(self.store)
-                if tally is not None and seen(tally) >= calls:
+                if tally is not None and seen(tally) >= requests:
                     return tally
                 self.house.time.advance(5)  # between two notes
                 await asyncio.sleep(0.02)
 
 
 def seen(tally: Tally) -> int:
-    return sum(row.compared + row.troubled for row in tally.rows.values())
+    return sum(row.compared + row.not_compared for row in tally.rows.values())
 
 
 @pytest.fixture
-def shadowed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Callable[..., Any]:
+def shadowed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Callable[..., Any]:
     """A house with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
 
     @asynccontextmanager
-    async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
+    async def started(
+        answer: Literal["new", "old"] = "new", share: float = 1.0, **changes: Any
+    ) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {
             "shadow": config.ApplicationShadowSettings(share=share, response=answer),
@@ -88,7 +90,7 @@ def shadowed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) 
         house_changes = {
             name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes
         } | ALONE
-        shadow = {"old_url": old.url, **WITHOUT_LIMIT, **changes}
+        shadow = {"old_url": baseline.url, **WITHOUT_LIMIT, **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes) as house:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:
@@ -99,32 +101,34 @@ def shadowed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) 
     return started
 
 
-def same(reply: RawReply) -> tuple[int, bytes, dict[str, str]]:
-    """A reply apart from what differs from request to request."""
+def same(response: RawReply) -> tuple[int, bytes, dict[str, str]]:
+    """A response apart from what differs from request to request."""
     passing = ("date", "x-request-id", "content-length", "x-parts-used")
-    headers = {name: value for name, value in reply.headers.items() if name not in passing}
-    return reply.status, CHANGING.sub(b"", reply.body), headers
+    headers = {name: value for name, value in response.headers.items() if name not in passing}
+    return response.status, CHANGING.sub(b"", response.body), headers
 
 
-async def test_what_both_sides_say_alike_is_found_equivalent(shadowed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_what_both_sides_say_alike_is_found_equivalent(
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
     async with shadowed() as found:
         body = (await found.house.get(ASKED)).body
         await found.counted(1, "compared", outcome="different")
-        old.behaviour = scripted_v3.responding(body, **{"Content-Type": "application/json"})
+        baseline.behaviour = scripted_v3.responding(body, **{"Content-Type": "application/json"})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="equivalent")
         tally = await found.noted(2)
         (row,) = tally.rows.values()
         assert (row.client, row.endpoint, row.compared, row.differing) == ("demo/1", "/parts/match", 2, 1)
-        assert await found.count("asked") == 3  # the old service once more, where it differed
-        assert old.requests[0] == ASKED
+        assert await found.count("requests") == 3  # the old service once more, where it differed
+        assert baseline.requests[0] == ASKED
 
 
 async def test_no_key_is_in_what_is_kept(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service, written: io.StringIO
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, written: io.StringIO
 ) -> None:
     key = running_proxy.KEY
-    old.behaviour = scripted_v3.responding({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
+    baseline.behaviour = scripted_v3.responding({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
     async with shadowed() as found:
         await found.house.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
         text = json.dumps(await found.noted(1), default=str)
@@ -143,7 +147,7 @@ async def refuse(_: Any) -> Any:
     raise RuntimeError
 
 
-TROUBLES: dict[str, Any] = {
+FAILURES: dict[str, Any] = {
     "stalls": None,
     "crashes": scripted_v3.abort_connection,
     "breaks off": scripted_v3.truncate_response,
@@ -165,36 +169,44 @@ LOAD += [
 async def plain(start: Starts) -> list[Any]:
     """What the load is answered without a shadow."""
     async with start(**ALONE) as house:
-        return [same(reply) for reply in await asyncio.gather(*(house.get(each) for each in LOAD))]
+        return [same(response) for response in await asyncio.gather(*(house.get(each) for each in LOAD))]
 
 
-@pytest.mark.parametrize("what", TROUBLES)
-async def test_nothing_that_the_old_service_does_reaches_a_reply(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
+@pytest.mark.parametrize("what", FAILURES)
+async def test_nothing_that_the_baseline_service_does_reaches_a_response(
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
 ) -> None:
-    old.behaviour = TROUBLES[what] or old.stall
-    patient = config.TimeoutSettings(total_seconds=3600, first_byte_seconds=3600)  # a reply that waited would not come
+    baseline.behaviour = FAILURES[what] or baseline.stall
+    patient = config.TimeoutSettings(
+        total_seconds=3600, first_byte_seconds=3600
+    )  # a response that waited would not come
     async with shadowed(queue=5, timeouts=patient) as found, asyncio.timeout(120):
         for _ in range(3):
-            replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
-            assert [same(reply) for reply in replies] == plain
+            responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+            assert [same(response) for response in responses] == plain
         async with asyncio.timeout(30):
-            await until(lambda: old.requests)
+            await until(lambda: baseline.requests)
         dropped = await found.count("dropped", reason="queue")
         assert dropped > 0
         assert (await found.house.get("/healthz")).status == 200
 
 
-async def test_an_old_service_that_is_gone_changes_no_reply(shadowed: Any, nobody: str, plain: list[Any]) -> None:
+async def test_an_baseline_service_that_is_gone_changes_no_response(
+    shadowed: Any, nobody: str, plain: list[Any]
+) -> None:
     async with shadowed(old_url=f"{nobody}/v3") as found:
-        replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
-        assert [same(reply) for reply in replies] == plain
-        await found.counted(len(LOAD), "troubles", side="old")
+        responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+        assert [same(response) for response in responses] == plain
+        await found.counted(len(LOAD), "failures", side="baseline")
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service, plain: list[Any], signal_: int, monkeypatch: pytest.MonkeyPatch
+async def test_a_judging_process_that_is_gone_changes_no_response_and_is_replaced(
+    shadowed: Any,
+    baseline: scripted_v3.ScriptedV3Service,
+    plain: list[Any],
+    signal_: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     processes: list[judge_client.JudgeClient] = []
     made = judge_client.JudgeClient.__init__
@@ -213,78 +225,78 @@ async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
         first = process.pid
         assert first is not None
         os.kill(first, signal_)
-        replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
-        assert [same(reply) for reply in replies] == plain
-        await found.counted(1, "troubles", side="judge")
+        responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+        assert [same(response) for response in responses] == plain
+        await found.counted(1, "errors", side="judge")
         await found.noted(10)  # what was noted before among it
         assert process.pid not in (None, first)
 
 
 async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(connections=1) as found:
-        old.behaviour = old.stall
+        baseline.behaviour = baseline.stall
         for _ in range(3):
             await found.house.get(ASKED)
-        await until(lambda: old.requests)
+        await until(lambda: baseline.requests)
         await results.switch(found.store, False)
         await found.counted(2, "dropped", reason="off")
-        asked = len(old.requests)
-        old.behaviour = scripted_v3.responding({})
+        asked = len(baseline.requests)
+        baseline.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
-        assert len(old.requests) == asked
+        assert len(baseline.requests) == asked
         await results.switch(found.store, True)
         async with asyncio.timeout(30):
-            while len(old.requests) == asked:
+            while len(baseline.requests) == asked:
                 await found.house.get(ASKED)
                 await asyncio.sleep(0.05)
 
 
-async def test_the_breaker_leaves_an_old_service_that_fails_alone(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service
+async def test_the_breaker_leaves_an_baseline_service_that_fails_alone(
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    old.behaviour = scripted_v3.abort_connection
+    baseline.behaviour = scripted_v3.abort_connection
     async with shadowed(breaker=config.BreakerSettings(failures=3, cooldown_seconds=60), connections=1) as found:
         for number in range(3):
             await found.house.get(ASKED)
-            await found.counted(number + 1, "troubles", side="old")
-        asked = len(old.requests)
+            await found.counted(number + 1, "errors", side="baseline")
+        asked = len(baseline.requests)
         for _ in range(5):
             await found.house.get(ASKED)
         assert await found.count("dropped", reason="breaker") == 5
         assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
-        assert len(old.requests) == asked
+        assert len(baseline.requests) == asked
         found.house.time.advance(90)
-        old.behaviour = scripted_v3.responding({})
+        baseline.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
         assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
 
 
 async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(cache={"seconds": 60}) as found:
         for _ in range(4):
             await found.house.get(ASKED)
         assert seen(await found.noted(1)) == 1
-        assert len(old.requests) == 2  # once, and once again for the difference
+        assert len(baseline.requests) == 2  # once, and once again for the difference
 
 
-async def test_a_failure_of_the_new_way_is_counted_and_the_old_service_is_not_asked(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service, nobody: str
+async def test_a_failure_of_the_candidate_way_is_counted_and_the_baseline_service_is_not_asked(
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, nobody: str
 ) -> None:
     async with shadowed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
         assert (await found.house.get(ASKED)).status == 503
-        await found.counted(1, "troubles", side="new")
-        (trouble,) = (await found.noted(1)).troubles.values()
-        assert trouble.reason.startswith("new: is closed for the moment (HTTP 503): ")
-        assert old.requests == []
+        await found.counted(1, "errors", side="candidate")
+        (failure,) = (await found.noted(1)).failures.values()
+        assert failure.reason.startswith("new: is closed for the moment (HTTP 503): ")
+        assert baseline.requests == []
 
 
 async def test_results_outlive_the_service_and_can_be_forgotten(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed() as found:
         await found.house.get(ASKED)
@@ -303,25 +315,27 @@ async def test_results_outlive_the_service_and_can_be_forgotten(
                 await asyncio.sleep(0.05)
 
 
-async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(share=0.0) as found:
         await found.house.get(ASKED)
         assert b"v3bridge_shadow_requests_total{" not in (await found.house.get("/metrics")).body
         assert b'service="shadow"' not in (await found.house.get("/metrics")).body
-    assert old.requests == []
+    assert baseline.requests == []
 
 
-async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service
+async def test_the_sandboxs_baseline_service_and_the_candidate_way_are_found_equivalent(
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(sandbox={"legacy": legacy.LegacySettings(requests_per_second=None)}) as found:
 
         async def forward(request: web.Request) -> web.StreamResponse:
             url = yarl.URL(found.house.sandbox.legacy_url + request.raw_path, encoded=True)
-            async with found.house.proxy.session.get(url) as reply:
-                return web.Response(body=await reply.read(), status=reply.status, content_type=reply.content_type)
+            async with found.house.proxy.session.get(url) as response:
+                return web.Response(
+                    body=await response.read(), status=response.status, content_type=response.content_type
+                )
 
-        old.behaviour = forward
+        baseline.behaviour = forward
         asked = [
             target({"mpn": "SN74S74N"}, {"mpn": "none such"}),
             target({"q": "SN74", "limit": 5}, more="&include[]=datasheets"),
@@ -332,22 +346,22 @@ async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
             await found.house.get(each)
         tally = await found.noted(len(asked))
         # The sides cannot share uids that nobody recorded: these differ and do not count.
-        assert ({group.kind for group in tally.groups.values()}, tally.troubles) == ({"uid not known"}, {})
+        assert ({group.kind for group in tally.groups.values()}, tally.failures) == ({"uid not known"}, {})
         assert await found.count("compared", outcome="equivalent") == len(asked)
 
 
 async def test_a_client_is_known_by_another_name_and_key_where_the_rules_say_so(
-    shadowed: Any, old: scripted_v3.ScriptedV3Service, tmp_path: Path
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", old: "the-0ld-key"}}]\nrules: []\n')
-    old.behaviour = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
+    baseline.behaviour = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
     async with shadowed(rules=config.File(rules)) as found:
         await found.house.get(ASKED)
         (row,) = (await found.noted(1)).rows.values()
         assert row.client == "erp"
         notes = await found.store.notes(results.TALLIES)
-    assert all("apikey=the-0ld-key" in each and running_proxy.KEY not in each for each in old.requests)
+    assert all("apikey=the-0ld-key" in each and running_proxy.KEY not in each for each in baseline.requests)
     assert not any("the-0ld-key" in note for note in notes.values())
 
 

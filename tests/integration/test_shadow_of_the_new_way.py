@@ -1,4 +1,4 @@
-"""Where the old service still answers clients: its replies pass as they are, and the new way is compared, for parts."""
+"""Shadowing while the old service answers clients: its responses pass unchanged, and the candidate is compared."""
 
 import asyncio
 import gzip
@@ -23,13 +23,13 @@ TODAY = "2023-11-14"
 
 
 @pytest.fixture
-async def old() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
+async def baseline() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
     async with scripted_v3.running() as service:
         yield service
 
 
 @pytest.fixture
-def relayed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Any:
+def relayed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Any:
     """A house whose application is answered by the old service; further fields are `shadow`'s."""
 
     @asynccontextmanager
@@ -40,7 +40,7 @@ def relayed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -
             **changes.pop("application", {}),
         }
         others = {name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes}
-        shadow = {"old_url": old.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
+        shadow = {"old_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as house:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:
@@ -51,9 +51,11 @@ def relayed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -
     return started
 
 
-async def test_the_old_services_reply_passes_as_it_is(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_the_baseline_services_response_passes_as_it_is(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
     body = b'{ "odd" :  1.50,"a":[ ] }\n'
-    old.behaviour = scripted_v3.responding(
+    baseline.behaviour = scripted_v3.responding(
         body,
         418,
         **{
@@ -65,29 +67,35 @@ async def test_the_old_services_reply_passes_as_it_is(relayed: Any, old: scripte
         },
     )
     async with relayed(share=0.0) as found:
-        reply = await found.house.get("/api/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f")
-        assert (reply.status, reply.body) == (418, body)
-        assert reply.headers["content-type"] == "text/x-json; charset=latin-1"
-        assert (reply.headers["x-own"], reply.headers["retry-after"]) == ("yes", "7")
-        assert reply.headers["x-request-id"]
-        assert "x-hop" not in reply.headers
-        assert old.requests == ["/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"]
+        response = await found.house.get(
+            "/api/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"
+        )
+        assert (response.status, response.body) == (418, body)
+        assert response.headers["content-type"] == "text/x-json; charset=latin-1"
+        assert (response.headers["x-own"], response.headers["retry-after"]) == ("yes", "7")
+        assert response.headers["x-request-id"]
+        assert "x-hop" not in response.headers
+        assert baseline.requests == ["/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"]
         assert found.house.billed == 0
         assert b'route="/api/v3/parts/match/",status="418"' in (await found.house.get("/metrics")).body
 
 
-async def test_whatever_programs_send_reaches_the_old_service(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_whatever_programs_send_reaches_the_baseline_service(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
     async with relayed(share=0.0) as found:
-        reply = await found.house.raw(b"GET /v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY HTTP/1.1")
-        assert reply.status == 200
-        reply = await found.house.raw(b"GET http://old.example/api/v3/parts/abc?apikey=EXAMPLE_KEY HTTP/1.1")
-        assert reply.status == 200
-    assert old.requests == ["/v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY", "/v3/parts/abc?apikey=EXAMPLE_KEY"]
+        response = await found.house.raw(b"GET /v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY HTTP/1.1")
+        assert response.status == 200
+        response = await found.house.raw(b"GET http://old.example/api/v3/parts/abc?apikey=EXAMPLE_KEY HTTP/1.1")
+        assert response.status == 200
+    assert baseline.requests == ["/v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY", "/v3/parts/abc?apikey=EXAMPLE_KEY"]
 
 
-async def test_a_reply_is_compressed_for_whom_that_serves(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_a_response_is_compressed_for_whom_that_serves(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
     body = json.dumps(["x" * 5000]).encode()
-    old.behaviour = scripted_v3.responding(
+    baseline.behaviour = scripted_v3.responding(
         gzip.compress(body), **{"Content-Encoding": "gzip", "Content-Type": "application/json"}
     )
     async with relayed(share=0.0) as found:
@@ -99,110 +107,119 @@ async def test_a_reply_is_compressed_for_whom_that_serves(relayed: Any, old: scr
         assert gzip.decompress(packed.body) == body
 
 
-async def test_a_head_request_and_a_redirect_pass_too(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
-    old.behaviour = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
+async def test_a_head_request_and_a_redirect_pass_too(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
+    baseline.behaviour = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
     async with relayed(share=0.0) as found:
-        reply = await found.house.proxy.get(ASKED, method="HEAD", allow_redirects=False)
-    assert (reply.status, reply.headers["Location"]) == (302, "http://elsewhere.example/")
+        response = await found.house.proxy.get(ASKED, method="HEAD", allow_redirects=False)
+    assert (response.status, response.headers["Location"]) == (302, "http://elsewhere.example/")
 
 
 @pytest.mark.parametrize(
     "does", [scripted_v3.abort_connection, scripted_v3.truncate_response], ids=["crashes", "breaks off"]
 )
-async def test_an_old_service_without_an_answer_is_an_error_of_v3(
-    relayed: Any, old: scripted_v3.ScriptedV3Service, does: scripted_v3.Behaviour
+async def test_an_baseline_service_without_an_answer_is_an_error_of_v3(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service, does: scripted_v3.Behaviour
 ) -> None:
-    old.behaviour = does
+    baseline.behaviour = does
     async with relayed() as found:
-        reply = await found.house.get(ASKED)
-        assert (reply.status, reply.json["__class__"]) == (503, "ServerErrorResponse")
-        assert reply.json["message"].startswith("the old service ")
-        assert old.url not in reply.body.decode()
-        await found.counted(1, "troubles", side="old")
+        response = await found.house.get(ASKED)
+        assert (response.status, response.json["__class__"]) == (503, "ServerErrorResponse")
+        assert response.json["message"].startswith("the old service ")
+        assert baseline.url not in response.body.decode()
+        await found.counted(1, "errors", side="baseline")
         assert found.house.billed == 0
 
 
-async def test_an_old_service_that_stalls_ends_with_the_time_of_any_service(
-    relayed: Any, old: scripted_v3.ScriptedV3Service
+async def test_an_baseline_service_that_stalls_ends_with_the_time_of_any_service(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    old.behaviour = old.stall
+    baseline.behaviour = baseline.stall
     async with relayed(upstream={"timeouts": config.TimeoutSettings(total_seconds=0.2)}) as found:
-        reply = await found.house.get(ASKED)
-        assert (reply.status, reply.json["message"]) == (503, "the old service gives no whole answer within 0.2 s")
+        response = await found.house.get(ASKED)
+        assert (response.status, response.json["message"]) == (
+            503,
+            "the old service gives no complete response within 0.2 s",
+        )
 
 
 async def test_a_key_that_nobody_has_given_out_is_refused_here(
-    relayed: Any, old: scripted_v3.ScriptedV3Service
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed() as found:
         statuses = [(await found.house.get(f"/v3/parts/match?{key}")).status for key in ("apikey=other", "", "q=1")]
     assert statuses == [403, 400, 400]
-    assert old.requests == []
+    assert baseline.requests == []
 
 
-async def test_the_new_way_is_asked_and_compared_for_parts(
-    relayed: Any, old: scripted_v3.ScriptedV3Service, start: Starts
+async def test_the_candidate_way_is_asked_and_compared_for_parts(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service, start: Starts
 ) -> None:
     async with start() as house:
-        old.behaviour = scripted_v3.responding((await house.get(ASKED)).body, **{"Content-Type": "application/json"})
+        baseline.behaviour = scripted_v3.responding(
+            (await house.get(ASKED)).body, **{"Content-Type": "application/json"}
+        )
     async with relayed() as found:
         first = await found.house.get(ASKED)
         assert "x-parts-cost" not in first.headers
         await found.counted(1, "compared", outcome="equivalent")
         assert found.house.billed == 3
-        old.behaviour = scripted_v3.responding({"__class__": "PartsMatchResponse"})
+        baseline.behaviour = scripted_v3.responding({"__class__": "PartsMatchResponse"})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
         assert (await found.noted(2)).spent == 6
-        assert len(old.requests) == 2  # never for the comparison's sake: its answers are the clients'
+        assert len(baseline.requests) == 2  # never for the comparison's sake: its responses are the clients'
         day = [state for state in await found.store.all_usage() if state.entry == ("shadow:", TODAY)]
         assert [(state.used, state.reserved) for state in day] == [(6, 0)]
 
 
-async def test_a_days_parts_are_never_passed(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_a_days_parts_are_never_passed(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with relayed(parts=7) as found:
         for number in range(9):
             assert (await found.house.get(ASKED)).status == 200
             await counted_in_all(found, number + 1)
-        assert (await found.count("asked"), found.house.billed) == (2, 6)  # 3 each; one is left
+        assert (await found.count("requests"), found.house.billed) == (2, 6)  # 3 each; one is left
         assert await found.count("dropped", reason="parts") == 7
         found.house.time.advance(86_400)
         await found.house.get(ASKED)
-        await found.counted(3, "asked")
-        assert len(old.requests) == 10
+        await found.counted(3, "requests")
+        assert len(baseline.requests) == 10
 
 
-async def counted_in_all(found: Shadowed, calls: int) -> None:
+async def counted_in_all(found: Shadowed, requests: int) -> None:
     async with asyncio.timeout(60):
-        while await found.count("compared", outcome="different") + await found.count("dropped", reason="parts") < calls:
+        while (
+            await found.count("compared", outcome="different") + await found.count("dropped", reason="parts") < requests
+        ):
             await asyncio.sleep(0.02)
 
 
-async def test_a_new_way_that_fails_breaks_no_reply(
-    relayed: Any, old: scripted_v3.ScriptedV3Service, nobody: str
+async def test_a_candidate_way_that_fails_breaks_no_response(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service, nobody: str
 ) -> None:
-    old.behaviour = scripted_v3.responding({"fine": True})
+    baseline.behaviour = scripted_v3.responding({"fine": True})
     async with relayed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
         for _ in range(5):
-            reply = await found.house.get(ASKED)
-            assert (reply.status, reply.json) == (200, {"fine": True})
-        await found.counted(5, "troubles", side="new")
+            response = await found.house.get(ASKED)
+            assert (response.status, response.json) == (200, {"fine": True})
+        await found.counted(5, "errors", side="candidate")
         assert seen(await found.noted(5)) == 5
 
 
 async def test_other_methods_and_other_applications_go_their_own_way(
-    relayed: Any, old: scripted_v3.ScriptedV3Service
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed() as found:
         assert (await found.house.get(ASKED, "POST")).status == 405
         assert (await found.house.get(ASKED, "OPTIONS")).status == 204
         assert (await found.house.get("/healthz")).status == 200
-    assert old.requests == []
+    assert baseline.requests == []
 
 
-async def test_what_the_shadow_asks_costs_no_client_its_turn(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+async def test_what_the_shadow_asks_costs_no_client_its_turn(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
     async with relayed(application={"rate": 1}) as found:
         for number in range(3):
             assert (await found.house.get(ASKED)).status == 200
-            await found.counted(number + 1, "asked")
-        await found.counted(2, "troubles", side="new")  # the new way would have refused them
+            await found.counted(number + 1, "requests")
+        await found.counted(2, "errors", side="candidate")  # the new way would have refused them

@@ -18,7 +18,7 @@ def small(limit: int) -> tuple[applications.SandboxApplication, ...]:
 
 async def used(caller: SandboxClient) -> int:
     reply = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id})
-    return reply.data["admApplicationById"]["supplyCounts"]["partCounter"]
+    return int(reply.data["admApplicationById"]["supplyCounts"]["partCounter"])
 
 
 async def test_a_new_application_has_used_nothing_of_a_thousand(caller: SandboxClient) -> None:

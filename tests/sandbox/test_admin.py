@@ -39,7 +39,7 @@ async def test_what_is_listed_can_be_declared_again(caller: SandboxClient) -> No
         (b"\xff", "the body is not JSON: "),
         (b'{"kind": "429"}', "faults must be a list, not "),
         (b'["429", "latency ms=0"]', "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
-        (b'["missing-field field=SupPart.nonsense"]', "the schema has no SupPart.nonsense"),
+        (b'["missing-field field=SupPart.nonsense"]', "the schema has no field SupPart.nonsense"),
     ],
 )
 async def test_a_mistake_is_a_400_that_names_it_and_changes_nothing(

@@ -6,6 +6,7 @@ import json
 import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_a_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:
     ],
 )
 def test_what_is_not_as_recorded_is_refused_and_named(
-    npm: Npm, folder: Path, files: dict[str, bytes], changes: dict[str, str], complaint: str
+    npm: Npm, folder: Path, files: dict[str, bytes], changes: dict[str, Any], complaint: str
 ) -> None:
     package = dataclasses.replace(_package(npm.put(files)), **changes)
     with pytest.raises(vendoring.VendoringError, match=complaint):

@@ -4,6 +4,7 @@ import base64
 
 import jwt
 import pytest
+from jwt.types import Options
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock, windows
@@ -30,7 +31,7 @@ async def test_the_token_carries_the_claims_and_is_signed_by_the_published_key(
     async with caller.session.get(document["jwks_uri"]) as response:
         key = jwt.PyJWKSet.from_dict(await response.json()).keys[0]
     assert jwt.get_unverified_header(caller.token)["kid"] == key.key_id
-    untimed = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
+    untimed: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
     claims = jwt.decode(caller.token, key, algorithms=["RS256"], options=untimed)
     now = int(turned.now())
     assert set(claims) == {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti"}

@@ -205,7 +205,7 @@ async def test_they_are_declared_listed_and_lifted_over_http(old: LegacyClient) 
     for body, complaint in (
         (b"[", "the body is not JSON: "),
         (b'["flapping field=colour"]', "parts have no field colour"),
-        (b'["slowness", "slowness"]', "there can be one"),
+        (b'["slowness", "slowness"]', "only one is allowed"),
         (b'{"kind": "slowness"}', "disturbances must be a list, not "),
     ):
         async with old.session.put(url, data=body) as response:

@@ -319,7 +319,7 @@ async def few(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     for name in ("attributes", "categories", "companies"):
         (tmp_path / f"{name}.jsonl").write_bytes((data / f"{name}.jsonl").read_bytes())
     tolerances = [{"tolerance": 5}, {"inductancetolerance": 10}, {"tolerance": 5, "inductancetolerance": 20}, {}]
-    coils = [{"inductance": 1e-6, **each} for each in tolerances]
+    coils: list[dict[str, object]] = [{"inductance": 1e-6, **each} for each in tolerances]
     specs: list[dict[str, object]] = [*coils, {name: value for name, (_, value) in RARE.items()}]
     parts = [
         {

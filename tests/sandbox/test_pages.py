@@ -146,7 +146,7 @@ async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: Sandb
     page = (await visitor.open("/admin/journal")).page
     assert HOSTILE not in page
     assert page.count(SHOWN) >= 3
-    assert "under way" in page
+    assert "in progress" in page
 
 
 async def test_the_journal_is_cleared_by_its_own_form_only(caller: SandboxClient, visitor: PageBrowser) -> None:
@@ -173,7 +173,7 @@ async def test_faults_are_declared_and_lifted_on_their_page(caller: SandboxClien
     page = await visitor.fill(page, "/admin/faults", {"fault": "5xx share=0.5 status=502"})
     listed = re.findall(r"<li><code>(.*?)</code><span[^>]*>(.*?)</span>", page.page)
     # The first goes on counting when another is declared.
-    assert listed == [("429 count=3", "2 more"), ("5xx share=0.5 status=502", "until it is lifted")]
+    assert listed == [("429 count=3", "2 requests left"), ("5xx share=0.5 status=502", "until removed")]
     page = await visitor.post("/admin/faults", **_csrf(page), lift="all")
     assert "None: every request" in page.page
     assert await _status(caller) == 200

@@ -93,7 +93,7 @@ async def test_a_new_application_works_at_once(office: Office, turned: clock.Man
     assert (seen.status, heading(seen), said(seen)) == (
         200,
         "Line one",
-        "Line one is there. It may ask for tokens now.",
+        "Line one was created and can request tokens now.",
     )
     assert "For &lt;b&gt;us&lt;/b&gt;" in seen.page
     assert said(await office.visitor.open(str(seen.address))) == ""  # it is said once
@@ -128,17 +128,17 @@ async def test_one_for_design_only_has_no_plan(office: Office) -> None:
 
 NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
     ({}, "The name is missing."),
-    ({"name": "x" * 101}, "The name has 101 characters; 100 is the most."),
-    ({"name": "a\x00b"}, "The name has characters in it that nobody can see."),
-    ({"name": "A", "description": "d" * 501}, "The description has 501 characters; 500 is the most."),
+    ({"name": "x" * 101}, "The name has 101 characters; the limit is 100."),
+    ({"name": "a\x00b"}, "The name contains invisible characters."),
+    ({"name": "A", "description": "d" * 501}, "The description has 501 characters; the limit is 500."),
     ({"name": "A", "plan": "gold"}, "There is no plan &#39;gold&#39;."),
     ({"name": "A", "add-on-DATASHEETS": "on"}, "Add-ons are for Pro; Evaluation has what it has."),
     ({"name": "A", "plan": "pro", "add-on-LIFECYCLE": "on"}, "Lifecycle needs Tech specs."),
     ({"name": "A", "parts": "many"}, "Parts a month are a number from 0 to 1000000000, not &#39;many&#39;."),
     ({"name": "A", "parts": "-1"}, "Parts a month are a number from 0 to 1000000000, not &#39;-1&#39;."),
     ({"name": "A", "parts": "٣"}, "Parts a month are a number from 0 to 1000000000, not &#39;٣&#39;."),
-    ({"name": "A", "callbacks": "/login"}, "&#39;/login&#39; is no absolute URL without a fragment"),
-    ({"name": "A", "callbacks": "http://x/#a"}, "&#39;http://x/#a&#39; is no absolute URL without a fragment"),
+    ({"name": "A", "callbacks": "/login"}, "&#39;/login&#39; is not an absolute URL without a fragment"),
+    ({"name": "A", "callbacks": "http://x/#a"}, "&#39;http://x/#a&#39; is not an absolute URL without a fragment"),
 ]
 
 
@@ -174,7 +174,7 @@ async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) ->
     assert (await office.token(applications.DEFAULT_APPLICATION)).status == 200
     seen = await office.visitor.fill(question, "/secret")
     application = office.application(applications.DEFAULT_APPLICATION.name)
-    assert said(seen) == "There is a new secret. The old one is no longer taken."
+    assert said(seen) == "The secret was rotated. The old one is refused."
     assert application.client_secret in seen.page
     assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
     assert (await office.token(application)).status == 200
@@ -196,21 +196,21 @@ async def test_callbacks_come_and_go(office: Office) -> None:
     seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
     assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
     again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
-    assert (again.status, f"{CALLBACK} is there already." in again.page) == (400, True)
+    assert (again.status, f"{CALLBACK} is already listed." in again.page) == (400, True)
     wrong = await office.visitor.fill(seen, "/callbacks", {"callback": "javascript:alert(1)"})
-    assert (wrong.status, "&#39;javascript:alert(1)&#39; is no absolute URL" in wrong.page) == (400, True)
+    assert (wrong.status, "&#39;javascript:alert(1)&#39; is not an absolute URL" in wrong.page) == (400, True)
     assert 'value="javascript:alert(1)"' in wrong.page
     await office.visitor.fill(seen, "/callbacks/remove")
     assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
 
 
-async def test_the_ide_authorises_with_the_one_that_is_chosen(office: Office) -> None:
+async def test_ide_uses_the_chosen_application(office: Office) -> None:
     chosen = office.caller.sandbox.applications.ide_application
     assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_APPLICATION
     other = await office.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
     seen = await office.visitor.fill(other, "/ide")
     assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_DESIGN_APPLICATION
-    assert "authorises with this application" in seen.page
+    assert "uses this application" in seen.page
 
 
 async def test_name_description_and_flows_may_change_and_domains_may_not(office: Office) -> None:
@@ -343,9 +343,9 @@ async def test_users_are_added_and_removed(office: Office) -> None:
 
 
 NOT_A_USER: list[tuple[dict[str, str], str]] = [
-    ({"email": "ada@SANDBOX.example"}, "A user has this address already."),
-    ({"email": KAY.email}, "A user has this address already."),
-    ({"email": "nobody"}, "&#39;nobody&#39; is no e-mail address."),
+    ({"email": "ada@SANDBOX.example"}, "This address is already in use."),
+    ({"email": KAY.email}, "This address is already in use."),
+    ({"email": "nobody"}, "&#39;nobody&#39; is not an e-mail address."),
     ({"name": " "}, "The name is missing."),
     ({"password": "short"}, "A password has 8 to 200 characters."),
 ]

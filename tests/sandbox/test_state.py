@@ -274,7 +274,7 @@ def _folder(path: Path) -> None:
         (_foreign, "it is not a sandbox's state file"),
         (_newer, f"a newer version has written it (format {file.VERSION + 1}; this one knows {file.VERSION})"),
         (_odd_row, "user u-1 cannot be read: "),
-        (_no_such_address, "user u-1 cannot be read: user N: 'nobody' is no e-mail address"),
+        (_no_such_address, "user u-1 cannot be read: user N: 'nobody' is not an e-mail address"),
         (_no_key, "key K cannot be read: "),
         (_torn, "cannot be used: database disk image is malformed"),
         (_folder, "cannot be written: Is a directory"),
@@ -325,11 +325,11 @@ async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
         with monkeypatch.context() as patch:
             patch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
             seen = await visitor.fill(form, "/new", {"name": "Lost"})
-            assert (seen.status, f"It cannot be kept: {path}" in html.unescape(seen.page)) == (500, True)
+            assert (seen.status, f"The state file cannot be written: {path}" in html.unescape(seen.page)) == (500, True)
             assert caller.sandbox.applications.all == (applications.DEFAULT_APPLICATION,)
             assert (await caller.ask(SEARCH)).status == 200
             caller.sandbox.part_usage.write()
-            assert "parts used are not kept" in caplog.text
+            assert "part usage was not written" in caplog.text
     async with start(state=path) as caller:
         assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 7
 

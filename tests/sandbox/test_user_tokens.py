@@ -8,6 +8,7 @@ from typing import Any
 
 import jwt
 import pytest
+from jwt.types import Options
 from support.code_flow import CALLBACK, DESIGN, OTHER, REQUEST, CodeFlow
 from support.fault_injection import declare
 from support.sandbox_client import SandboxClient, StartSandbox
@@ -30,7 +31,7 @@ Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
         {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret},
     ],
 )
-async def test_a_code_is_worth_nothing_without_all_that_belongs_to_it(desk: CodeFlow, changes: dict[str, str]) -> None:
+async def test_a_code_is_worth_nothing_without_all_that_belongs_to_it(desk: CodeFlow, changes: dict[str, Any]) -> None:
     reply = await desk.redeem(await desk.code(), **changes)
     assert (reply.status, reply.body) == (400, {"error": "invalid_grant"})
 
@@ -61,7 +62,7 @@ async def test_a_wrong_clock_is_in_the_id_token_too(desk: CodeFlow, turned: cloc
     code = await desk.code()
     declare(desk.caller, "wrong-clock seconds=7200")
     tokens = (await desk.redeem(code)).body
-    unchecked = {"verify_signature": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
+    unchecked: Options = {"verify_signature": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
     ends = {jwt.decode(tokens[name], options=unchecked)["exp"] for name in ("id_token", "access_token")}
     assert ends == {int(turned.now()) + 7200 + 86_400}
 

@@ -21,7 +21,7 @@ from proxy.compare.results import (
     SideInfo,
 )
 
-OLD, NEW = "https://v3.example.com", "http://127.0.0.1:8080"
+BASELINE, CANDIDATE = "https://v3.example.com", "http://127.0.0.1:8080"
 AT = 1_772_366_400.0  # 2026-03-01 12:00 UTC
 MATCH, SEARCH, MULTI, PART = "/parts/match", "/parts/search", "/parts/get_multi", "/parts/{uid}"
 BOUNDS = tuple(round(0.001 * 2 ** (step / 2), 6) for step in range(28))
@@ -36,11 +36,11 @@ HOSTILE = (
 )
 
 
-def sample(old: Any, new: Any, place: str, call: V3Request) -> DifferenceSample:
+def sample(baseline: Any, candidate: Any, place: str, request: V3Request) -> DifferenceSample:
     """A sample difference, with values as JSON; Ellipsis is a missing value."""
-    texts = [None if value is ... else json.dumps(value, ensure_ascii=False) for value in (old, new)]
-    curls = (call.curl(f"{OLD}/v3"), call.curl(f"{NEW}/v3"))
-    return DifferenceSample(call.target(), call.origin, place, texts[0], texts[1], curls[0], curls[1])
+    texts = [None if value is ... else json.dumps(value, ensure_ascii=False) for value in (baseline, candidate)]
+    curls = (request.curl(f"{BASELINE}/v3"), request.curl(f"{CANDIDATE}/v3"))
+    return DifferenceSample(request.target(), request.origin, place, texts[0], texts[1], curls[0], curls[1])
 
 
 def result(**changes: Any) -> ComparisonResult:
@@ -51,10 +51,12 @@ def result(**changes: Any) -> ComparisonResult:
 def ready_result() -> ComparisonResult:
     """Verdict "ready"."""
     rows = tuple(
-        _row(row.client, row.endpoint, row.calls, row.asked, row.calls, 0, "ready") for row in _rows() if row.calls
+        _row(row.client, row.endpoint, row.requests, row.occurrences, row.requests, 0, "ready")
+        for row in _rows()
+        if row.requests
     )
     rules = tuple(rule for rule in _rules() if rule.hidden)
-    return result(verdict="ready", rows=rows, groups=(), rules=rules, failed=(), troubles=(), notes=())
+    return result(verdict="ready", rows=rows, groups=(), rules=rules, failed=(), failures=(), notes=())
 
 
 def hostile_result(text: str = HOSTILE) -> ComparisonResult:
@@ -66,12 +68,12 @@ def hostile_result(text: str = HOSTILE) -> ComparisonResult:
     )
     return result(
         source=text,
-        sides=(SideInfo("old", text), SideInfo("new", text)),
+        sides=(SideInfo("baseline", text), SideInfo("candidate", text)),
         rows=(msgspec.structs.replace(whole.rows[0], client=text, endpoint=text),),
         groups=(group, msgspec.structs.replace(group, counts=False, noise=0.25)),
         rules=(RuleUse(text, text, text, 3, False), RuleUse(text, text, text, 0, True)),
         times=tuple(msgspec.structs.replace(times, endpoint=text) for times in whole.times[:2]),
-        troubles=(FailedRequests(text, 3, text),),
+        failures=(FailedRequests(text, 3, text),),
         failed=(text,),
         notes=(text,),
     )
@@ -82,30 +84,30 @@ def _result() -> ComparisonResult:
         started=AT,
         ended=AT + 1_284.0,
         source="access.log (nginx, combined)",
-        sides=(SideInfo("old", OLD), SideInfo("new", NEW)),
+        sides=(SideInfo("baseline", BASELINE), SideInfo("candidate", CANDIDATE)),
         verdict="not ready",
         rows=_rows(),
         groups=_groups(),
         rules=_rules(),
         times=_times(),
         cost=ComparisonCost(31_204, 50_000, 1_240_000),
-        troubles=(
-            FailedRequests("the old side answered HTML instead of JSON", 14, "access.log:8812"),
-            FailedRequests("the new side gave no answer within 30 s", 3, "access.log:20117"),
+        failures=(
+            FailedRequests("the baseline answered HTML instead of JSON", 14, "access.log:8812"),
+            FailedRequests("the candidate gave no response within 30 s", 3, "access.log:20117"),
         ),
-        failed=("missing-part: 12 calls have it, none may", "price>1%: 1.9 % of calls have it"),
+        failed=("missing-part: 12 requests have it, none may", "price>1%: 1.9 % of requests have it"),
         notes=("37 lines of access.log are no v3 requests, the first at line 112: its path does not begin with /v3",),
         complete=True,
     )
 
 
 def _row(
-    client: str, endpoint: str, calls: int, asked: int, equivalent: int, troubled: int, verdict: Any
+    client: str, endpoint: str, requests: int, asked: int, equivalent: int, not_compared: int, verdict: Any
 ) -> EndpointResult:
-    share = equivalent / calls if calls else None
-    wide = 1.96 * math.sqrt(max(share * (1 - share), 0.25 / calls) / calls) if share is not None else 0
+    share = equivalent / requests if requests else None
+    wide = 1.96 * math.sqrt(max(share * (1 - share), 0.25 / requests) / requests) if share is not None else 0
     interval = Interval(max(0.0, share - wide), min(1.0, share + wide)) if share is not None else None
-    return EndpointResult(client, endpoint, calls, asked, equivalent, troubled, share, interval, verdict)
+    return EndpointResult(client, endpoint, requests, asked, equivalent, not_compared, share, interval, verdict)
 
 
 def _rows() -> tuple[EndpointResult, ...]:
@@ -136,20 +138,24 @@ TEXTS = (
 )
 
 
+def _group(*values: Any) -> DifferenceGroup:
+    return DifferenceGroup(*values)
+
+
 def _groups() -> tuple[DifferenceGroup, ...]:
     """Difference groups, not in the order of importance."""
     return (
-        DifferenceGroup(
+        _group(
             *(SEARCH, "results[*]", "order", "order", "both rank by relevance, and neither says how"),
             *(61, 61, 0.021, False, AT + 4, AT + 1_201, ("bom-tool", "warehouse")),
             (sample(["LM358", "LM358N"], ["LM358N", "LM358"], "results", A_SEARCH),),
         ),
-        DifferenceGroup(
+        _group(
             *(MATCH, ITEMS, "missing", "missing part", "the GraphQL service does not return this part"),
             *(31, 44, 0.0, True, AT + 9, AT + 1_180, ("warehouse",)),
             (sample(LOST, ..., ITEM, A_MATCH),),
         ),
-        DifferenceGroup(
+        _group(
             *(MATCH, f"{ITEMS}.offers[*].prices.USD[*]", "value", "unexplained", "both sides have this price break"),
             *(120, 362, 0.004, True, AT + 2, AT + 1_279, ("bom-tool",)),
             (
@@ -158,13 +164,13 @@ def _groups() -> tuple[DifferenceGroup, ...]:
                 _price([100, "0.50"], [100, "0.5"], "Farnell 67K1122"),
             ),
         ),
-        DifferenceGroup(
+        _group(
             *(SEARCH, "results[*].item.short_description", "value", "derived"),
             *("made of shortDescription, which is written in another style", 2, 2, None, True),
             *(AT + 88, AT + 640, ("bom-tool",)),
             (sample(*TEXTS, "results[3].item.short_description", A_SEARCH),),
         ),
-        DifferenceGroup(
+        _group(
             *(MATCH, f"{ITEMS}.offers[*].in_stock_quantity", "value", "moved", "asked again, both sides agree"),
             *(204, 519, 0.031, False, AT + 2, AT + 1_283, ("bom-tool", "warehouse")),
             (sample(1204, 1198, f"{ITEM}.offers[Digi-Key 296-1-ND].in_stock_quantity", A_MATCH),),
@@ -172,13 +178,13 @@ def _groups() -> tuple[DifferenceGroup, ...]:
     )
 
 
-def _price(old: Any, new: Any, offer: str) -> DifferenceSample:
-    return sample(old, new, f"{ITEM}.offers[{offer}].prices.USD[{old[0]}]", A_MATCH)
+def _price(baseline: Any, candidate: Any, offer: str) -> DifferenceSample:
+    return sample(baseline, candidate, f"{ITEM}.offers[{offer}].prices.USD[{baseline[0]}]", A_MATCH)
 
 
 def _rules() -> tuple[RuleUse, ...]:
     return (
-        RuleUse("msec", "how long an answer took differs every time", None, 12_480, False),
+        RuleUse("msec", "how long a response took differs every time", None, 12_480, False),
         RuleUse("click links", "they lead through another host", None, 88_204, False),
         RuleUse("old footprints", "the mapping is to be finished by then", "2026-02-01", 0, True),
         RuleUse("broker listings", "the service has none", "2027-01-01", 0, False),
@@ -191,8 +197,8 @@ MEDIANS = {MATCH: (8_250, 0.31, 0.12), SEARCH: (3_120, 0.42, 0.21), MULTI: (1_05
 def _times() -> tuple[LatencyDistribution, ...]:
     return tuple(
         _distribution(endpoint, side, median, spread, answers)
-        for endpoint, (answers, old, new) in MEDIANS.items()
-        for side, median, spread in (("old", old, 0.45), ("new", new, 0.7))
+        for endpoint, (answers, baseline, candidate) in MEDIANS.items()
+        for side, median, spread in (("baseline", baseline, 0.45), ("candidate", candidate, 0.7))
     )
 
 

@@ -26,7 +26,7 @@ async def serve(handler: Handler, port: int = 0) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def call_from_target(target: str, **fields: Any) -> V3Request:
+def request_from_target(target: str, **fields: Any) -> V3Request:
     """The request of a request target."""
     path, query, _ = parse_target(target)
     return V3Request(path, query, **fields)

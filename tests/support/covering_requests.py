@@ -42,8 +42,8 @@ async def _parts(url: str) -> list[Any]:
         parts: list[Any] = []
         while True:
             target = f"{url}/v3/parts/search?apikey={generated_requests.KEY}&limit={PAGE}&start={len(parts)}{shown}"
-            async with session.get(target) as reply:
-                page = [result["item"] for result in (await reply.json())["results"]]
+            async with session.get(target) as response:
+                page = [result["item"] for result in (await response.json())["results"]]
             parts += page
             if len(page) < PAGE or len(parts) > 900:
                 return parts
@@ -58,7 +58,8 @@ def _redirected(parts: list[Any]) -> tuple[tuple[str, str], ...]:
 def _covering(items: list[Any]) -> list[Any]:
     """Greedy set cover: the item with most facts, then repeatedly the one with most new facts."""
     shown = [(set(_facts(item, "")), item) for item in items]
-    chosen, known = [], set[str]()
+    chosen: list[Any] = []
+    known = set[str]()
     while True:
         facts, item = max(shown, key=lambda each: len(each[0] - known))
         if chosen and not facts - known:

@@ -29,7 +29,7 @@ def struck(caller: SandboxClient) -> dict[str, int]:
 
 async def raw(caller: SandboxClient, query: str = PARTS) -> tuple[int, bytes, Any]:
     """Status, body and headers, whatever the body is."""
-    options = {"json": {"query": query}, "headers": {"token": caller.token}}
+    options: dict[str, Any] = {"json": {"query": query}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
         return response.status, await response.read(), response.headers
 

@@ -47,8 +47,8 @@ class CatalogContents(NamedTuple):
 async def _all(session: aiohttp.ClientSession, url: str) -> list[Any]:
     items: list[Any] = []
     while True:
-        async with session.get(f"{url}&limit={PAGE}&start={len(items)}") as reply:
-            page = await reply.json()
+        async with session.get(f"{url}&limit={PAGE}&start={len(items)}") as response:
+            page = await response.json()
         items += [result["item"] for result in page["results"]]
         if len(page["results"]) < PAGE or len(items) > 900:
             return items
@@ -73,14 +73,14 @@ class RequestGenerator:
             (3, self._mistaken),
         ]
 
-    def calls(self, number: int) -> list[V3Request]:
+    def requests(self, number: int) -> list[V3Request]:
         """That many different requests."""
         made: dict[str, V3Request] = {}
         weights, kinds = [weight for weight, _ in self._kinds], [kind for _, kind in self._kinds]
         while len(made) < number:
             path, query = self._rng.choices(kinds, weights)[0]()
-            call = V3Request(path, query, "generated", origin=f"generated:{len(made) + 1}")
-            made.setdefault(call.id, call)
+            request = V3Request(path, query, "generated", origin=f"generated:{len(made) + 1}")
+            made.setdefault(request.id, request)
         return list(made.values())
 
     def _match(self) -> tuple[str, Pairs]:

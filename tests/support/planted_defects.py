@@ -156,7 +156,7 @@ class MappingFolder:
         if "order" in rule:
             yield "order", {each: value for each, value in rule.items() if each != "order"}
         elif "each" in rule:
-            paths = [path for _, path in self._plain(target) if not path.startswith("^")]
+            paths = [path for _, path in self._plain(rule["each"]) if not path.startswith("^")]
             yield from (("order", {**rule, "order": {"from": path}}) for path in paths[:1])
 
     def _alike(self, target: str) -> list[str]:

@@ -6,6 +6,7 @@ Takes about a second of CPU, less than the command; the judging is that of the c
 import datetime
 import gc
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -13,6 +14,7 @@ from unittest import mock
 from proxy.cli.comparing import judgement, local_service
 from proxy.compare import loader, requests
 from proxy.compare.judging import judge, summary
+from proxy.compare.judging.findings import Comparison
 from proxy.compare.judging.tally import Tally
 from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.compare.results import ComparisonResult
@@ -20,6 +22,7 @@ from proxy.compare.running import http_side
 from proxy.kit import clock, shipped
 from proxy.upstream import replay
 
+MSEC = re.compile(rb'"msec": ?\d+')  # differs with each response, and is ignored by a shipped rule
 AT = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp()
 
 
@@ -42,8 +45,10 @@ class RemappableRecording:
 
     def __init__(self, path: Path, config: Path) -> None:
         self._recorded = Recording(path)
-        self._calls = list(self._recorded.calls())
+        self._requests = list(self._recorded.requests())
         self._config = config
+        # A defect leaves most responses as they were, and judging is pure: equal responses are judged once.
+        self._comparisons: dict[tuple[Any, ...], Comparison] = {}
 
     def close(self) -> None:
         """Close the recording's file."""
@@ -62,28 +67,37 @@ class RemappableRecording:
         player, time = replay.ResponseReplayer(), clock.SystemClock()
         settings = loader.load(None, {})
         judged = judgement.build(settings, None, time, str)
-        old, answers, tally = RecordedSide(self._recorded), {}, Tally()
+        baseline, answers, tally = RecordedSide(self._recorded), {}, Tally()
         limits = http_side.SideLimits()
         async with (
             local_service.replaying(local_service.load_config(self._config, replayed=True), player) as service,
             http_side.open_session(limits) as session,
         ):
             side = http_side.HttpSide(http_side.base_url(service.url), limits, service.keys.get, session, clock=time)
-            new = ReplayedSide(self._recorded, side, player, service.keys)
-            for number, call in enumerate(self._calls):
+            candidate = ReplayedSide(self._recorded, side, player, service.keys)
+            for number, request in enumerate(self._requests):
                 request_id = f"{number:016x}"
-                pair = judge.ResponsePair(await old.ask(call, request_id), await new.ask(call, request_id))
-                tally.add(judged.judge.compare(call, AT, pair))
-                answers[call.id] = _answer(call, pair)
-        about = summary.RunInfo(started=AT, ended=AT, source="", old="old", new="new")
+                pair = judge.ResponsePair(
+                    await baseline.ask(request, request_id), await candidate.ask(request, request_id)
+                )
+                tally.add(self._compared(judged.judge, request, pair))
+                answers[request.id] = _answer(request, pair)
+        about = summary.RunInfo(started=AT, ended=AT, source="", baseline="baseline", candidate="candidate")
         return RemappingResult(judged.summary.result(tally, about), answers)
 
+    def _compared(self, judging: judge.Judge, request: requests.V3Request, pair: judge.ResponsePair) -> Comparison:
+        candidate = pair.candidate
+        key = (request.id, candidate.status, MSEC.sub(b"", candidate.body), candidate.failure)
+        if key not in self._comparisons:
+            self._comparisons[key] = judging.compare(request, AT, pair)
+        return self._comparisons[key]
 
-def _answer(call: requests.V3Request, pair: judge.ResponsePair) -> Any:
+
+def _answer(request: requests.V3Request, pair: judge.ResponsePair) -> Any:
     """Status and JSON body of the candidate's response."""
-    body = pair.new.body.decode()
-    text = body[body.index("(") + 1 : body.rindex(")")] if any(call.values("callback")) else body
-    read = json.loads(text) if text else pair.new.trouble
+    body = pair.candidate.body.decode()
+    text = body[body.index("(") + 1 : body.rindex(")")] if any(request.values("callback")) else body
+    read = json.loads(text) if text else pair.candidate.failure
     if isinstance(read, dict):
         read.pop("msec", None)
-    return pair.new.status, read
+    return pair.candidate.status, read

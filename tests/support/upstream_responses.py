@@ -14,7 +14,7 @@ from proxy import errors, model
 from proxy.upstream import classify, http_post, policies
 
 STATUSES = (200, 301, 400, 401, 403, 404, 429, 500, 502, 503, 504)
-DATA = {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}
+DATA: dict[str, Any] = {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}
 
 
 def _error(message: str, code: str | None = None) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""What the commands `compare`, `record` and `shadow` are put together of; they are files of the folder above.
+"""Parts of the commands `compare`, `record` and `shadow`.
 
-`options.py` and `choice.py` say what can be chosen; `opened.py` reads what is asked and opens both sides (`sides.py`,
-`beside.py`); `compared.py` and `recording.py` go through with it; `shadow_report.py` shows what shadows have gathered.
+`options.py` declares the options and `checks.py` checks them; `setup.py` reads the requests and opens both sides
+(`sides.py`, `local_service.py`); `runs.py` carries the run out; `shadow_store.py` reads the results of shadowing.
 """

@@ -1,4 +1,4 @@
-"""What judges answers in a command, put together: settings, rules, causes, the walker, and who sums up."""
+"""Judge and summary of a command, assembled from settings, rules and causes."""
 
 import datetime
 import hashlib

@@ -1,9 +1,8 @@
-"""The service that a comparison starts beside itself, on loopback: so that what the GraphQL service says can be noted,
-or be played to it.
+"""Service that a comparison starts on loopback, so that responses of the GraphQL API can be recorded or replayed.
 
-It is the service as configured, but that no answers are kept or shared: every call has its own. Nothing is shadowed:
-also clients that the old service still answers are answered the new way. The keys that clients send go on to work;
-each application has one more, for calls of clients without a key and for what is replayed.
+It is the service as configured, but without cache and coalescing: every request is answered by itself. Nothing is
+shadowed, and clients that the old service still answers are answered by the candidate. The clients' keys keep working;
+each application has one more, for requests of clients without a key and for replays.
 """
 
 import os
@@ -54,7 +53,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 
 @asynccontextmanager
 async def running(settings: config.Config, tape: replay.ResponseRecorder | None) -> AsyncIterator[LocalService]:
-    """Run, and note on the tape, if there is one, what the GraphQL service, or the sandbox, says."""
+    """Run, and note on the recording, if there is one, what the GraphQL service, or the sandbox, says."""
     from proxy.workers import single_process
 
     async with AsyncExitStack() as stack:

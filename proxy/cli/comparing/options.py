@@ -1,67 +1,147 @@
-"""The options that `compare` and `record` have in common, with the words of their help."""
+"""Options of `compare` and `record`, each declared once: name, type, default and help text.
 
+`ComparisonOptions` is the value that the commands work with; `command` makes typer's parameters of its fields. Only
+typer is imported here, so that `--help` stays fast; `checks.py` refuses options that contradict each other.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-Old = Annotated[
-    str | None,
-    typer.Option(metavar="URL|FILE", help="The old service, or a file of its answers; sandbox: the embedded one."),
-]
-New = Annotated[str | None, typer.Option(metavar="URL", help="The new service, running.")]
-Config = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="Instead of --new: start the service of this configuration here."),
-]
-Requests = Annotated[Path | None, typer.Option(metavar="FILE", help="What people asked: a log, HAR, URLs, parts, …")]
-Kind = Annotated[str | None, typer.Option(help="What the file of requests is, where that is not clear.")]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KEY=NAME", help="A column of a list of parts: mpn=, sku=, manufacturer= or seller=NAME."),
-]
-Rules = Annotated[Path | None, typer.Option(metavar="FILE", help="Rules, keys and thresholds; the shipped if omitted.")]
-Sample = Annotated[int | None, typer.Option(min=1, metavar="N", help="Ask N calls at most, of all sorts.")]
-Seed = Annotated[int, typer.Option(help="The same sample in the same order for the same seed.")]
-Budget = Annotated[int | None, typer.Option(min=0, metavar="PARTS", help="Parts that the new side may cost at most.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Ask no question before parts are spent.")]
-OldKey = Annotated[
-    str | None, typer.Option(metavar="env:NAME|file:PATH", help="The apikey for the old side, of every client.")
-]
-NewKey = Annotated[
-    str | None, typer.Option(metavar="env:NAME|file:PATH", help="The apikey for the new side, of every client.")
-]
-OldRate = Annotated[
-    float | None, typer.Option(min=0, help="Calls a second at the old side; 3 if omitted, as v3 had it; 0: no limit.")
-]
-NewRate = Annotated[float, typer.Option(min=0, help="Calls a second at the new side; 0: no limit.")]
-OldAtOnce = Annotated[int, typer.Option(min=1, max=256, help="Calls under way at the old side.")]
-NewAtOnce = Annotated[int, typer.Option(min=1, max=256, help="Calls under way at the new side.")]
-Timeout = Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds for a whole answer.")]
-Replay = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Map what was recorded again, and compare that. Costs no parts.")
-]
-Record = Annotated[Path | None, typer.Option(metavar="FILE", help="Record all answers, without keys.")]
-Progress = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Where the run notes what it has done; else in the state folder.")
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever was noted before.")]
-Shadow = Annotated[bool, typer.Option("--shadow", help="Ask nobody: show what a shadow has gathered.")]
-FailOn = Annotated[
-    str | None, typer.Option(metavar="LIST", help="What fails the run, such as missing-part,price>1%; see the docs.")
-]
-Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page; - is the output.")]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is the output.")]
-Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown; - is the output.")]
-Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML; - is the output.")]
-HiddenBaseline = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Fail where a rule hides more than in the run that saved this file."),
-]
-SaveHidden = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Save how much each rule hid, for --hidden-baseline.")
-]
-LogLevel = Annotated[str, typer.Option(help="What is logged on standard error: debug, info, warning or error.")]
-Output = Annotated[
-    Path, typer.Option("--output", metavar="FILE", help="The recording; one that was interrupted goes on.")
-]
+SANDBOX = "sandbox"  # as --old: the embedded old service
+STANDARD_OUTPUT = Path("-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """What the user chose. The order of the fields is that of the help text."""
+
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--old", metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox."
+        ),
+    ] = None
+    candidate: Annotated[
+        str | None, typer.Option("--new", metavar="URL", help="Candidate: the new service, already running.")
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of --new: start a candidate with this configuration."),
+    ] = None
+    requests: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Requests to send: access log, HAR, URLs, parts list, …")
+    ] = None
+    kind: Annotated[str | None, typer.Option(help="Format of the requests file, where it is not recognized.")] = None
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=NAME", help="A column of a parts list: mpn=, sku=, manufacturer= or seller=NAME."),
+    ] = None
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Settings: ignore rules, keys, thresholds; default: the shipped file."),
+    ] = None
+    sample: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Send at most N requests, a stratified sample.")
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 1
+    budget: Annotated[
+        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the candidate may cost.")
+    ] = None
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
+    baseline_key: Annotated[
+        str | None,
+        typer.Option("--old-key", metavar="env:NAME|file:PATH", help="API key for the baseline, for every client."),
+    ] = None
+    candidate_key: Annotated[
+        str | None,
+        typer.Option("--new-key", metavar="env:NAME|file:PATH", help="API key for the candidate, for every client."),
+    ] = None
+    baseline_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--old-rate", min=0, help="Requests per second to the baseline; default 3, as in v3; 0: no limit."
+        ),
+    ] = None
+    candidate_rate: Annotated[
+        float, typer.Option("--new-rate", min=0, help="Requests per second to the candidate; 0: no limit.")
+    ] = 0.0
+    baseline_concurrency: Annotated[
+        int, typer.Option("--old-at-once", min=1, max=256, help="Concurrent requests to the baseline.")
+    ] = 4
+    candidate_concurrency: Annotated[
+        int, typer.Option("--new-at-once", min=1, max=256, help="Concurrent requests to the candidate.")
+    ] = 4
+    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds for a complete response.")] = 60.0
+    progress: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Progress file of the run; default: in the state directory.")
+    ] = None
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start again, whatever progress was saved.")] = False
+    record: Annotated[Path | None, typer.Option(metavar="FILE", help="Record all responses, without keys.")] = None
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Map a recording again and compare that. Costs no parts."),
+    ] = None
+    shadow: Annotated[bool, typer.Option("--shadow", help="Send nothing: report what shadowing has found.")] = False
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page; - is standard output.")
+    ] = None
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")
+    ] = None
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown; - is standard output.")
+    ] = None
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML; - is standard output.")
+    ] = None
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Thresholds that fail the run, such as missing-part,price>1%; see the docs."),
+    ] = None
+    hidden_baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Fail if a rule ignores more than in the run that saved this file."),
+    ] = None
+    save_hidden: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save how much each rule ignored, for --hidden-baseline.")
+    ] = None
+    log_level: Annotated[str, typer.Option(help="Level of the log on standard error: debug, info, warning, error.")] = (
+        "error"
+    )
+
+    @property
+    def baseline_file(self) -> Path | None:
+        """The file of baseline responses, where the baseline is a file."""
+        is_file = self.baseline and "://" not in self.baseline and self.baseline != SANDBOX
+        return Path(self.baseline) if self.baseline and is_file else None
+
+
+def command(
+    run: Callable[[ComparisonOptions], None], names: Collection[str] | None = None, **required: Any
+) -> Callable[..., None]:
+    """Make a typer command of `run`, whose parameters are the fields of ComparisonOptions, or those in `names`.
+
+    `required` are annotations of fields that this command cannot do without.
+    """
+
+    def invoke(**given: Any) -> None:
+        run(ComparisonOptions(**given))
+
+    hints = get_type_hints(ComparisonOptions, include_extras=True) | required
+    defaults = {field.name: field.default for field in fields(ComparisonOptions)} | dict.fromkeys(
+        required, Parameter.empty
+    )
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hints[name])
+        for name in (names or defaults)
+    ]
+    # typer reads a command's signature, type hints and docstring.
+    invoke.__doc__ = run.__doc__
+    invoke.__annotations__ = {each.name: each.annotation for each in parameters}
+    invoke.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return invoke

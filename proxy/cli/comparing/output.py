@@ -1,5 +1,7 @@
-"""What `compare` and `record` show before and while they run: the plan with its cost, and a bar. On standard error, so
-that reports have the output for themselves."""
+"""Output of `compare` and `record`: plan, cost and progress on standard error, and the reports.
+
+Standard output is left to a report that asks for it.
+"""
 
 import signal
 import sys
@@ -15,7 +17,7 @@ from rich.text import Text
 
 from proxy import errors
 from proxy.cli import shown
-from proxy.cli.comparing import choice
+from proxy.cli.comparing import checks, options
 from proxy.compare import results
 from proxy.compare.judging import rules
 from proxy.compare.reports import html, junit, markdown, terminal
@@ -24,7 +26,7 @@ from proxy.compare.running.estimate import Estimate
 from proxy.compare.running.run import RunProgress
 from proxy.kit.wording import counted
 
-MOVED = "a call whose data moves meanwhile is paid for twice"
+MOVED = "a request whose data moves meanwhile is paid for twice"
 
 
 def console() -> Console:
@@ -44,16 +46,18 @@ def show_plan(
 ) -> None:
     """What is going to be asked, and what it can cost."""
     screen = console()
-    table = Table("endpoint", "calls", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
+    table = Table("endpoint", "requests", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
     for column in table.columns[1:]:
         column.justify = "right"
     for row in left.rows:
-        table.add_row(row.endpoint, f"{row.calls}", f"{row.asked}", f"{row.parts}")
+        table.add_row(row.endpoint, f"{row.requests}", f"{row.asked}", f"{row.parts}")
     screen.print(table)
     limit = f"no budget: {MOVED}" if budget is None else f"budget {counted(budget, 'part')}"
     cost = f"{counted(left.parts, 'part')} at worst; {limit}"
     before = f", {spent} spent before" if spent else ""
-    screen.print(Text(f"{counted(left.calls, 'call')} of {distinct}; {'none is paid for' if free else cost}{before}"))
+    screen.print(
+        Text(f"{counted(left.requests, 'request')} of {distinct}; {'none is paid for' if free else cost}{before}")
+    )
     for note in notes:
         screen.print(Text(f"note: {note}"))
 
@@ -73,7 +77,7 @@ def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, f
 
 
 def _confirmed(question: str) -> bool:
-    """The answer; to interrupt is to say no. The loop would hold a signal back until there is an answer."""
+    """The answer; to interrupt is to say no. The loop would hold a signal back until there is a response."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return typer.confirm(question, err=True)
@@ -84,7 +88,7 @@ def _confirmed(question: str) -> bool:
 
 
 @contextmanager
-def progress_bar(calls: int) -> Iterator[Callable[[RunProgress], None]]:
+def progress_bar(requests: int) -> Iterator[Callable[[RunProgress], None]]:
     """A bar while the block runs, and what moves it. Nothing where nobody looks."""
     columns = (
         TextColumn("{task.description}"),
@@ -95,12 +99,12 @@ def progress_bar(calls: int) -> Iterator[Callable[[RunProgress], None]]:
     )
     screen = console()
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("comparing", total=calls, more="")
+        task = progress.add_task("comparing", total=requests, more="")
 
         def tell(standing: RunProgress) -> None:
             more = counted(standing.parts, "part")
-            more += f", {standing.troubled} in trouble" if standing.troubled else ""
-            done = standing.done + standing.troubled + standing.left_out
+            more += f", {standing.not_compared} in trouble" if standing.not_compared else ""
+            done = standing.done + standing.not_compared + standing.left_out
             progress.update(task, completed=done, more=more)
 
         yield tell
@@ -111,12 +115,12 @@ def say(text: str) -> None:
     console().print(Text(text))
 
 
-def write_reports(result: ComparisonResult, chosen: choice.ComparisonOptions) -> None:
+def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -> None:
     """All of them. Raises ConfigError for a file that cannot be written, when the others are.
 
     Where one of them has standard output for itself, the printed one goes to standard error.
     """
-    aside = chosen.to_output > 0
+    aside = checks.reports_to_output(chosen) > 0
     screen = Console(stderr=aside)
     terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=shown.FILE_WIDTH))
     wanted: tuple[tuple[Path | None, Callable[[ComparisonResult], str]], ...] = (
@@ -135,7 +139,7 @@ def write_reports(result: ComparisonResult, chosen: choice.ComparisonOptions) ->
 def _write(path: Path, text: str) -> str | None:
     """Why it could not be written, None where it was."""
     try:
-        if path == choice.STANDARD_OUTPUT:
+        if path == options.STANDARD_OUTPUT:
             sys.stdout.write(text)
             return None
         path.write_text(text, encoding="utf-8")

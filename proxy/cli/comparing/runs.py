@@ -1,4 +1,7 @@
-"""Running `compare` and `record` so that their exit code never says more than they know."""
+"""Runs of `compare` and `record`, from options to result: resumable, recorded on request.
+
+What is sent when, and what is spent, is decided in proxy/compare. The exit code never says more than is known.
+"""
 
 import hashlib
 import os
@@ -10,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import typer
 
-from proxy.cli.comparing import choice, judgement, output, setup
+from proxy.cli.comparing import checks, judgement, options, output, setup
 from proxy.compare.judging import summary, verdict
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
@@ -37,13 +40,15 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
     """What writes into a file, until `stack` is closed."""
     if path is None:
         return None
-    header = RecordingHeader(made=ready.clock.now(), old=ready.old, new=ready.new, source=ready.asked.name)
+    header = RecordingHeader(
+        made=ready.clock.now(), baseline=ready.baseline, candidate=ready.candidate, source=ready.asked.name
+    )
     made = Recorder(path, header, ready.redaction)
     stack.callback(made.close)
     return made
 
 
-async def record(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
+async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
     """Record, and compare nothing. None where somebody said no."""
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
@@ -51,49 +56,49 @@ async def record(chosen: choice.ComparisonOptions, settings: ComparisonSettings)
         with ExitStack() as stack:
             made = open_recorder(ready, chosen.record, stack)
             known = made.known if made else set()
-            calls, worst = plan.remaining(ready.asked.plan, known)
+            requests, worst = plan.remaining(ready.asked.plan, known)
             if known:
-                output.say(f"going on: {counted(len(known), 'call was', 'calls were')} recorded before")
-            left = setup.RemainingRequests(calls, worst if ready.ready.sides.new else estimate.Estimate(()))
+                output.say(f"going on: {counted(len(known), 'request was', 'requests were')} recorded before")
+            left = setup.RemainingRequests(requests, worst if ready.ready.sides.candidate else estimate.Estimate(()))
             ended = await setup.execute(ready, left, run.RunSinks(recorder=made))
             if ended is not None:
                 _say_recorded(ended, chosen)
             return ended
 
 
-def _say_recorded(ended: run.RunOutcome, chosen: choice.ComparisonOptions) -> None:
-    if ended.complete and not ended.troubled:
+def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> None:
+    if ended.complete and not ended.not_compared:
         output.say(f"recorded: {chosen.record}")
         return
     if ended.stopped:
         output.say(f"stopped: {ended.stopped}")
-    if ended.troubled:
-        output.say(f"{counted(ended.troubled, 'call')} met with trouble")
+    if ended.not_compared:
+        output.say(f"{counted(ended.not_compared, 'request')} met with trouble")
     if ended.left_out:
-        output.say(f"{counted(ended.left_out, 'call is', 'calls are')} not covered by the budget")
+        output.say(f"{counted(ended.left_out, 'request is', 'requests are')} not covered by the budget")
     output.say(f"nothing is lost: the same command goes on from here ({chosen.record})")
 
 
 NAMED = 3  # clients that a note names
-LACKING = "call that was compared before is", "calls that were compared before are"
-BEFORE = "call was compared before", "calls were compared before"
+LACKING = "request that was compared before is", "requests that were compared before are"
+BEFORE = "request was compared before", "requests were compared before"
 LEFT_OUT = (
-    "call was left out: the budget does not cover what it may cost",
-    "calls were left out: the budget does not cover what they may cost",
+    "request was left out: the budget does not cover what it may cost",
+    "requests were left out: the budget does not cover what they may cost",
 )
 
 
-async def compare(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
+async def compare(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
     """Compare. None where somebody said no."""
     async with setup.open_setup(chosen, settings) as ready:
         if None in ready.ready.sides:
-            option = "--old" if ready.ready.sides.old is None else "--new"
+            option = "--old" if ready.ready.sides.baseline is None else "--new"
             raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
         return await _compare(ready)
 
 
 async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
-    started, baseline = ready.clock.now(), ready.chosen.baseline
+    started, baseline = ready.clock.now(), checks.hidden_counts(ready.chosen)
     own_uids = ready.service.uids if ready.service else None
     judged = judgement.build(
         ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, own_uids=own_uids
@@ -117,10 +122,10 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
 
 def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> setup.RemainingRequests:
     done, spent = (progress.done, progress.spent) if progress else (set(), 0)
-    calls, estimate = plan.remaining(ready.asked.plan, done)
+    requests, estimate = plan.remaining(ready.asked.plan, done)
     if done:
-        output.say(f"going on: {len(done)} of {counted(len(ready.asked.plan.calls), *BEFORE)}")
-    return setup.RemainingRequests(calls, estimate, spent)
+        output.say(f"going on: {len(done)} of {counted(len(ready.asked.plan.requests), *BEFORE)}")
+    return setup.RemainingRequests(requests, estimate, spent)
 
 
 def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | None:
@@ -129,11 +134,11 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
     if chosen.replay is not None:
         return None
     header = ProgressHeader(
-        old=str(ready.old),
-        new=str(ready.new),
+        baseline=str(ready.baseline),
+        candidate=str(ready.candidate),
         source=ready.asked.place,
         settings=judgement.digest(ready.settings, chosen.config),
-        calls=ready.asked.plan.digest,
+        requests=ready.asked.plan.digest,
     )
     path = chosen.progress or _usual(header, chosen)
     progress = ProgressFile(path, header, fresh=chosen.fresh)
@@ -141,26 +146,34 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
     return progress
 
 
-def _usual(header: ProgressHeader, chosen: choice.ComparisonOptions) -> Path:
+def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
     """In the state folder, for the same command the same."""
-    said = msgspec.json.encode(
-        (header.old, header.new, header.source, chosen.kind, chosen.named, chosen.sample, chosen.seed)
+    message = msgspec.json.encode(
+        (
+            header.baseline,
+            header.candidate,
+            header.source,
+            chosen.kind,
+            checks.columns(chosen),
+            chosen.sample,
+            chosen.seed,
+        )
     )
-    name = hashlib.blake2b(said + repr(chosen.rules).encode(), digest_size=8).hexdigest()
+    name = hashlib.blake2b(message + repr(chosen.rules).encode(), digest_size=8).hexdigest()
     return stores.default_file(os.environ).parent / "compare" / f"{name}.jsonl"
 
 
 def _say_ended(
     ready: setup.ComparisonSetup, progress: ProgressFile | None, ended: run.RunOutcome, tally: Tally
 ) -> None:
-    """Say how it ended. What was noted is of no more use when every call was compared."""
+    """Say how it ended. What was noted is of no more use when every request was compared."""
     if ended.stopped is not None:
         output.say(f"stopped: {ended.stopped}")
     if ended.left_out:
         output.say(counted(ended.left_out, *LEFT_OUT))
     if progress is None:
         return
-    if not ended.complete or tally.troubles:
+    if not ended.complete or tally.failures:
         output.say(f"nothing is lost: the same command goes on from here ({progress.path})")
     elif ready.chosen.progress is None:
         progress.remove()
@@ -174,16 +187,16 @@ def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, 
         notes.append(counted(ended.left_out, *LEFT_OUT))
     if ended.spent > tally.spent:
         notes.append(
-            f"{counted(ended.spent - tally.spent, 'part')} more may have been spent: on calls that were cut off"
+            f"{counted(ended.spent - tally.spent, 'part')} more may have been spent: on requests that were cut off"
         )
-    if len(ready.asked.plan.calls) < ready.asked.plan.distinct:
-        notes.append(f"a sample: {len(ready.asked.plan.calls)} of {ready.asked.plan.distinct} different calls")
+    if len(ready.asked.plan.requests) < ready.asked.plan.distinct:
+        notes.append(f"a sample: {len(ready.asked.plan.requests)} of {ready.asked.plan.distinct} different requests")
     return summary.RunInfo(
         started=min(started, started if tally.first is None else tally.first),
         ended=ready.clock.now(),
         source=ready.asked.name,
-        old=str(ready.old),
-        new=str(ready.new),
+        baseline=str(ready.baseline),
+        candidate=str(ready.candidate),
         asked=ready.asked.plan.asked,
         seconds=ready.asked.seconds,
         budget=ready.limit,

@@ -1,4 +1,4 @@
-"""The calls of a run, from a file of requests or of answers, and what a reader should know of where they came from."""
+"""Set-up of a run: the requests to send, both sides opened, and all keys known before anything is sent."""
 
 import random
 import sys
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
-from proxy.cli.comparing import choice, local_service, output, sides
+from proxy.cli.comparing import checks, local_service, options, output, sides
 from proxy.compare.judging.judge import Judge
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.recording.recorded import Recording
@@ -43,36 +43,36 @@ class RequestsToSend(NamedTuple):
     keys: tuple[UnnamedKey, ...] = ()
 
 
-def read_requests(chosen: choice.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
-    """Read it whole. Raises SourceError for a file with no call in it."""
+def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
+    """Read it whole. Raises SourceError for a file with no request in it."""
     rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
     if chosen.requests is not None:
-        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=chosen.named)
-        made = plan.make_plan(opened.calls(), chosen.sample, rng)
+        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
+        made = plan.make_plan(opened.requests(), chosen.sample, rng)
         notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
         return RequestsToSend(
             made, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
         )
     if recorded is None:
-        raise AssertionError("checked before: there are requests or recorded answers")
-    made = plan.make_plan(recorded.calls(), chosen.sample, rng)
+        raise AssertionError("checked before: there are requests or recorded responses")
+    made = plan.make_plan(recorded.requests(), chosen.sample, rng)
     return RequestsToSend(
         made, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
     )
 
 
 def recording_notes(recorded: Recording) -> Iterator[str]:
-    """What is wrong with a file of answers."""
+    """What is wrong with a file of responses."""
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
-        junk = counted(recorded.junk.lines, "line is no answer", "lines are no answers")
+        junk = counted(recorded.junk.lines, "line is no response", "lines are no answers")
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
 def _held(made: plan.RequestPlan) -> Iterator[str]:
     if made.dropped:
-        dropped = counted(made.dropped, "request is of a call that is", "requests are of calls that are")
+        dropped = counted(made.dropped, "request is of a request that is", "requests are of requests that are")
         yield f"{dropped} not held: a fair sample is asked, a month counts all"
 
 
@@ -85,14 +85,14 @@ class ComparisonSetup(NamedTuple):
     """Ready to go. `old` and `new` say where the sides are, also when they are gone; `service` is the configuration of
     the one that is started here."""
 
-    chosen: choice.ComparisonOptions
+    chosen: options.ComparisonOptions
     settings: ComparisonSettings
     asked: RequestsToSend
     ready: sides.ReadySides
     service: config.Config | None
     redaction: Redaction
-    old: str | None
-    new: str | None
+    baseline: str | None
+    candidate: str | None
     clock: Clock
 
     @property
@@ -110,26 +110,26 @@ class ComparisonSetup(NamedTuple):
 class RemainingRequests(NamedTuple):
     """What is still to be asked, what it can cost, and what was spent before."""
 
-    calls: list[V3Request]
+    requests: list[V3Request]
     estimate: estimate.Estimate
     spent: int = 0
 
 
 @asynccontextmanager
-async def open_setup(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> AsyncIterator[ComparisonSetup]:
+async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> AsyncIterator[ComparisonSetup]:
     """Read what is to be asked, and make both sides ready. Raises StartError for whatever is not as it should be."""
     log.configure(chosen.log_level, "console", sys.stderr)
     clock = SystemClock()
     keys = sides.SideKeys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
-        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.old_file))
-        recorded = sides.SideRecordings(old=own or replayed, new=replayed)
+        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.baseline_file))
+        recorded = sides.SideRecordings(baseline=own or replayed, candidate=replayed)
         keys.also(() if own is None else own.keys)
         asked = read_requests(chosen, keys.clients, replayed or own)
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = local_service.load_config(chosen.config, replayed=chosen.replay is not None)
-            if chosen.old == choice.SANDBOX and service.upstream != "sandbox":
+            if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
         ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
         yield ComparisonSetup(
@@ -139,14 +139,16 @@ async def open_setup(chosen: choice.ComparisonOptions, settings: ComparisonSetti
             ready,
             service,
             Redaction(keys.secrets()),
-            _place(chosen.old, ready.sides.old),
-            str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.new, ready.sides.new),
+            _place(chosen.baseline, ready.sides.baseline),
+            str(chosen.config)
+            if chosen.config and not chosen.replay
+            else _place(chosen.candidate, ready.sides.candidate),
             clock,
         )
 
 
 def _recorded(file: Path | None, stack: AsyncExitStack) -> Recording | None:
-    """A file of answers, open until `stack` is closed."""
+    """A file of responses, open until `stack` is closed."""
     if file is None:
         return None
     recorded = Recording(file)
@@ -190,14 +192,14 @@ async def execute(
         judge=judge,
         tape=ready.ready.tape,
     )
-    with output.progress_bar(len(left.calls)) as tell:
+    with output.progress_bar(len(left.requests)) as tell:
         running = run.ComparisonRun(
             exchanger,
             judge,
             notes._replace(tell=tell, tape=ready.ready.tape, application=ready.ready.application),
             redaction=ready.redaction,
             clock=ready.clock,
-            at_once=chosen.old_at_once + chosen.new_at_once,
+            at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,
             spent=lambda: budget.spent,
         )
-        return await running.go(left.calls, event_loop.stop_on_signal())
+        return await running.go(left.requests, event_loop.stop_on_signal())

@@ -1,4 +1,4 @@
-"""What running services share and commands look at: their store, and in it what shadows have gathered, as a result."""
+"""Store of running services, as commands read it: results of shadowing, and the report of `compare --shadow`."""
 
 import os
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proxy import config, errors
-from proxy.cli.comparing import choice, judgement
+from proxy.cli.comparing import checks, judgement, options
 from proxy.compare.judging import summary
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
@@ -42,24 +42,24 @@ async def open_store(settings: config.Config) -> AsyncIterator[Store]:
         await opened.aclose()
 
 
-SOURCE = "live calls"
+SOURCE = "live requests"
 
 
-def rules_file(chosen: choice.ComparisonOptions, service: config.Config) -> Path | None:
+def rules_file(chosen: options.ComparisonOptions, service: config.Config) -> Path | None:
     """The file of rules: the one that is chosen, else the shadow's own."""
     return chosen.rules or (None if service.shadow.rules is None else Path(service.shadow.rules))
 
 
 async def result(
-    settings: ComparisonSettings, service: config.Config, chosen: choice.ComparisonOptions
+    settings: ComparisonSettings, service: config.Config, chosen: options.ComparisonOptions
 ) -> ComparisonResult:
     """All that is in the store. Raises ConfigError where that is nothing."""
     async with open_store(service) as store:
         tally = await results.read(store)
     if tally is None:
-        raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a call")
+        raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a request")
     site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None
-    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=chosen.baseline)
+    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.hidden_counts(chosen))
     return judged.summary.result(tally, _about(tally, service, chosen.budget))
 
 
@@ -69,7 +69,7 @@ def _about(tally: Tally, service: config.Config, budget: int | None) -> summary.
         started=tally.first or 0.0,
         ended=tally.last or 0.0,
         source=SOURCE,
-        old=http_side.base_url(service.shadow.old_url) if service.shadow.old_url else "the old service",
-        new=http_side.base_url(f"http://{listen.host}:{listen.port}"),
+        baseline=http_side.base_url(service.shadow.old_url) if service.shadow.old_url else "the old service",
+        candidate=http_side.base_url(f"http://{listen.host}:{listen.port}"),
         budget=budget,
     )

@@ -1,4 +1,4 @@
-"""Both sides of a comparison, made ready to be asked: a service that runs, one that is started here, or a file."""
+"""Both sides of a comparison, opened: a running service, one that is started here, or a file."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
-from proxy.cli.comparing import choice, local_service
+from proxy.cli.comparing import checks, local_service, options
 from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.compare.responses import ComparedSide, SideName
 from proxy.compare.running import http_side
@@ -20,14 +20,14 @@ EXAMPLE_KEY = "EXAMPLE_KEY"  # what the embedded old service takes
 
 
 class SideRecordings(NamedTuple):
-    """Files of answers: `old` has the old side's, `new` what is mapped again. None where a side is asked."""
+    """Files of answers: `old` has the baseline's, `new` what is mapped again. None where a side is asked."""
 
-    old: Recording | None
-    new: Recording | None
+    baseline: Recording | None
+    candidate: Recording | None
 
 
 class ReadySides(NamedTuple):
-    """The sides, the tape that is noted on, and what serves a client's calls, where the service runs here.
+    """The sides, the recording that is noted on, and what serves a client's requests, where the service runs here.
 
     `free`: nothing that is asked is paid for.
     """
@@ -41,15 +41,15 @@ class ReadySides(NamedTuple):
 class SideKeys:
     """The apikey of each client at each side: the one for all that the command was given, else the client's own."""
 
-    def __init__(self, clients: Clients, chosen: choice.ComparisonOptions) -> None:
+    def __init__(self, clients: Clients, chosen: options.ComparisonOptions) -> None:
         self.clients = clients
-        self._old = choice.read_key(chosen.old_key, "--old-key")
-        self._new = choice.read_key(chosen.new_key, "--new-key")
+        self._baseline = checks.read_key(chosen.baseline_key, "--old-key")
+        self._candidate = checks.read_key(chosen.candidate_key, "--new-key")
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
         """What to send."""
-        for_all = self._old if side == "old" else self._new
+        for_all = self._baseline if side == "baseline" else self._candidate
         return self.clients.key(client, side) if for_all is None else for_all.reveal()
 
     def also(self, keys: Iterable[str]) -> None:
@@ -58,13 +58,13 @@ class SideKeys:
 
     def secrets(self) -> tuple[str, ...]:
         """All of them."""
-        given = (each.reveal() for each in (self._old, self._new) if each is not None)
+        given = (each.reveal() for each in (self._baseline, self._candidate) if each is not None)
         return (*self.clients.secrets(), *given, *self._more)
 
 
 @asynccontextmanager
 async def open_sides(
-    chosen: choice.ComparisonOptions,
+    chosen: options.ComparisonOptions,
     keys: SideKeys,
     recorded: SideRecordings,
     settings: config.Config | None,
@@ -72,16 +72,16 @@ async def open_sides(
 ) -> AsyncIterator[ReadySides]:
     """Open what was chosen. `settings` are those of the service that is to be started here."""
     async with AsyncExitStack() as stack:
-        opening = _Opening(chosen, keys, recorded.old, clock, stack)
-        if recorded.new is not None and settings is not None:
-            yield await opening.replayed(recorded.new, settings)
+        opening = _Opening(chosen, keys, recorded.baseline, clock, stack)
+        if recorded.candidate is not None and settings is not None:
+            yield await opening.replayed(recorded.candidate, settings)
         elif settings is not None:
             yield await opening.started(settings)
         else:
-            old, new = await opening.old(None), None
-            if chosen.new is not None:
-                new = await opening.service(chosen.new, "new", "--new")
-            yield ReadySides(Sides(old, new), free=False)
+            baseline, candidate = await opening.baseline(None), None
+            if chosen.candidate is not None:
+                candidate = await opening.service(chosen.candidate, "candidate", "--new")
+            yield ReadySides(Sides(baseline, candidate), free=False)
 
 
 class _Opening:
@@ -89,32 +89,32 @@ class _Opening:
 
     def __init__(
         self,
-        chosen: choice.ComparisonOptions,
+        chosen: options.ComparisonOptions,
         keys: SideKeys,
-        old: Recording | None,
+        baseline: Recording | None,
         clock: Clock,
         stack: AsyncExitStack,
     ) -> None:
         self._chosen = chosen
         self._keys = keys
-        self._old = old
+        self._baseline = baseline
         self._clock = clock
         self._stack = stack
 
-    async def old(self, legacy: str | None) -> ComparedSide | None:
-        """The old side, None where there is none."""
-        chosen = self._chosen.old
-        if chosen == choice.SANDBOX:
+    async def baseline(self, legacy: str | None) -> ComparedSide | None:
+        """The baseline, None where there is none."""
+        chosen = self._chosen.baseline
+        if chosen == options.SANDBOX:
             if legacy is None:
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
-            return await self._side(legacy, self._chosen.old_limits, lambda _: EXAMPLE_KEY)
-        if chosen is not None and self._chosen.old_file is None:
-            return await self.service(chosen, "old", "--old")
-        return None if self._old is None else RecordedSide(self._old)
+            return await self._side(legacy, checks.baseline_limits(self._chosen), lambda _: EXAMPLE_KEY)
+        if chosen is not None and self._chosen.baseline_file is None:
+            return await self.service(chosen, "baseline", "--old")
+        return None if self._baseline is None else RecordedSide(self._baseline)
 
     async def service(self, url: str, side: SideName, option: str) -> http_side.HttpSide:
         """A service that runs already."""
-        limits = self._chosen.old_limits if side == "old" else self._chosen.new_limits
+        limits = checks.baseline_limits(self._chosen) if side == "baseline" else checks.candidate_limits(self._chosen)
         try:
             base = http_side.base_url(url)
         except ValueError as error:
@@ -132,23 +132,23 @@ class _Opening:
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
         def key(client: str) -> str | None:
-            return self._keys.key(client, "new") or alone
+            return self._keys.key(client, "candidate") or alone
 
         def application(client: str) -> str | None:
             return service.application(key(client))
 
-        new = await self._side(service.url, self._chosen.new_limits, key)
-        old = await self.old(service.legacy)
-        return ReadySides(Sides(old, new), free, tape, application)
+        candidate = await self._side(service.url, checks.candidate_limits(self._chosen), key)
+        baseline = await self.baseline(service.legacy)
+        return ReadySides(Sides(baseline, candidate), free, tape, application)
 
     async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
-        """The service of a configuration, which is played recorded answers to."""
+        """The service of a configuration, which is played recorded responses to."""
         player = ResponseReplayer()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.also(service.keys.values())
-        side = await self._side(service.url, self._chosen.new_limits, service.keys.get)
-        new = ReplayedSide(recorded, side, player, service.keys)
-        return ReadySides(Sides(await self.old(None), new), free=True)
+        side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)
+        candidate = ReplayedSide(recorded, side, player, service.keys)
+        return ReadySides(Sides(await self.baseline(None), candidate), free=True)
 
     async def _side(
         self, base: str, limits: http_side.SideLimits, key: Callable[[str], str | None]

@@ -1,4 +1,4 @@
-"""Why a difference comes about, as far as it can be known: by its own kind, and by what the service has for the field.
+"""Causes of differences: by kind, and by what the GraphQL API has for the field.
 
 The list of fields is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is field `id` of
 the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields around v3's objects
@@ -27,12 +27,12 @@ EXPLANATIONS: dict[Cause, str] = {
     "order": "the same elements in another order",
     "format": "the same value, written in another way",
     "error shape": "both sides refuse the request, each in its own words",
-    "missing part": "the old side returns parts that the new one does not",
-    "extra part": "the new side returns parts that the old one does not",
+    "missing part": "the baseline returns parts that the candidate does not",
+    "extra part": "the candidate returns parts that the baseline does not",
     "status": "the sides answer with different HTTP statuses",
     "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
     "unknown uid requested": "the request is by a uid that one side cannot know; `v3bridge uids learn` makes a table",
-    "latency": "the new side takes longer than the settings allow",
+    "latency": "the candidate takes longer than the settings allow",
 }
 
 
@@ -73,7 +73,7 @@ class Causes:
         ]
 
     def field(self, endpoint: str, path: str) -> LocatedField | None:
-        """The field that a path of an endpoint's reply is in."""
+        """The field that a path of an endpoint's response is in."""
         return self._fields(endpoint, path)
 
     def _field(self, endpoint: str, path: str) -> LocatedField | None:
@@ -96,12 +96,12 @@ class Causes:
         return LocatedField(row, rest, above)
 
     def without_source(self, endpoint: str, difference: Difference) -> FieldEntry | None:
-        """The field, where the service has nothing for it and the new side shows just what the list says then."""
+        """The field, where the service has nothing for it and the candidate shows just what the list says then."""
         found = self.field(endpoint, difference.path)
         if found is None or found.row.entry.kind != "no source":
             return None
         shown = _inside(found.row.entry.none, found.rest)
-        return found.row if _same(shown, difference.new) else None
+        return found.row if _same(shown, difference.candidate) else None
 
     def derived(self, endpoint: str, difference: Difference) -> FieldEntry | None:
         """The field, or the one around it, where it is made of something else."""
@@ -137,7 +137,7 @@ class Causes:
             case "extra" if _is_part(endpoint, difference.path):
                 return "extra part"
             case "value" if _is_count(endpoint, difference):
-                return "missing part" if difference.old > difference.new else "extra part"
+                return "missing part" if difference.baseline > difference.candidate else "extra part"
         return None
 
     def why(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> str:
@@ -182,7 +182,7 @@ def _is_part(endpoint: str, path: str) -> bool:
 def _is_count(endpoint: str, difference: Difference) -> bool:
     """Whether it is how many parts there are: more or fewer of them than a page may show."""
     found = _endpoint(endpoint)
-    counted = type(difference.old) is int and type(difference.new) is int
+    counted = type(difference.baseline) is int and type(difference.candidate) is int
     return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
 
 
@@ -194,9 +194,9 @@ def _of_status(endpoint: str, difference: Difference) -> Cause:
     """One part that only one side knows is a part that is missing, or that is extra."""
     found = _endpoint(endpoint)
     if found is not None and found.object == "Part" and found.action == "get":
-        statuses = difference.old, difference.new
+        statuses = difference.baseline, difference.candidate
         if statuses in ((FOUND, NOT_FOUND), (NOT_FOUND, FOUND)):
-            return "missing part" if difference.old == FOUND else "extra part"
+            return "missing part" if difference.baseline == FOUND else "extra part"
     return "status"
 
 

@@ -1,7 +1,7 @@
-"""What a tally counts, as frozen values that add up: `one + other` is the same in whatever order.
+"""Counts of a tally, as frozen values that add up: `one + other` is the same in any order.
 
-Nothing grows without end, whatever the data brings. Where there are too many of a kind, those with the smallest digests
-stay: which they are does not depend on the order in which they came, so what stays has been counted from the start.
+Every collection is bounded. Where there are too many entries, those with the smallest digests stay: the choice does not
+depend on the order of arrival, so an entry that stays has been counted from the start.
 """
 
 import hashlib
@@ -37,14 +37,14 @@ def smallest(items: dict[str, V], most: int) -> dict[str, V]:
 
 
 class KeptSample(msgspec.Struct, frozen=True):
-    """A sample: a call, where in its reply, both values as JSON text, and what a side that refuses said."""
+    """A sample: a request, where in its response, both values as JSON text, and what a side that refuses said."""
 
-    call: V3Request
+    request: V3Request
     at: float
     place: str
-    old: str | None
-    new: str | None
-    said: str = ""
+    baseline: str | None
+    candidate: str | None
+    message: str = ""
 
 
 class GroupCount(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class GroupCount(msgspec.Struct, frozen=True):
     path: str
     kind: Kind
     cause: Cause
-    calls: int
+    requests: int
     differences: int
     first_seen: float
     last_seen: float
@@ -64,7 +64,7 @@ class GroupCount(msgspec.Struct, frozen=True):
     def __add__(self, other: "GroupCount") -> "GroupCount":
         return msgspec.structs.replace(
             self,
-            calls=self.calls + other.calls,
+            requests=self.requests + other.requests,
             differences=self.differences + other.differences,
             first_seen=min(self.first_seen, other.first_seen),
             last_seen=max(self.last_seen, other.last_seen),
@@ -77,24 +77,31 @@ def _earlier(one: KeptSample, other: KeptSample) -> KeptSample:
     return min(
         one,
         other,
-        key=lambda kept: (kept.at, kept.place, str(kept.old), str(kept.new), kept.call.origin, kept.call.times),
+        key=lambda kept: (
+            kept.at,
+            kept.place,
+            str(kept.baseline),
+            str(kept.candidate),
+            kept.request.origin,
+            kept.request.times,
+        ),
     )
 
 
 class GroupCombination(msgspec.Struct, frozen=True):
-    """Calls that have just these groups, by their ids."""
+    """Requests that have just these groups, by their ids."""
 
     groups: tuple[str, ...]
-    calls: int
+    requests: int
 
     def __add__(self, other: "GroupCombination") -> "GroupCombination":
-        return GroupCombination(self.groups, self.calls + other.calls)
+        return GroupCombination(self.groups, self.requests + other.requests)
 
 
 class RowCount(msgspec.Struct, frozen=True):
-    """One client at one endpoint. `differing` calls have findings; `patterns` say which, as far as there is room.
+    """One client at one endpoint. `differing` requests have findings; `patterns` say which, as far as there is room.
 
-    `paid` are the parts of `priced` requests: calls whose price is known, as often as each stands in the source.
+    `paid` are the parts of `priced` requests: requests whose price is known, as often as each stands in the source.
     """
 
     client: str
@@ -102,7 +109,7 @@ class RowCount(msgspec.Struct, frozen=True):
     compared: int = 0
     asked: int = 0
     differing: int = 0
-    troubled: int = 0
+    not_compared: int = 0
     paid: int = 0
     priced: int = 0
     patterns: dict[str, GroupCombination] = {}
@@ -114,7 +121,7 @@ class RowCount(msgspec.Struct, frozen=True):
             self.compared + other.compared,
             self.asked + other.asked,
             self.differing + other.differing,
-            self.troubled + other.troubled,
+            self.not_compared + other.not_compared,
             self.paid + other.paid,
             self.priced + other.priced,
             smallest(added(self.patterns, other.patterns, GroupCombination.__add__), PATTERNS),
@@ -122,27 +129,27 @@ class RowCount(msgspec.Struct, frozen=True):
 
 
 class FlakyFieldCount(msgspec.Struct, frozen=True):
-    """Calls in which the old side disagreed with itself at a path."""
+    """Requests in which the baseline disagreed with itself at a path."""
 
     endpoint: str
     path: str
-    calls: int
+    requests: int
 
     def __add__(self, other: "FlakyFieldCount") -> "FlakyFieldCount":
-        return FlakyFieldCount(self.endpoint, self.path, self.calls + other.calls)
+        return FlakyFieldCount(self.endpoint, self.path, self.requests + other.requests)
 
 
 class FailureCount(msgspec.Struct, frozen=True):
-    """Calls that could not be compared, for one reason."""
+    """Requests that could not be compared, for one reason."""
 
     reason: str
-    calls: int
+    requests: int
     at: float
     origin: str
 
     def __add__(self, other: "FailureCount") -> "FailureCount":
         first = min(self, other, key=lambda each: (each.at, each.origin))
-        return FailureCount(self.reason, self.calls + other.calls, first.at, first.origin)
+        return FailureCount(self.reason, self.requests + other.requests, first.at, first.origin)
 
 
 class LatencyCount(msgspec.Struct, frozen=True):
@@ -173,19 +180,19 @@ ClientEndpoint = tuple[str, str]  # client and endpoint
 
 
 class SourceCount(msgspec.Struct, frozen=True):
-    """What the source holds of a client at an endpoint: `calls` that differ from each other, and `times` in all."""
+    """What the source holds of a client at an endpoint: `requests` that differ from each other, and `times` in all."""
 
-    calls: int
+    requests: int
     times: int
 
 
 def monthly_parts(
     rows: Iterable[RowCount], asked: Mapping[ClientEndpoint, SourceCount] | None, seconds: float | None
 ) -> int | None:
-    """Parts in 30 days, each call as dear as when it was compared, however often it is repeated.
+    """Parts in 30 days, each request as dear as when it was compared, however often it is repeated.
 
     `asked` is the whole source where it is known, else the rows are all there is; `seconds` is the time over which it
-    was asked. None where that is unknown, or where no call of an endpoint has a price.
+    was asked. None where that is unknown, or where no request of an endpoint has a price.
     """
     counted = list(rows)
     if not seconds or seconds < 0:

@@ -1,7 +1,7 @@
-"""What differs between two answers, each difference once, at the place where it is. Pure, and quick where little does.
+"""Differences between two JSON documents, each once, at its place. Pure, and fast where little differs.
 
-Stops at what is the same, walks what is not, and matches the elements of lists by what identifies them. Judges nothing:
-which differences count, and why they came about, is for others.
+Equal subtrees are not walked; list elements are matched by what identifies them. Which differences count, and their
+causes, are decided by others.
 """
 
 import re
@@ -27,30 +27,33 @@ ElementLabel = tuple[
 class ValuePair(NamedTuple):
     """Two values that belong together. `name` is the field they are in, `within` the field around that."""
 
-    old: Any
-    new: Any
+    baseline: Any
+    candidate: Any
     path: str = paths.ROOT
     place: str = paths.ROOT
     name: str = ""
     within: str = ""
 
 
-def diff_documents(old: JsonDocument, new: JsonDocument) -> list[Difference]:
-    """That of the values, and keys that stand twice on one side only. Where in the answer they stand is not known."""
-    once = set(old.twice).symmetric_difference(new.twice)
+def diff_documents(baseline: JsonDocument, candidate: JsonDocument) -> list[Difference]:
+    """That of the values, and keys that stand twice on one side only. Where in the response they stand is not known."""
+    once = set(baseline.twice).symmetric_difference(candidate.twice)
     words = {True: "twice", False: "once"}
-    return diff(old.value, new.value) + [
-        Difference("twice", where, where, words[key in old.twice], words[key in new.twice])
-        for key in dict.fromkeys((*old.twice, *new.twice))
+    return diff(baseline.value, candidate.value) + [
+        Difference("twice", where, where, words[key in baseline.twice], words[key in candidate.twice])
+        for key in dict.fromkeys((*baseline.twice, *candidate.twice))
         if key in once and (where := paths.field("**", key))
     ]
 
 
-def diff(old: Any, new: Any) -> list[Difference]:
-    """The differences of two JSON values as replies.read gives them, in the order of the old one."""
+def diff(baseline: Any, candidate: Any) -> list[Difference]:
+    """The differences of two JSON values as responses.read gives them, in the order of the baseline."""
     found: list[Difference] = []
-    whole = type(old) is type(new) and type(old) in (dict, list)  # what is the same in them is not even walked
-    pending = [ValuePair(old, new)] if whole or not equality.same(old, new) else []
+    whole = type(baseline) is type(candidate) and type(baseline) in (
+        dict,
+        list,
+    )  # what is the same in them is not even walked
+    pending = [ValuePair(baseline, candidate)] if whole or not equality.same(baseline, candidate) else []
     while pending:
         differences, pairs = _step(pending.pop())
         found += differences
@@ -60,66 +63,71 @@ def diff(old: Any, new: Any) -> list[Difference]:
 
 def _step(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
     """What differs in two values, scalars that are not the same among them, and the pairs that differ further in."""
-    if type(pair.old) is dict and type(pair.new) is dict:
+    if type(pair.baseline) is dict and type(pair.candidate) is dict:
         return _objects(pair)
-    if type(pair.old) is list and type(pair.new) is list:
+    if type(pair.baseline) is list and type(pair.candidate) is list:
         return _lists(pair)
-    kind = _kind(pair.old, pair.new, pair.name)
-    return [Difference(kind, pair.path, pair.place, pair.old, pair.new)], []
+    kind = _kind(pair.baseline, pair.candidate, pair.name)
+    return [Difference(kind, pair.path, pair.place, pair.baseline, pair.candidate)], []
 
 
 def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
-    old, new = pair.old, pair.new
+    baseline, candidate = pair.baseline, pair.candidate
 
     def at(key: str) -> tuple[str, str]:
         if pair.path == paths.ROOT and UID.fullmatch(key):  # get_multi answers by uid
             return paths.each(pair.path), paths.element(pair.place, key)
         return paths.field(pair.path, key), paths.field(pair.place, key)
 
-    found = [Difference("missing", *at(key), old=old[key]) for key in old if key not in new]
-    found += [Difference("extra", *at(key), new=new[key]) for key in new if key not in old]
-    changed = [key for key, was in old.items() if key in new and not equality.same(was, new[key])]
-    apart = {key for key in changed if key in OWN and unknown_uids.same_object(key, old, new, pair.name)}
-    found += [Difference(unknown_uids.KIND, *at(key), old[key], new[key]) for key in old if key in apart]
-    return found, [ValuePair(old[key], new[key], *at(key), key, pair.name) for key in changed if key not in apart]
+    found = [Difference("missing", *at(key), baseline=baseline[key]) for key in baseline if key not in candidate]
+    found += [Difference("extra", *at(key), candidate=candidate[key]) for key in candidate if key not in baseline]
+    changed = [key for key, was in baseline.items() if key in candidate and not equality.same(was, candidate[key])]
+    apart = {key for key in changed if key in OWN and unknown_uids.same_object(key, baseline, candidate, pair.name)}
+    found += [
+        Difference(unknown_uids.KIND, *at(key), baseline[key], candidate[key]) for key in baseline if key in apart
+    ]
+    return found, [
+        ValuePair(baseline[key], candidate[key], *at(key), key, pair.name) for key in changed if key not in apart
+    ]
 
 
 def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
-    known = identity.for_list(pair.name, pair.within, (*pair.old[:1], *pair.new[:1]))
-    matched = matching.match(pair.old, pair.new, known)
-    old, new = _labels(pair, matched, known)
+    known = identity.for_list(pair.name, pair.within, (*pair.baseline[:1], *pair.candidate[:1]))
+    matched = matching.match(pair.baseline, pair.candidate, known)
+    baseline, candidate = _labels(pair, matched, known)
     path = paths.each(pair.path)
 
     def at(label: ElementLabel) -> tuple[str, str]:
         return path, paths.element(pair.place, *label)
 
-    missing, extra = ({n: pair.old[n] for n in matched.missing}, {n: pair.new[n] for n in matched.extra})
+    missing, extra = ({n: pair.baseline[n] for n in matched.missing}, {n: pair.candidate[n] for n in matched.extra})
     if unknown_uids.same_list(pair.name, pair.within, missing, extra):
         found = [Difference(unknown_uids.KIND, path, f"{pair.place}[*]", [*missing.values()], [*extra.values()])]
     else:
-        found = [Difference("missing", *at(old[each]), old=was) for each, was in missing.items()]
-        found += [Difference("extra", *at(label), new=pair.new[each]) for each, label in new.items()]
+        found = [Difference("missing", *at(baseline[each]), baseline=was) for each, was in missing.items()]
+        found += [Difference("extra", *at(label), candidate=pair.candidate[each]) for each, label in candidate.items()]
     if matched.moved:
-        before, after = ([paths.element(paths.ROOT, *old[each]) for each in order] for order in matched.orders())
+        before, after = ([paths.element(paths.ROOT, *baseline[each]) for each in order] for order in matched.orders())
         found.append(Difference("order", pair.path, pair.place, before, after))
     pairs = (
-        ValuePair(pair.old[was], pair.new[now], *at(old[was]), pair.name, pair.within) for was, now in matched.changed
+        ValuePair(pair.baseline[was], pair.candidate[now], *at(baseline[was]), pair.name, pair.within)
+        for was, now in matched.changed
     )
     return found, [each for whole in pairs for each in _inside(whole)]
 
 
 def _inside(element: ValuePair) -> Iterator[ValuePair]:
     """What is compared of an element: of a price break its amount and its quantity, each by itself."""
-    old, new = element.old, element.new
-    if type(old) is not list or type(new) is not list:
+    baseline, candidate = element.baseline, element.candidate
+    if type(baseline) is not list or type(candidate) is not list:
         yield element
-    elif element.within == "prices" and len(old) == 2 == len(new):
+    elif element.within == "prices" and len(baseline) == 2 == len(candidate):
         for at, path, place in (
             (0, paths.field(element.path, "quantity"), paths.field(element.place, "quantity")),
             (1, element.path, element.place),
         ):
-            if not equality.same(old[at], new[at]):
-                yield ValuePair(old[at], new[at], path, place, "prices")
+            if not equality.same(baseline[at], candidate[at]):
+                yield ValuePair(baseline[at], candidate[at], path, place, "prices")
     else:
         yield element._replace(name="", within="")
 
@@ -127,9 +135,9 @@ def _inside(element: ValuePair) -> Iterator[ValuePair]:
 def _labels(
     pair: ValuePair, matched: matching.ListMatching, known: identity.ElementIdentity
 ) -> tuple[list[ElementLabel], dict[int, ElementLabel]]:
-    """Those of the old elements as far as they are named, and of those that only the new side has; all differ."""
+    """Those of the old elements as far as they are named, and of those that only the candidate has; all differ."""
     if known.by_position:
-        return [(str(at), 1) for at in range(len(pair.old))], {at: (str(at), 1) for at in matched.extra}
+        return [(str(at), 1) for at in range(len(pair.baseline))], {at: (str(at), 1) for at in matched.extra}
     turns: dict[str | None, int] = {}
 
     def next_of(element: Any) -> ElementLabel:
@@ -137,17 +145,17 @@ def _labels(
         turns[label] = turn = turns.get(label, 0) + 1
         return label, turn
 
-    named = len(pair.old)
+    named = len(pair.baseline)
     if not matched.moved and not matched.extra:
         named = 1 + max((*matched.missing, *(was for was, _ in matched.changed)), default=-1)
-    return [next_of(each) for each in pair.old[:named]], {at: next_of(pair.new[at]) for at in matched.extra}
+    return [next_of(each) for each in pair.baseline[:named]], {at: next_of(pair.candidate[at]) for at in matched.extra}
 
 
-def _kind(old: Any, new: Any, name: str) -> Kind:
+def _kind(baseline: Any, candidate: Any, name: str) -> Kind:
     """That of two values which are not the same, at least one of them no object and no list."""
-    kinds = {JSON_TYPES.get(type(old)), JSON_TYPES.get(type(new))}
+    kinds = {JSON_TYPES.get(type(baseline)), JSON_TYPES.get(type(candidate))}
     if len(kinds) > 1:
         return "type"
     if kinds == {"text"}:
-        return "format" if name not in NAMES and equality.same_spelling(old, new) else "value"
-    return "format" if kinds == {"number"} and old == new else "value"
+        return "format" if name not in NAMES and equality.same_spelling(baseline, candidate) else "value"
+    return "format" if kinds == {"number"} and baseline == candidate else "value"

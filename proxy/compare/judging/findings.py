@@ -1,4 +1,7 @@
-"""What can differ between two answers, and why: two closed sets of words that rules, thresholds and reports share."""
+"""Vocabulary of a comparison: kinds and causes of differences, findings, and the comparison of one request.
+
+Rules, thresholds and reports share these closed sets of words.
+"""
 
 from typing import Any, Literal, get_args
 
@@ -9,7 +12,7 @@ from proxy.compare.requests import V3Request
 Kind = Literal[
     "status",  # another HTTP status
     "unreadable",  # one side's body is no JSON
-    "missing",  # the old side has it, the new one has not: a field, or an element of a list
+    "missing",  # the baseline has it, the candidate has not: a field, or an element of a list
     "extra",  # the other way round
     "value",  # both have it, and it says something else
     "type",  # text where the other has a number, null where it has a list
@@ -17,7 +20,7 @@ Kind = Literal[
     "order",  # the same elements in another order
     "twice",  # a key stands twice in an object of one side
     "uid not known",  # the same object under v3's uid and one that v3bridge computed; or a request by such a uid
-    "latency",  # the new side takes longer than it may
+    "latency",  # the candidate takes longer than it may
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -50,9 +53,9 @@ class Difference(msgspec.Struct, frozen=True):
     kind: Kind
     path: str
     place: str
-    old: Any = ABSENT
-    new: Any = ABSENT
-    said: str = ""
+    baseline: Any = ABSENT
+    candidate: Any = ABSENT
+    message: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -63,25 +66,27 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """`findings` are what is left when rules and data that has moved are out; `moved` is that data, which is shown and
-    counts against nobody, and `unknown_uids` are objects under uids that differ because v3's is on no record, of which
-    the same holds; `hidden` says how many differences each rule took, by the rule's name; `wavers` are the paths
-    at which the old side disagreed with itself, None for a call outside the sample that is asked twice to know that.
+    """Judgement of the two responses to one request.
 
-    `trouble` is why there is nothing to compare, and of which side. Seconds are of each side's first answer, None where
-    there was none; `parts` is what the new side was paid, over all its answers, `price` what its first one alone cost,
-    None where it does not say. `at` is seconds since 1970.
+    `findings` count; `moved` are differences in data that has changed meanwhile, `unknown_uids` objects whose uids
+    differ because v3's is not on record: both are shown and count against nobody. `hidden` is the number of differences
+    that each rule ignored, by its name. `flaky_fields` are the paths at which the baseline differs from itself, None
+    for a request outside the noise sample.
+
+    `failure` is why there is nothing to compare, and of which side. Seconds are of each side's first response, None
+    without one; `parts` is what the candidate cost over all its responses, `price` what its first one cost, None where
+    it does not say. `at` is seconds since 1970.
     """
 
-    call: V3Request
+    request: V3Request
     at: float
     findings: tuple[Finding, ...] = ()
     moved: tuple[Finding, ...] = ()
     hidden: dict[str, int] = {}
-    wavers: tuple[str, ...] | None = None
-    trouble: str | None = None
-    old_seconds: float | None = None
-    new_seconds: float | None = None
+    flaky_fields: tuple[str, ...] | None = None
+    failure: str | None = None
+    baseline_seconds: float | None = None
+    candidate_seconds: float | None = None
     parts: int = 0
     price: int | None = None
     unknown_uids: tuple[Finding, ...] = ()
@@ -89,4 +94,4 @@ class Comparison(msgspec.Struct, frozen=True):
     @property
     def equivalent(self) -> bool:
         """Whether a program would see the same."""
-        return self.trouble is None and not self.findings
+        return self.failure is None and not self.findings

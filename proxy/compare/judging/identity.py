@@ -1,7 +1,7 @@
-"""What identifies the elements of v3's lists, so that one which has moved is known again. Used by matching.
+"""Identity of list elements in v3 responses, so that an element that has moved is recognized. Used by matching.
 
-Parts by uid, else by number and maker; offers by seller (uid, else id, else name) and SKU; price breaks by quantity;
-results by reference and position; all else by the first that it has of a row of usual fields. Texts and numbers
+Parts by uid, else by part number and manufacturer; offers by seller (uid, else id, else name) and SKU; price breaks by
+quantity; results by reference and position; all else by the first usual field that is present. Texts and numbers
 identify themselves.
 """
 
@@ -90,8 +90,8 @@ def _scalar(element: Any) -> Hashable:
     """`22` and `22.0` are one spec value, in two spellings."""
     if type(element) in (dict, list):
         return None
-    said = text(element)
-    return equality.spelling_key(said) if said else equality.canonical(element)
+    message = text(element)
+    return equality.spelling_key(message) if message else equality.canonical(element)
 
 
 def _image(element: Any) -> Hashable:

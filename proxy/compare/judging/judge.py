@@ -1,7 +1,7 @@
-"""Two replies to one call become a comparison: what differs, what a rule hides, what has moved, and why the rest is so.
+"""Judge: makes a comparison of the two responses to one request.
 
-Pure but for what it is handed: how JSON values are compared, and how keys are taken out of texts. It asks nobody; what
-was asked a second time is handed in with the first.
+It finds the differences, applies the rules, separates data that has changed meanwhile, and names the causes of the
+rest. Pure: how JSON is compared and how keys are redacted is passed in, and so are repeated responses.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,27 +26,27 @@ Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # diff.document
 
 
 class ParsedResponse(NamedTuple):
-    """A reply and its body, read once. `asked` are the uids that its request is about."""
+    """A response and its body, read once. `asked` are the uids that its request is about."""
 
-    reply: SideResponse
+    response: SideResponse
     body: ResponseBody
     asked: frozenset[str] = frozenset()
 
 
-def parse_response(call: V3Request, reply: SideResponse) -> ParsedResponse:
-    """A side's reply to a call, ready to be compared."""
-    return ParsedResponse(reply, responses.read_body(call, reply), unknown_uids.requested(call))
+def parse_response(request: V3Request, response: SideResponse) -> ParsedResponse:
+    """A side's response to a request, ready to be compared."""
+    return ParsedResponse(response, responses.read_body(request, response), unknown_uids.requested(request))
 
 
 class ResponsePair(NamedTuple):
-    """Both sides' replies to one call."""
+    """Both sides' responses to one request."""
 
-    old: SideResponse
-    new: SideResponse
+    baseline: SideResponse
+    candidate: SideResponse
 
 
 class Judge:
-    """Knows the settings of a run; keeps nothing from call to call."""
+    """Knows the settings of a run; keeps nothing from request to request."""
 
     def __init__(
         self,
@@ -66,82 +66,86 @@ class Judge:
         self._trimming = Trimming(redact)
         self._uids = UnknownUids(uids)
 
-    def asks_twice(self, call: V3Request) -> bool:
-        """Whether a call is of the sample that the old side is asked twice, whatever comes of it."""
-        return verdict.in_noise_sample(call.id, self._settings.noise.share)
+    def is_in_noise_sample(self, request: V3Request) -> bool:
+        """Whether a request is of the sample that the baseline is asked twice, whatever comes of it."""
+        return verdict.in_noise_sample(request.id, self._settings.noise.share)
 
-    def differences(self, call: V3Request, old: SideResponse, new: SideResponse) -> list[Difference]:
+    def differences(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> list[Difference]:
         """What no rule hides, slowness left out: where there is any, asking again tells whether the data has moved."""
-        sides = parse_response(call, old), parse_response(call, new)
-        if _trouble(*sides) or _key_refused(call, *sides):
+        sides = parse_response(request, baseline), parse_response(request, candidate)
+        if _failure(*sides) or _key_refused(request, *sides):
             return []
-        return self.rules.apply(call.endpoint, self._found(*sides), call.uids).left
+        return self.rules.apply(request.endpoint, self._found(*sides), request.uids).left
 
     def compare(
         self,
-        call: V3Request,
+        request: V3Request,
         at: float,
         pair: ResponsePair,
         *,
-        old_again: SideResponse | None = None,
-        new_again: SideResponse | None = None,
+        baseline_again: SideResponse | None = None,
+        candidate_again: SideResponse | None = None,
     ) -> Comparison:
-        """Judge a call that was asked at a moment, and perhaps asked again since, of one side or of both."""
-        paid = (pair.new.parts or 0) + ((new_again.parts or 0) if new_again else 0)
-        old, new = parse_response(call, pair.old), parse_response(call, pair.new)
-        if trouble := _trouble(old, new) or _key_refused(call, old, new):
-            return Comparison(call, at, trouble=self._trimming.text(trouble, 300), parts=paid)
-        later = tuple(parse_response(call, again) if again else None for again in (old_again, new_again))
-        applied = self._applied(call, old, new)
-        moved = self._moved((old, new), later, applied.left)
-        refused = old.body.refused and new.body.refused
+        """Judge a request that was asked at a moment, and perhaps asked again since, of one side or of both."""
+        paid = (pair.candidate.parts or 0) + ((candidate_again.parts or 0) if candidate_again else 0)
+        baseline, candidate = parse_response(request, pair.baseline), parse_response(request, pair.candidate)
+        if failure := _failure(baseline, candidate) or _key_refused(request, baseline, candidate):
+            return Comparison(request, at, failure=self._trimming.text(failure, 300), parts=paid)
+        later = tuple(parse_response(request, again) if again else None for again in (baseline_again, candidate_again))
+        applied = self._applied(request, baseline, candidate)
+        moved = self._moved((baseline, candidate), later, applied.left)
+        refused = baseline.body.refused and candidate.body.refused
         found = [
-            self._finding(each, self.causes.of(call.endpoint, each, refused=refused))
+            self._finding(each, self.causes.of(request.endpoint, each, refused=refused))
             for each in applied.left
             if _key(each) not in moved
         ]
         return Comparison(
-            call,
+            request,
             at,
             findings=tuple(each for each in found if each.cause != "uid not known"),
             unknown_uids=tuple(each for each in found if each.cause == "uid not known"),
             moved=tuple(self._finding(each, "moved") for each in applied.left if _key(each) in moved),
             hidden=applied.hidden,
-            wavers=self._wavers(call, old, later[0]) if self.asks_twice(call) else None,
-            old_seconds=pair.old.seconds,
-            new_seconds=pair.new.seconds,
+            flaky_fields=self._flaky_fields(request, baseline, later[0]) if self.is_in_noise_sample(request) else None,
+            baseline_seconds=pair.baseline.seconds,
+            candidate_seconds=pair.candidate.seconds,
             parts=paid,
-            price=_price(call, pair.new),
+            price=_price(request, pair.candidate),
         )
 
     def _finding(self, difference: Difference, cause: Cause) -> Finding:
         return Finding(self._trimming.difference(difference), cause)
 
-    def _applied(self, call: V3Request, old: ParsedResponse, new: ParsedResponse) -> RuleOutcome:
-        found, (one, other) = self._found(old, new), (old.reply.seconds, new.reply.seconds)
+    def _applied(self, request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse) -> RuleOutcome:
+        found, (one, other) = self._found(baseline, candidate), (baseline.response.seconds, candidate.response.seconds)
         if self._settings.latency is not None and other > one + self._settings.latency:
             found.append(Difference("latency", paths.LATENCY, paths.LATENCY, one, other))
-        return self.rules.apply(call.endpoint, found, call.uids)
+        return self.rules.apply(request.endpoint, found, request.uids)
 
-    def _found(self, old: ParsedResponse, new: ParsedResponse) -> list[Difference]:
-        """All differences of two replies that can be compared."""
-        found = _whole(old, new)
-        if old.reply.status != new.reply.status and not (old.body.refused and new.body.refused):
-            return self._uids.explained(found, old.asked)
-        if old.body.problem is None and new.body.problem is None:
-            found += self._diff(old.body.document, new.body.document)
-        return self._uids.explained(found, old.asked)
+    def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
+        """All differences of two responses that can be compared."""
+        found = _whole(baseline, candidate)
+        if baseline.response.status != candidate.response.status and not (
+            baseline.body.refused and candidate.body.refused
+        ):
+            return self._uids.explained(found, baseline.asked)
+        if baseline.body.problem is None and candidate.body.problem is None:
+            found += self._diff(baseline.body.document, candidate.body.document)
+        return self._uids.explained(found, baseline.asked)
 
-    def _wavers(self, call: V3Request, old: ParsedResponse, again: ParsedResponse | None) -> tuple[str, ...] | None:
-        """Where the old side disagrees with itself; None without a second answer to go by."""
-        if again is None or _trouble(old, again):
+    def _flaky_fields(
+        self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None
+    ) -> tuple[str, ...] | None:
+        """Where the baseline disagrees with itself; None without a second response to go by."""
+        if again is None or _failure(baseline, again):
             return None
-        left = self._applied(call, old, again).left
+        left = self._applied(request, baseline, again).left
         return tuple(sorted({self._trimming.difference(each).path for each in left}))
 
     def _changed(self, side: ParsedResponse, again: ParsedResponse | None) -> set[tuple[str, str, str]]:
         """Where a side says something else now."""
-        return {_key(each) for each in self._found(side, again)} if again and not _trouble(side, again) else set()
+        return {_key(each) for each in self._found(side, again)} if again and not _failure(side, again) else set()
 
     def _moved(
         self,
@@ -151,18 +155,18 @@ class Judge:
     ) -> set[tuple[str, str, str]]:
         """The differences that are gone where either side was asked again, and those where both have changed since.
 
-        That the old side alone says something else now proves nothing of the new one: it may be wrong about both. What
-        is of the whole reply is no data: it has moved where the old side itself has.
+        A change of the baseline alone proves nothing about the candidate, which may be wrong about both. Status and
+        body are not data: they have changed where the baseline's own have.
         """
-        (old, new), (again, new_again) = first, later
-        by_old, by_new = self._changed(old, again), self._changed(new, new_again)
+        (baseline, candidate), (again, candidate_again) = first, later
+        by_baseline, by_candidate = self._changed(baseline, again), self._changed(candidate, candidate_again)
         moved = {
             _key(each)
             for each in differences
-            if _key(each) in by_old and (_key(each) in by_new or paths.is_whole(each.path))
+            if _key(each) in by_baseline and (_key(each) in by_candidate or paths.is_whole(each.path))
         }
         for one, other in _pairs(first, later):
-            if not (_is_like(one, old) and _is_like(other, old)):
+            if not (_is_like(one, baseline) and _is_like(other, baseline)):
                 continue
             there = {_key(each) for each in self._found(one, other)}
             moved |= {_key(each) for each in differences if not paths.is_whole(each.path)} - there
@@ -173,47 +177,47 @@ def _pairs(
     first: tuple[ParsedResponse, ParsedResponse], later: tuple[ParsedResponse | None, ...]
 ) -> list[tuple[ParsedResponse, ParsedResponse]]:
     """The pairs that were there after the first."""
-    (old, new), (old_again, new_again) = first, later
-    if old_again and new_again:
-        return [(old_again, new_again), (old_again, new)]
-    if old_again:
-        return [(old_again, new)]
-    return [(old, new_again)] if new_again else []
+    (baseline, candidate), (baseline_again, candidate_again) = first, later
+    if baseline_again and candidate_again:
+        return [(baseline_again, candidate_again), (baseline_again, candidate)]
+    if baseline_again:
+        return [(baseline_again, candidate)]
+    return [(baseline, candidate_again)] if candidate_again else []
 
 
 def _is_like(side: ParsedResponse, first: ParsedResponse) -> bool:
-    """Whether an answer is one of the first's sort: what an error or a page of HTML lacks is not gone."""
+    """Whether a response is one of the first's sort: what an error or a page of HTML lacks is not gone."""
     return (
-        side.reply.trouble is None
+        side.response.failure is None
         and side.body.problem is None
-        and (side.reply.status, side.body.refused) == (first.reply.status, first.body.refused)
+        and (side.response.status, side.body.refused) == (first.response.status, first.body.refused)
     )
 
 
-def _trouble(old: ParsedResponse, new: ParsedResponse) -> str | None:
-    """Why there is nothing to compare, and of which side. The old side is the measure: it must be readable."""
-    if old.reply.trouble:
-        return f"old: {old.reply.trouble}"
-    if new.reply.trouble:
-        return f"new: {new.reply.trouble}"
-    if old.body.problem and old.reply.status < 400:
-        return f"old: {old.body.problem}"
+def _failure(baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
+    """Why there is nothing to compare, and of which side. The baseline is the measure: it must be readable."""
+    if baseline.response.failure:
+        return f"baseline: {baseline.response.failure}"
+    if candidate.response.failure:
+        return f"candidate: {candidate.response.failure}"
+    if baseline.body.problem and baseline.response.status < 400:
+        return f"baseline: {baseline.body.problem}"
     return None
 
 
-def _key_refused(call: V3Request, old: ParsedResponse, new: ParsedResponse) -> str | None:
-    """The words for a call whose key one side alone does not know: that says nothing of its answers."""
-    if new.reply.status in KEY_REFUSED and old.reply.status not in KEY_REFUSED:
-        return f"new: {NO_APPLICATION} {call.client}{_said(new)}"
-    if old.reply.status in KEY_REFUSED and new.reply.status not in KEY_REFUSED:
-        return f"old: the side does not know the key of {call.client}{_said(old)}"
+def _key_refused(request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
+    """The words for a request whose key one side alone does not know: that says nothing of its responses."""
+    if candidate.response.status in KEY_REFUSED and baseline.response.status not in KEY_REFUSED:
+        return f"candidate: {NO_APPLICATION} {request.client}{_message_suffix(candidate)}"
+    if baseline.response.status in KEY_REFUSED and candidate.response.status not in KEY_REFUSED:
+        return f"baseline: the side does not know the key of {request.client}{_message_suffix(baseline)}"
     return None
 
 
-def _said(side: ParsedResponse) -> str:
+def _message_suffix(side: ParsedResponse) -> str:
     """Status and message of a refusal."""
     message = _message(side)
-    return f" (HTTP {side.reply.status}: {message})" if message else f" (HTTP {side.reply.status})"
+    return f" (HTTP {side.response.status}: {message})" if message else f" (HTTP {side.response.status})"
 
 
 def _message(side: ParsedResponse) -> str:
@@ -223,28 +227,32 @@ def _message(side: ParsedResponse) -> str:
     return message if isinstance(message, str) else ""
 
 
-def _whole(old: ParsedResponse, new: ParsedResponse) -> list[Difference]:
-    """What differs in the replies as such."""
-    if old.reply.status != new.reply.status:
-        said = _message(new) or _message(old)
-        return [Difference("status", paths.STATUS, paths.STATUS, old.reply.status, new.reply.status, said)]
-    one, other = old.body, new.body
+def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
+    """What differs in the responses as such."""
+    if baseline.response.status != candidate.response.status:
+        message = _message(candidate) or _message(baseline)
+        return [
+            Difference(
+                "status", paths.STATUS, paths.STATUS, baseline.response.status, candidate.response.status, message
+            )
+        ]
+    one, other = baseline.body, candidate.body
     if (one.problem is None) != (other.problem is None):
         return [_body("unreadable", one.problem or "JSON", other.problem or "JSON")]
-    if one.problem is not None and old.reply.body != new.reply.body:
+    if one.problem is not None and baseline.response.body != candidate.response.body:
         return [_body("value", one.problem, other.problem)]
     return [_body("format", one.function, other.function)] if one.function != other.function else []
 
 
-def _body(kind: Literal["unreadable", "value", "format"], old: str | None, new: str | None) -> Difference:
-    return Difference(kind, paths.BODY, paths.BODY, old, new)
+def _body(kind: Literal["unreadable", "value", "format"], baseline: str | None, candidate: str | None) -> Difference:
+    return Difference(kind, paths.BODY, paths.BODY, baseline, candidate)
 
 
 def _key(difference: Difference) -> tuple[str, str, str]:
     return difference.kind, difference.path, difference.place
 
 
-def _price(call: V3Request, reply: SideResponse) -> int | None:
-    """What the reply says of its cost; where nothing can cost parts, it need not say so."""
-    known = endpoints.of(call.path)
-    return 0 if reply.price is None and known is not None and known.free else reply.price
+def _price(request: V3Request, response: SideResponse) -> int | None:
+    """What the response says of its cost; where nothing can cost parts, it need not say so."""
+    known = endpoints.of(request.path)
+    return 0 if response.price is None and known is not None and known.free else response.price

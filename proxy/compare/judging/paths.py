@@ -1,6 +1,8 @@
-"""What paths a rule is for: those of differences, step by step. `results[*].items[*].mpn` is five of them.
+"""Paths in a response: how they are written, matched by rules, and classified by subject.
 
-A path in parentheses, such as `(status)`, is of the whole reply. Only a rule that names it so is one for it.
+`results[*].items[*].offers[*].prices.USD[*]`; the whole response is `$`. A key that is not a plain name is quoted as
+JSON: `facet_results.fields["specs.resistance.value"]`, so that no key in client data can pass for a path. A path in
+parentheses, such as `(status)`, is about the whole response; only a rule that names it so matches it.
 """
 
 import hashlib
@@ -23,7 +25,7 @@ def steps(path: str) -> tuple[str, ...]:
 
 
 def is_whole(path: str) -> bool:
-    """Whether a path is of the whole reply rather than of its JSON."""
+    """Whether a path is of the whole response rather than of its JSON."""
     return path.startswith("(")
 
 
@@ -125,7 +127,7 @@ def each(path: str) -> str:
 
 def subject(path: str) -> Subject:
     """What a program reads there. `part` and `offer` are the whole of one, or the list of them; a field of theirs that
-    has no word of its own is `other`. A path does not say what its answer is about: a whole brand is a `part`, too.
+    has no word of its own is `other`. A path does not say what its response is about: a whole brand is a `part`, too.
     """
     names = [step for step in steps(path) if step not in (ANY, "**", "results", "items", "item")]
     if not names:

@@ -1,8 +1,8 @@
-"""The rules of compare.yaml at work: what each hides, which have expired, and which were of no use.
+"""Ignore rules of compare.yaml: what each ignores, which have expired, and which are unused.
 
-The first rule that fits a difference takes it. A rule for what has no source is one for each such field of the list in
-v3_fields.yaml, with the list's own reason, and hides a difference only where the new side shows what the list says. A
-rule with forms hides only what has one of them.
+The first rule that matches a difference takes it. A rule for the cause "no source" stands for each such field of the
+list in v3_fields.yaml, with the list's own reason, and ignores a difference only where the candidate shows what the
+list says. A rule with forms ignores only values of one of them. The counts of an earlier run can be a limit.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class RuleSet:
     def apply(
         self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()
     ) -> RuleOutcome:
-        """Take out what rules hide in a reply of an endpoint. `asked` are the uids that the call asks for."""
+        """Take out what rules hide in a response of an endpoint. `asked` are the uids that the request asks for."""
         left: list[Difference] = []
         hidden: Counter[str] = Counter()
         for difference in differences:
@@ -127,18 +127,20 @@ def _name(rule: IgnoreRule, row: FieldEntry) -> str:
 def _lets_pass(rule: IgnoreRule, difference: Difference) -> bool:
     """Whether a difference is one that the rule does not mind, wherever it is."""
     if rule.tolerate is not None:
-        return difference.kind in BOTH and rule.tolerate.allows(difference.old, difference.new)
+        return difference.kind in BOTH and rule.tolerate.allows(difference.baseline, difference.candidate)
     if rule.normalise:
         return _reads_the_same(rule, difference)
     return rule.ignore == "all" or difference.kind in rule.ignore
 
 
 def _has_form(rule: IgnoreRule, difference: Difference, asked: frozenset[str]) -> bool:
-    """Whether what the new side shows has a form that the rule asks for; of what a rule lets be missing, the old."""
+    """Whether what the candidate shows has a form that the rule asks for; of what a rule lets be missing, the old."""
     if not rule.form:
         return True
     missing = difference.kind == "missing" and "missing" in rule.ignore
-    return tolerances.has_form(difference.old if missing else difference.new, rule.form, difference.place, asked)
+    return tolerances.has_form(
+        difference.baseline if missing else difference.candidate, rule.form, difference.place, asked
+    )
 
 
 def _reads_the_same(rule: IgnoreRule, difference: Difference) -> bool:
@@ -146,24 +148,26 @@ def _reads_the_same(rule: IgnoreRule, difference: Difference) -> bool:
         return "sorted" in rule.normalise
     if difference.kind not in (*BOTH, "missing", "extra"):
         return False
-    old, new = (tolerances.normalised(value, rule.normalise) for value in (difference.old, difference.new))
-    return old is not ABSENT and new is not ABSENT and bool(old == new)
+    baseline, candidate = (
+        tolerances.normalised(value, rule.normalise) for value in (difference.baseline, difference.candidate)
+    )
+    return baseline is not ABSENT and candidate is not ABSENT and bool(baseline == candidate)
 
 
 class HiddenCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Compared calls, and how many differences each rule hid in them, by its name."""
+    """Compared requests, and how many differences each rule hid in them, by its name."""
 
-    calls: int
+    requests: int
     hidden: dict[str, int]
 
-    def exceeded(self, hidden: Mapping[str, int], calls: int, margin: float) -> Iterator[str]:
-        """The rules that hide more a call than then, in words. `margin` is the share by which they may."""
+    def exceeded(self, hidden: Mapping[str, int], requests: int, margin: float) -> Iterator[str]:
+        """The rules that hide more a request than then, in words. `margin` is the share by which they may."""
         for name, times in sorted(hidden.items()):
             before = self.hidden.get(name, 0)
-            if times * self.calls > before * calls * (1 + margin):
+            if times * self.requests > before * requests * (1 + margin):
                 yield (
-                    f"the rule {name} hides {times} differences of {calls} calls, more than the baseline: "
-                    f"{before} of {self.calls}"
+                    f"the rule {name} hides {times} differences of {requests} requests, more than the baseline: "
+                    f"{before} of {self.requests}"
                 )
 
 
@@ -181,6 +185,6 @@ def read_hidden_counts(path: Path) -> HiddenCounts:
 def render_hidden_counts(result: ComparisonResult) -> str:
     """The file of a run."""
     found = HiddenCounts(
-        sum(row.calls for row in result.rows), {rule.name: rule.hidden for rule in result.rules if rule.hidden}
+        sum(row.requests for row in result.rows), {rule.name: rule.hidden for rule in result.rules if rule.hidden}
     )
     return msgspec.json.format(msgspec.json.encode(found, order="sorted"), indent=2).decode() + "\n"

@@ -1,4 +1,4 @@
-"""What compare.yaml may say: every setting with its type, default, unit and limits. Read by loader.py.
+"""Settings of compare.yaml: every key with its type, default, unit and limits. Read by loader.py.
 
 A description completes the words "it accepts" of an error message.
 """
@@ -22,15 +22,15 @@ EndpointName = Annotated[str, Meta(pattern="^(" + "|".join(each.replace("{", r"\
 
 
 class ClientKeys(Block, frozen=True):
-    """A client: its apikey in the source, by which its calls get a name, and the keys to ask either side with."""
+    """A client: its apikey in the source, by which its requests get a name, and the keys to ask either side with."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
     source: Annotated[
         Digest | None,
         Meta(description="an apikey in quotes, sha256: with 64 hex digits, env:NAME or file:PATH"),
     ] = None
-    old: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
-    new: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+    baseline: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+    candidate: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
 
 
 class IgnoreRule(Block, frozen=True):
@@ -63,17 +63,17 @@ class ShippedRule(IgnoreRule, frozen=True):
 
 
 class NoiseSettings(Block, frozen=True):
-    """How the old side's own unrest is measured."""
+    """How baseline noise is measured."""
 
-    share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.2
-    least_calls: Annotated[int, Meta(ge=1, le=1_000_000, description="calls, 1 to 1000000")] = 30
+    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.2
+    min_requests: Annotated[int, Meta(ge=1, le=1_000_000, description="requests, 1 to 1000000")] = 30
 
 
 class ReadinessSettings(Block, frozen=True):
-    """When a client's calls to an endpoint may be sent to the new side."""
+    """When a client's requests to an endpoint may be sent to the candidate."""
 
-    share: Annotated[float, Meta(gt=0, le=1, description="a share of equivalent calls, above 0 up to 1")] = 0.99
-    least_calls: Annotated[int, Meta(ge=1, le=1_000_000, description="calls, 1 to 1000000")] = 100
+    share: Annotated[float, Meta(gt=0, le=1, description="a share of equivalent requests, above 0 up to 1")] = 0.99
+    min_requests: Annotated[int, Meta(ge=1, le=1_000_000, description="requests, 1 to 1000000")] = 100
 
 
 class ComparisonSettings(Block, frozen=True):

@@ -1,6 +1,6 @@
-"""From a tally to the result that reports read: shares with their intervals, groups with their reasons, a verdict.
+"""Summary: makes the result that reports read out of a tally: shares with intervals, groups with reasons, a verdict.
 
-Pure. A run and a shadow hand in what only they know: where the sides are, what the source holds, how it ended.
+Pure. The caller passes what only it knows: where the sides are, what the source holds, how the run ended.
 """
 
 from collections import Counter
@@ -40,8 +40,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     ended: float
     source: str
-    old: str
-    new: str
+    baseline: str
+    candidate: str
     asked: Mapping[ClientEndpoint, SourceCount] | None = None
     seconds: float | None = None
     budget: int | None = None
@@ -76,7 +76,7 @@ class Summary:
             started=run.started,
             ended=run.ended,
             source=run.source,
-            sides=(SideInfo("old", run.old), SideInfo("new", run.new)),
+            sides=(SideInfo("baseline", run.baseline), SideInfo("candidate", run.candidate)),
             verdict=verdict.run_verdict(rows, failed, complete=run.complete, single=_single(run)),
             rows=rows,
             groups=self._groups(tally, run, counting_groups),
@@ -85,9 +85,9 @@ class Summary:
             cost=ComparisonCost(
                 tally.spent, run.budget, counting.monthly_parts(tally.rows.values(), run.asked, run.seconds)
             ),
-            troubles=tuple(
-                FailedRequests(each.reason, each.calls, each.origin)
-                for each in sorted(tally.troubles.values(), key=lambda each: (-each.calls, each.reason))
+            failures=tuple(
+                FailedRequests(each.reason, each.requests, each.origin)
+                for each in sorted(tally.failures.values(), key=lambda each: (-each.requests, each.reason))
             ),
             keys=run.keys,
             failed=failed,
@@ -96,7 +96,7 @@ class Summary:
         )
 
     def _counting(self, tally: Tally) -> frozenset[str]:
-        """The groups that count against their calls: not what has moved, what is noise, or uids that are not known."""
+        """Groups that count against their requests: no changed data, no noise, no unknown uids."""
         compared = _compared(tally)
         return frozenset(
             key
@@ -105,9 +105,9 @@ class Summary:
         )
 
     def _exceeds(self, tally: Tally, group: GroupCount, compared: int) -> bool:
-        waver = tally.wavers.get(counting.digest(group.endpoint, group.path))
-        twice, least = tally.twice.get(group.endpoint, 0), self._settings.noise.least_calls
-        return verdict.exceeds_noise(group.calls, compared, waver.calls if waver else 0, twice, least)
+        flaky_field = tally.flaky_fields.get(counting.digest(group.endpoint, group.path))
+        twice, least = tally.twice.get(group.endpoint, 0), self._settings.noise.min_requests
+        return verdict.exceeds_noise(group.requests, compared, flaky_field.requests if flaky_field else 0, twice, least)
 
     def _rows(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[EndpointResult, ...]:
         found = {(row.client, row.endpoint): row for row in tally.rows.values()}
@@ -118,45 +118,45 @@ class Summary:
 
     def _row(self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str]) -> EndpointResult:
         excused = sum(
-            pattern.calls
+            pattern.requests
             for pattern in row.patterns.values()
             if not any(key in counts or key not in tally.groups for key in pattern.groups)
         )
         equivalent = row.compared - row.differing + excused
         asked = (run.asked or {}).get((row.client, row.endpoint))
-        whole = asked is not None and asked.calls == row.compared
+        whole = asked is not None and asked.requests == row.compared
         return EndpointResult(
             row.client,
             row.endpoint,
             row.compared,
             row.asked,
             equivalent,
-            row.troubled,
+            row.not_compared,
             equivalent / row.compared if row.compared else None,
             verdict.wilson_interval(equivalent, row.compared) if row.compared else None,
             verdict.row_verdict(equivalent, row.compared, self._settings.ready, whole=whole),
         )
 
     def _groups(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[DifferenceGroup, ...]:
-        """Those that count first, then by the number of their calls."""
+        """Those that count first, then by the number of their requests."""
         ordered = sorted(
             tally.groups.items(),
-            key=lambda item: (item[0] not in counts, -item[1].calls, item[1].endpoint, item[1].path, item[0]),
+            key=lambda item: (item[0] not in counts, -item[1].requests, item[1].endpoint, item[1].path, item[0]),
         )
         return tuple(self._group(group, run, tally, key in counts) for key, group in ordered)
 
     def _group(self, group: GroupCount, run: RunInfo, tally: Tally, counts: bool) -> DifferenceGroup:
         twice = tally.twice.get(group.endpoint, 0)
-        waver = tally.wavers.get(counting.digest(group.endpoint, group.path))
+        flaky_field = tally.flaky_fields.get(counting.digest(group.endpoint, group.path))
         return DifferenceGroup(
             group.endpoint,
             group.path,
             group.kind,
             group.cause,
             self._causes.why(group.endpoint, group.path, group.kind, group.cause),
-            group.calls,
+            group.requests,
             group.differences,
-            (waver.calls if waver else 0) / twice if twice else None,
+            (flaky_field.requests if flaky_field else 0) / twice if twice else None,
             counts,
             group.first_seen,
             group.last_seen,
@@ -168,17 +168,17 @@ class Summary:
         """The thresholds that are not kept, in words."""
         compared = sum(_compared(tally).values())
         for threshold in self._settings.fail_on:
-            broken = threshold.broken(self._calls(threshold, tally, counts), compared)
+            broken = threshold.broken(self._requests(threshold, tally, counts), compared)
             if broken:
                 yield broken
 
-    def _calls(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
-        """Calls with a difference that a threshold is about. A call with several of them counts once."""
+    def _requests(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
+        """Requests with a difference that a threshold is about. A request with several of them counts once."""
         looked_at = counts | {key for key, group in tally.groups.items() if group.cause == threshold.uncounted}
         about = {key for key in looked_at if self._is_about(threshold, tally.groups[key])}
         patterns = (pattern for row in tally.rows.values() for pattern in row.patterns.values())
-        known = sum(pattern.calls for pattern in patterns if about.intersection(pattern.groups))
-        return max([known, *(tally.groups[key].calls for key in about)])
+        known = sum(pattern.requests for pattern in patterns if about.intersection(pattern.groups))
+        return max([known, *(tally.groups[key].requests for key in about)])
 
     def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
         return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
@@ -196,26 +196,30 @@ class Summary:
 
 
 def _compared(tally: Tally) -> Counter[str]:
-    """Compared calls by endpoint."""
-    calls: Counter[str] = Counter()
+    """Compared requests by endpoint."""
+    requests: Counter[str] = Counter()
     for row in tally.rows.values():
-        calls[row.endpoint] += row.compared
-    return calls
+        requests[row.endpoint] += row.compared
+    return requests
 
 
 def _single(run: RunInfo) -> frozenset[ClientEndpoint]:
-    """Clients and endpoints that have a single call in the source."""
-    return frozenset(place for place, asked in (run.asked or {}).items() if asked.calls == 1)
+    """Clients and endpoints that have a single request in the source."""
+    return frozenset(place for place, asked in (run.asked or {}).items() if asked.requests == 1)
 
 
 def _sample(kept: KeptSample, run: RunInfo) -> DifferenceSample:
-    call = kept.call
-    old, new = (call.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.old, run.new))
-    return DifferenceSample(call.target(), call.origin, kept.place, kept.old, kept.new, old, new, kept.said)
+    request = kept.request
+    baseline, candidate = (
+        request.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.baseline, run.candidate)
+    )
+    return DifferenceSample(
+        request.target(), request.origin, kept.place, kept.baseline, kept.candidate, baseline, candidate, kept.message
+    )
 
 
 def _times(tally: Tally) -> Iterable[LatencyDistribution]:
-    for count in sorted(tally.times.values(), key=lambda each: (each.endpoint, each.side != "old")):
+    for count in sorted(tally.times.values(), key=lambda each: (each.endpoint, each.side != "baseline")):
         p50, p95, p99 = (count.quantile(share) for share in (0.5, 0.95, 0.99))
         yield LatencyDistribution(
             count.endpoint, count.side, sum(count.buckets), p50, p95, p99, counting.BOUNDS, count.buckets
@@ -227,12 +231,13 @@ def _notes(tally: Tally, run: RunInfo) -> Iterable[str]:
         yield f"the source covers {run.seconds / 3600:.1f} hours: a month's cost is a guess until it covers days"
     unknown = [group for group in tally.groups.values() if group.cause == "uid not known"]
     if unknown:
-        differences, calls = sum(group.differences for group in unknown), max(group.calls for group in unknown)
+        differences, requests = sum(group.differences for group in unknown), max(group.requests for group in unknown)
         yield (
-            f"{differences} uids are not known (in {calls} calls or more): v3bridge sends others for the same objects. "
+            f"{differences} uids are not known (in {requests} requests or more): v3bridge sends others for the same "
+            "objects. "
             "This does not count; programs that store uids need a table of them, which v3bridge uids learn writes"
         )
     if tally.rest:
-        one = "difference of further sorts is counted against its call"
-        many = "differences of further sorts are counted against their calls"
+        one = "difference of further sorts is counted against its request"
+        many = "differences of further sorts are counted against their requests"
         yield f"{counted(tally.rest, one, many)}, and not listed"

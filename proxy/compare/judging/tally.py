@@ -1,6 +1,6 @@
-"""What a run, or a shadow over weeks, has come to so far: a value of bounded size that can be kept and added up.
+"""Tally of comparisons: a value of bounded size that can be stored and added up.
 
-Adding is in any order and in any grouping the same, so workers count side by side. summary.py makes a result of it.
+Addition is commutative and associative, so workers count side by side. summary.py makes a result of it.
 """
 
 from bisect import bisect_left
@@ -26,7 +26,7 @@ from proxy.compare.judging.counting import (
 from proxy.compare.judging.findings import ABSENT, Comparison, Finding
 from proxy.compare.responses import SideName
 
-ROWS, GROUPS, GROUPS_OF_A_SORT, WAVERS, TROUBLES = 500, 1000, 100, 1000, 100
+ROWS, GROUPS, GROUPS_OF_A_SORT, FLAKY_FIELDS, FAILURES = 500, 1000, 100, 1000, 100
 LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # v3 refused longer requests
 OTHERS = "others"  # clients beyond ROWS
 
@@ -36,17 +36,17 @@ _json = msgspec.json.Encoder(decimal_format="number")
 class Tally(msgspec.Struct):
     """Counts by digest. `rest` are the differences of groups that there was no room for.
 
-    `twice` says of how many calls of an endpoint the old side was asked twice. `first` and `last` are when the first
-    and the last call was asked, in seconds since 1970.
+    `twice` says of how many requests of an endpoint the baseline was asked twice. `first` and `last` are when the first
+    and the last request was asked, in seconds since 1970.
     """
 
     rows: dict[str, RowCount] = {}
     groups: dict[str, GroupCount] = {}
     rest: int = 0
     hidden: dict[str, int] = {}
-    troubles: dict[str, FailureCount] = {}
+    failures: dict[str, FailureCount] = {}
     twice: dict[str, int] = {}
-    wavers: dict[str, FlakyFieldCount] = {}
+    flaky_fields: dict[str, FlakyFieldCount] = {}
     times: dict[str, LatencyCount] = {}
     spent: int = 0
     first: float | None = None
@@ -62,9 +62,11 @@ class Tally(msgspec.Struct):
         self._take_groups(added(self.groups, other.groups, GroupCount.__add__))
         self.rest += other.rest
         self.hidden = _sum(self.hidden, other.hidden)
-        self.troubles = _troubles(added(self.troubles, other.troubles, FailureCount.__add__))
+        self.failures = _failures(added(self.failures, other.failures, FailureCount.__add__))
         self.twice = _sum(self.twice, other.twice)
-        self.wavers = smallest(added(self.wavers, other.wavers, FlakyFieldCount.__add__), WAVERS)
+        self.flaky_fields = smallest(
+            added(self.flaky_fields, other.flaky_fields, FlakyFieldCount.__add__), FLAKY_FIELDS
+        )
         self.times = added(self.times, other.times, LatencyCount.__add__)
         self.spent += other.spent
         self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
@@ -101,10 +103,10 @@ def _rows(rows: dict[str, RowCount]) -> dict[str, RowCount]:
     return made
 
 
-def _troubles(troubles: dict[str, FailureCount]) -> dict[str, FailureCount]:
-    named = {key: each for key, each in troubles.items() if key != OTHERS}
-    kept = smallest(named, TROUBLES)
-    made = {**({OTHERS: troubles[OTHERS]} if OTHERS in troubles else {}), **kept}
+def _failures(failures: dict[str, FailureCount]) -> dict[str, FailureCount]:
+    named = {key: each for key, each in failures.items() if key != OTHERS}
+    kept = smallest(named, FAILURES)
+    made = {**({OTHERS: failures[OTHERS]} if OTHERS in failures else {}), **kept}
     for key in sorted(named.keys() - kept.keys()):
         other = msgspec.structs.replace(named[key], reason="other reasons")
         made = added(made, {OTHERS: other}, FailureCount.__add__)
@@ -117,13 +119,13 @@ def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 def _one(comparison: Comparison) -> Tally:
     """The tally of a single comparison."""
-    call, endpoint = comparison.call, comparison.call.endpoint
-    if comparison.trouble is not None:
-        row = RowCount(call.client, endpoint, troubled=1)
-        trouble = FailureCount(comparison.trouble, 1, comparison.at, call.origin)
-        troubles = {digest(trouble.reason): trouble}
+    request, endpoint = comparison.request, comparison.request.endpoint
+    if comparison.failure is not None:
+        row = RowCount(request.client, endpoint, not_compared=1)
+        failure = FailureCount(comparison.failure, 1, comparison.at, request.origin)
+        failures = {digest(failure.reason): failure}
         rows = {_row_key(row): row}
-        return Tally(rows, troubles=troubles, spent=comparison.parts, first=comparison.at, last=comparison.at)
+        return Tally(rows, failures=failures, spent=comparison.parts, first=comparison.at, last=comparison.at)
     groups = _grouped(comparison, comparison.findings)
     row = _row(comparison, tuple(sorted(groups)))
     tally = Tally(
@@ -135,10 +137,10 @@ def _one(comparison: Comparison) -> Tally:
         last=comparison.at,
     )
     tally._take_groups({**groups, **_grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
-    if comparison.wavers is not None:
+    if comparison.flaky_fields is not None:
         tally.twice = {endpoint: 1}
-        wavers = {digest(endpoint, path): FlakyFieldCount(endpoint, path, 1) for path in comparison.wavers}
-        tally.wavers = smallest(wavers, WAVERS)
+        flaky_fields = {digest(endpoint, path): FlakyFieldCount(endpoint, path, 1) for path in comparison.flaky_fields}
+        tally.flaky_fields = smallest(flaky_fields, FLAKY_FIELDS)
     return tally
 
 
@@ -147,47 +149,49 @@ def _row_key(row: RowCount) -> str:
 
 
 def _row(comparison: Comparison, groups: tuple[str, ...]) -> RowCount:
-    call, price = comparison.call, comparison.price
+    request, price = comparison.request, comparison.price
     fits = 0 < len(groups) <= counting.IN_PATTERN
     return RowCount(
-        call.client,
-        call.endpoint,
+        request.client,
+        request.endpoint,
         compared=1,
-        asked=call.times,
+        asked=request.times,
         differing=1 if groups else 0,
-        paid=(price or 0) * call.times,
-        priced=0 if price is None else call.times,
+        paid=(price or 0) * request.times,
+        priced=0 if price is None else request.times,
         patterns={digest(*groups): GroupCombination(groups, 1)} if fits else {},
     )
 
 
 def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, GroupCount]:
-    """The groups of a call's findings, a sample of each."""
+    """The groups of a request's findings, a sample of each."""
     counts: Counter[str] = Counter()
     first: dict[str, Finding] = {}
     for finding in findings:
         each = finding.difference
-        key = digest(comparison.call.endpoint, each.path, each.kind, finding.cause)
+        key = digest(comparison.request.endpoint, each.path, each.kind, finding.cause)
         counts[key] += 1
         first.setdefault(key, finding)
-    shown = bool(first) and len(comparison.call.target()) <= LONGEST_TARGET
+    shown = bool(first) and len(comparison.request.target()) <= LONGEST_TARGET
     return {key: _group(comparison, finding, key, counts[key], shown) for key, finding in first.items()}
 
 
 def _group(comparison: Comparison, finding: Finding, key: str, differences: int, shown: bool) -> GroupCount:
-    difference, call, at = finding.difference, comparison.call, comparison.at
-    kept = KeptSample(call, at, difference.place, _text(difference.old), _text(difference.new), difference.said)
+    difference, request, at = finding.difference, comparison.request, comparison.at
+    kept = KeptSample(
+        request, at, difference.place, _text(difference.baseline), _text(difference.candidate), difference.message
+    )
     return GroupCount(
-        call.endpoint,
+        request.endpoint,
         difference.path,
         difference.kind,
         finding.cause,
-        calls=1,
+        requests=1,
         differences=differences,
         first_seen=at,
         last_seen=at,
-        clients={digest(call.client): call.client},
-        samples={digest(key, call.id): kept} if shown else {},
+        clients={digest(request.client): request.client},
+        samples={digest(key, request.id): kept} if shown else {},
     )
 
 
@@ -201,7 +205,7 @@ def _text(value: Any) -> str | None:
 
 def _times(endpoint: str, comparison: Comparison) -> dict[str, LatencyCount]:
     sides: tuple[tuple[SideName, float | None], ...]
-    sides = (("old", comparison.old_seconds), ("new", comparison.new_seconds))
+    sides = (("baseline", comparison.baseline_seconds), ("candidate", comparison.candidate_seconds))
     return {f"{endpoint} {side}": _time(endpoint, side, seconds) for side, seconds in sides if seconds is not None}
 
 

@@ -1,6 +1,6 @@
-"""What makes a run fail: `missing-part`, `price>1%`, `latency`. Written in compare.yaml and after `--fail-on`.
+"""Thresholds that fail a run: `missing-part`, `price>1%`, `latency`. Given in compare.yaml and with `--fail-on`.
 
-A threshold is about differences that count: what rules hide, what has moved and what is noise is out before.
+A threshold is about differences that count: ignored ones, changed data and noise are excluded before.
 """
 
 import difflib
@@ -27,7 +27,7 @@ _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """More than `share` of the compared calls may not have it; 0: not a single one. `name` is one of what `parse`
+    """More than `share` of the compared requests may not have it; 0: not a single one. `name` is one of what `parse`
     takes.
     """
 
@@ -46,15 +46,15 @@ class Threshold(msgspec.Struct, frozen=True):
         """The cause that it is about although differences of it do not count, where it names it."""
         return UNKNOWN_UIDS if self.name == UNKNOWN_UIDS.replace(" ", "-") else None
 
-    def broken(self, calls: int, of: int) -> str | None:
-        """What to say where too many calls have it."""
-        if calls == 0 or calls <= self.share * of:
+    def broken(self, requests: int, of: int) -> str | None:
+        """What to say where too many requests have it."""
+        if requests == 0 or requests <= self.share * of:
             return None
-        return f"{self.text}: {calls} of {counted(of, 'call has', 'calls have')} it ({calls / of:.2%})"
+        return f"{self.text}: {requests} of {counted(of, 'request has', 'requests have')} it ({requests / of:.2%})"
 
 
 def subject_of(endpoint: str, path: str, subject: Subject) -> str:
-    """What a path is about; in replies that hold no parts, their object stands where the part would."""
+    """What a path is about; in responses that hold no parts, their object stands where the part would."""
     about = subject(path)
     if about != "part":
         return about

@@ -1,6 +1,7 @@
-"""Spellings that a rule may take for the same. Pure; used by rules.py.
+"""Conditions of a rule on values: tolerances, normal forms, and required forms. Pure; used by rules.py.
 
-A function makes of a value what is compared in its place. What it cannot read it leaves as it is.
+A normal form is what is compared in place of a value; a value that cannot be read stays as it is. A required form must
+be met by the candidate's value: an ignored link has to be a link.
 """
 
 import re
@@ -142,16 +143,14 @@ Form = Literal[
 ]
 FORMS: tuple[Form, ...] = get_args(Form)
 
-SITE = "octopart.com"  # host of click links in every recorded answer (contract graphql.md §2.6)
+SITE = "octopart.com"  # host of click links in every recorded response (contract graphql.md §2.6)
 _CLICK = re.compile(r"/[^/]+/a1")
 _UID = re.compile(r"[0-9a-f]{16}")
-_OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # the key that an answer of get_multi has a part under
+_OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # the key that a response of get_multi has a part under
 
 
 def has_form(value: Any, forms: tuple[Form, ...], place: str = "", asked: frozenset[str] = frozenset()) -> bool:
-    """Whether a JSON value has one of the forms. `asked` are the uids that the call asks for, `place` is where in the
-    reply the value stands.
-    """
+    """Whether a value has one of the forms. `asked` are the uids in the request, `place` is the place of the value."""
     if "other-uid" in forms and _matches(_UID, value):
         own = _OWN.match(place)
         if value not in ({own[1]} if own else asked):
@@ -210,16 +209,24 @@ class Tolerance(Settings, frozen=True):
     relative: Annotated[Number | None, Meta(description="a share of the larger number, such as 0.01")] = None
     seconds: Annotated[Number | None, Meta(description="seconds from 0 up")] = None
 
-    def allows(self, old: Any, new: Any) -> bool:
+    def allows(self, baseline: Any, candidate: Any) -> bool:
         """Whether two values are near enough, element by element."""
-        if isinstance(old, list) and isinstance(new, list):
-            return len(old) == len(new) and all(self.allows(*pair) for pair in zip(old, new, strict=True))
-        if isinstance(old, dict) and isinstance(new, dict):
-            return old.keys() == new.keys() and all(self.allows(old[name], new[name]) for name in old)
-        return (type(old) is type(new) and old == new) or self._number(old, new) or self._moment(old, new)
+        if isinstance(baseline, list) and isinstance(candidate, list):
+            return len(baseline) == len(candidate) and all(
+                self.allows(*pair) for pair in zip(baseline, candidate, strict=True)
+            )
+        if isinstance(baseline, dict) and isinstance(candidate, dict):
+            return baseline.keys() == candidate.keys() and all(
+                self.allows(baseline[name], candidate[name]) for name in baseline
+            )
+        return (
+            (type(baseline) is type(candidate) and baseline == candidate)
+            or self._number(baseline, candidate)
+            or self._moment(baseline, candidate)
+        )
 
-    def _number(self, old: Any, new: Any) -> bool:
-        one, other = number(old), number(new)
+    def _number(self, baseline: Any, candidate: Any) -> bool:
+        one, other = number(baseline), number(candidate)
         if one is None or other is None:
             return False
         apart, larger = abs(one - other), max(abs(one), abs(other))
@@ -227,8 +234,8 @@ class Tolerance(Settings, frozen=True):
             return True
         return self.relative is not None and apart <= Decimal(str(self.relative)) * larger
 
-    def _moment(self, old: Any, new: Any) -> bool:
+    def _moment(self, baseline: Any, candidate: Any) -> bool:
         if self.seconds is None:
             return False
-        one, other = timestamp(old), timestamp(new)
+        one, other = timestamp(baseline), timestamp(candidate)
         return one is not None and other is not None and abs((one - other).total_seconds()) <= self.seconds

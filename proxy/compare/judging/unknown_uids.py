@@ -1,9 +1,9 @@
 """Uids that the sides cannot share: v3's own of companies and categories that nobody recorded. Pure.
 
-Where no v3 uid is on record, v3bridge computes one that says whose it is (docs/reference/uids.md). Two objects at the
-same place, with the same id and name, and such a uid on the new side are the same object; that their uids differ is a
-kind of difference of its own. So is a request by a uid that only one side can know. The tags and the uids on
-record are this package's own: what mappings/ holds must not decide what counts.
+Where no v3 uid is on record, v3bridge computes one that shows its kind (docs/reference/uids.md). Two objects at the
+same place, with the same id and name, and such a uid in the candidate's response are the same object; their differing
+uids are a kind of difference of its own. So is a request by a uid that only one side can know. The tags and the
+recorded uids are this package's own: what mappings/ holds must not decide what counts.
 """
 
 import re
@@ -53,39 +53,41 @@ def computed(kind: str | None, uid: Any) -> bool:
     return uid[:6] in TAGS.values() if kind is None else uid[:6] == TAGS.get(kind)
 
 
-def same_object(field: str, old: Mapping[str, Any], new: Mapping[str, Any], within: str) -> bool:
+def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str, Any], within: str) -> bool:
     """Whether two objects in the field `within` are one, and their uids in `field` differ because v3's is not known."""
-    kind = "Category" if field == "parent_uid" else old.get("__class__") or OBJECTS.get(within)
-    if type(old.get(field)) is not str or not computed(kind, new.get(field)):
+    kind = "Category" if field == "parent_uid" else baseline.get("__class__") or OBJECTS.get(within)
+    if type(baseline.get(field)) is not str or not computed(kind, candidate.get(field)):
         return False
-    if any(old[name] != new[name] for name in NAMES if name in old and name in new):
+    if any(baseline[name] != candidate[name] for name in NAMES if name in baseline and name in candidate):
         return False
-    if kind != "Seller" or "id" not in new:
+    if kind != "Seller" or "id" not in candidate:
         return True
-    return str(new["id"]).isdecimal() and f"{TAGS[kind]}{int(new['id']):010x}" == new[field]
+    return str(candidate["id"]).isdecimal() and f"{TAGS[kind]}{int(candidate['id']):010x}" == candidate[field]
 
 
-def same_list(name: str, within: str, old: Mapping[int, Any], new: Mapping[int, Any]) -> bool:
+def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Mapping[int, Any]) -> bool:
     """Whether what is left of two lists, by its place in them, are the uids of the same objects: at the same places,
     or, of a facet, with the same counts."""
-    if not old or len(old) != len(new):
+    if not baseline or len(baseline) != len(candidate):
         return False
     if name in LISTS:
-        return old.keys() == new.keys() and all(computed("Category", uid) for uid in new.values())
+        return baseline.keys() == candidate.keys() and all(computed("Category", uid) for uid in candidate.values())
     kind = FACETS.get(within) if name == "facets" else None
-    if kind is None or not all(type(each) is dict and "value" in each for each in (*old.values(), *new.values())):
+    if kind is None or not all(
+        type(each) is dict and "value" in each for each in (*baseline.values(), *candidate.values())
+    ):
         return False
-    counts = (Counter(str(each.get("count")) for each in side.values()) for side in (old, new))
-    return next(counts) == next(counts) and all(computed(kind, each["value"]) for each in new.values())
+    counts = (Counter(str(each.get("count")) for each in side.values()) for side in (baseline, candidate))
+    return next(counts) == next(counts) and all(computed(kind, each["value"]) for each in candidate.values())
 
 
-def requested(call: V3Request) -> frozenset[str]:
+def requested(request: V3Request) -> frozenset[str]:
     """The uids of companies and categories that a request asks for or filters by."""
-    of_parts = call.endpoint.startswith("/parts")
+    of_parts = request.endpoint.startswith("/parts")
     found: set[str] = set()
     if not of_parts:
-        found.update((call.path.rpartition("/")[2], *call.values("uid")))
-    for name, value in call.query:
+        found.update((request.path.rpartition("/")[2], *request.values("uid")))
+    for name, value in request.query:
         if field := _FILTER.match(name):
             found.update(_uids(of_parts, field[1], value))
         elif name.startswith("filter[queries]"):
@@ -122,8 +124,8 @@ class UnknownUids:
     def _checked(self, difference: Difference) -> Difference:
         if difference.kind != KIND:
             return difference
-        old = difference.old if type(difference.old) is list else [difference.old]
-        values = (each.get("value") if type(each) is dict else each for each in old)
+        baseline = difference.baseline if type(difference.baseline) is list else [difference.baseline]
+        values = (each.get("value") if type(each) is dict else each for each in baseline)
         known = any(type(uid) is str and self._on_record(uid) for uid in values)
         return msgspec.structs.replace(difference, kind="value") if known else difference
 
@@ -133,14 +135,14 @@ class UnknownUids:
 
 def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:
     """Whether the side that cannot know a uid of a filter is the one that finds less."""
-    if type(hits.old) is not int or type(hits.new) is not int:
+    if type(hits.baseline) is not int or type(hits.candidate) is not int:
         return False
-    return theirs if hits.new < hits.old else ours
+    return theirs if hits.candidate < hits.baseline else ours
 
 
 def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:
     """The difference as one of a uid that was asked for, where it is."""
-    statuses = (each.old, each.new) if each.kind == "status" else ()
+    statuses = (each.baseline, each.candidate) if each.kind == "status" else ()
     lacking = (theirs and statuses == (FOUND, NOT_FOUND)) or (ours and statuses == (NOT_FOUND, FOUND))
     if each.path == KEYS and each.kind in ("missing", "extra"):
         lacking = each.place[1:-1] in (theirs if each.kind == "missing" else ours)

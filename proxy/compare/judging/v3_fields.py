@@ -1,6 +1,6 @@
-"""What the service has for each field of v3's objects: the fixed list that comparisons judge by, read from its file.
+"""List of what the GraphQL API has for each field of v3's objects, read from v3_fields.yaml.
 
-The list is not made from mappings/: a mapping under test must not decide what counts.
+It is not made from mappings/: a mapping under test must not decide what counts.
 """
 
 import json

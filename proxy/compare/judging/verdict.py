@@ -1,7 +1,8 @@
-"""How far a share is to be trusted, and how much of a difference is the old side's own unrest.
+"""Verdicts: ready, not ready or inconclusive, for one client at one endpoint and for a run; confidence and noise.
 
-The old side costs nothing, so a sample of calls is asked of it twice. A path at which it disagrees with itself is noise
-to that degree, and differences there count only where they are certainly more frequent.
+The baseline costs nothing, so a sample of requests is sent to it twice. A path at which it differs from itself is noise
+to that degree; differences there count only where they are significantly more frequent. The table of verdicts in
+docs/reference/comparison.md is this file in words.
 """
 
 import math
@@ -26,26 +27,26 @@ def wilson_interval(hits: int, of: int) -> Interval:
     return Interval(low, 1.0 if hits == of else min(1.0, middle + half))
 
 
-def exceeds_noise(calls: int, of: int, wavers: int, twice: int, least: int) -> bool:
-    """Whether `calls` of `of` that differ at a path are more than its noise: `wavers` of `twice` that disagreed.
+def exceeds_noise(requests: int, of: int, flaky_fields: int, twice: int, least: int) -> bool:
+    """Whether `requests` of `of` that differ at a path exceed its noise: `flaky_fields` of `twice` that were repeated.
 
     Where fewer than `least` were asked twice, or none disagreed, there is no noise to speak of.
     """
-    if wavers == 0 or twice < least:
+    if flaky_fields == 0 or twice < least:
         return True
-    return wilson_interval(calls, of).low > wilson_interval(wavers, twice).high
+    return wilson_interval(requests, of).low > wilson_interval(flaky_fields, twice).high
 
 
-def in_noise_sample(call_id: str, share: float) -> bool:
-    """Whether a call is of the sample that is asked twice: the same calls in every run, whatever they answer."""
-    return int(call_id, 16) < share * _IDS
+def in_noise_sample(request_key: str, share: float) -> bool:
+    """Whether a request is of the sample that is asked twice: the same requests in every run, whatever they answer."""
+    return int(request_key, 16) < share * _IDS
 
 
 EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2
 
 
 def row_verdict(equivalent: int, compared: int, ready: ReadinessSettings, *, whole: bool) -> Verdict:
-    """Of one client at one endpoint. `whole`: every call of its source was compared, nothing is estimated."""
+    """Of one client at one endpoint. `whole`: every request of its source was compared, nothing is estimated."""
     if compared <= 1:
         return "inconclusive"
     share, interval = equivalent / compared, wilson_interval(equivalent, compared)
@@ -53,7 +54,7 @@ def row_verdict(equivalent: int, compared: int, ready: ReadinessSettings, *, who
         return "ready" if share >= ready.share else "not ready"
     if interval.high < ready.share:
         return "not ready"
-    if compared < ready.least_calls:
+    if compared < ready.min_requests:
         return "inconclusive"
     if interval.low >= ready.share:
         return "ready"
@@ -65,10 +66,10 @@ def run_verdict(
 ) -> Verdict:
     """Of all: as bad as its worst row, and never ready where a threshold is broken or the run was cut short.
 
-    `single` are the rows whose source holds one call and no more: they cannot hold the others back where that call is
+    `single` are the rows with a single request in the source: they cannot hold the others back where that request is
     equivalent, and the run is not ready where it differs.
     """
-    alone = [row for row in rows if (row.client, row.endpoint) in single and row.calls == 1]
+    alone = [row for row in rows if (row.client, row.endpoint) in single and row.requests == 1]
     verdicts = {row.verdict for row in rows if row not in alone}
     differs = any(not row.equivalent for row in alone)
     if failed or "not ready" in verdicts or (differs and len(rows) > 1):
@@ -81,5 +82,5 @@ def exit_code(result: ComparisonResult, *, thresholds: bool) -> int:
     """0 equivalent, 1 differences, 2 could not compare. Where there are `thresholds`, they alone say what differs."""
     if result.failed or (not thresholds and any(group.counts for group in result.groups)):
         return DIFFERENT
-    compared = result.rows and all(row.calls > 0 and not row.troubled for row in result.rows)
+    compared = result.rows and all(row.requests > 0 and not row.not_compared for row in result.rows)
     return EQUIVALENT if compared and result.complete else NOT_COMPARED

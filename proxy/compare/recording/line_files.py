@@ -1,7 +1,6 @@
-"""Files of lines, plain or compressed with zstd or gzip, that may end in the middle: what is whole is read.
+"""Files of lines, plain or compressed with zstd or gzip, that may be truncated; and a spool of lines by key.
 
-A run that is interrupted leaves such files; recordings and progress are read with this. Where a file is cut, its last
-whole line is the last that is given.
+An interrupted run leaves truncated files. Of those, everything up to the last whole line is read.
 """
 
 import errno

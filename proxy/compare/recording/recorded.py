@@ -1,7 +1,7 @@
-"""Answers out of a file: a recording of this program, or JSON lines of one's own, `{"url": …, "body": …}`.
+"""Responses out of a file: a recording of this program, or JSON lines of the user, `{"url": …, "body": …}`.
 
-`Recorded` gives what a run needs again, call by call; `RecordedSide` stands in for the old side. A line that cannot be
-read is counted and left out.
+`Recording` finds what was recorded for a request. `RecordedSide` is a baseline made of it; `ReplayedSide` a candidate:
+today's service, which is given the recorded responses of the GraphQL API and so costs no parts.
 """
 
 import hashlib
@@ -40,14 +40,14 @@ class UnreadableLines(msgspec.Struct):
 
 
 class Recording:
-    """A file of answers, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
+    """A file of responses, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
 
-    `upstream` counts the answers of the GraphQL service in it; `keys` are the apikeys of a file of one's own, which its
-    answers may hold.
+    `upstream` counts the responses of the GraphQL API in it; `keys` are the API keys of a user's own file, which its
+    responses may hold.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises ConfigError where the file cannot be read or holds no answer."""
+        """Raises ConfigError where the file cannot be read or holds no response."""
         self.path = path
         self.header: RecordingHeader | None = None
         self.junk = UnreadableLines()
@@ -63,17 +63,17 @@ class Recording:
             self._spool.close()
             raise
 
-    def calls(self) -> Iterator[V3Request]:
+    def requests(self) -> Iterator[V3Request]:
         """What was asked, in the order of the file."""
         for text in self._spool:
             line = msgspec.json.decode(text, type=RecordingLine)
-            if line.call is not None:
-                yield line.call
+            if line.request is not None:
+                yield line.request
 
-    def line(self, call: V3Request) -> RecordingLine | None:
-        """What is recorded for a call: of its client, else of anybody who asked the same."""
-        exact = _key(call, call.client)
-        found = self._spool.get(exact) or self._spool.get(self._any.get(_key(call, ""), ""))
+    def line(self, request: V3Request) -> RecordingLine | None:
+        """What is recorded for a request: of its client, else of anybody who asked the same."""
+        exact = _key(request, request.client)
+        found = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
         return None if found is None else msgspec.json.decode(found, type=RecordingLine)
 
     def notes(self, line: RecordingLine) -> tuple[RecordedGraphQLResponse, ...]:
@@ -92,12 +92,12 @@ class Recording:
                 self._read(number, line)
         except FileNotFoundError as error:
             words = "there is no such file, and an address begins with http:// or https://"
-            raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {words}") from error
+            raise errors.ConfigError(f"the file of responses {self.path} cannot be read: {words}") from error
         except OSError as error:
-            raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {error.strerror}") from error
+            raise errors.ConfigError(f"the file of responses {self.path} cannot be read: {error.strerror}") from error
         if not len(self._spool):
             first = f" (line {self.junk.first} is none, for one)" if self.junk.first else ""
-            raise errors.ConfigError(f"{self.path} holds no answer{first}")
+            raise errors.ConfigError(f"{self.path} holds no response{first}")
         return lines.cut
 
     def _read(self, number: int, text: bytes) -> None:
@@ -117,10 +117,10 @@ class Recording:
             self._documents[line.document.id] = line.document.text
         if line.shared is not None:
             self.shared.append(line.shared.noted(self._documents))
-        if line.call is not None:
+        if line.request is not None:
             self.notes(line)  # what they need stands before them, or the line is of no use
-            exact = _key(line.call, line.call.client)
-            self._any[_key(line.call, "")] = exact
+            exact = _key(line.request, line.request.client)
+            self._any[_key(line.request, "")] = exact
             self.upstream += len(line.upstream)
             self._spool.add(exact, msgspec.json.encode(line))
 
@@ -133,7 +133,7 @@ class Recording:
             self.keys.add(key)
         raw = bytes(own.body)
         body = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
-        return RecordingLine(call=V3Request(path, query, client=""), old=RecordedResponse(own.status, body))
+        return RecordingLine(request=V3Request(path, query, client=""), baseline=RecordedResponse(own.status, body))
 
     def _checked(self, text: bytes) -> RecordingHeader:
         try:
@@ -148,7 +148,7 @@ class Recording:
 
 
 class RecordedSide:
-    """The old side out of a file."""
+    """The baseline out of a file."""
 
     live = False
 
@@ -156,27 +156,29 @@ class RecordedSide:
         self.place = recorded.path.name
         self._recorded = recorded
 
-    async def ask(self, call: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - it is asked for nothing
-        """The recorded answer, or trouble where there is none."""
-        line = self._recorded.line(call)
-        if line is None or line.old is None:
-            return SideResponse(0, b"", 0.0, parts=0, trouble="has no answer to this call in its file")
-        return line.old.reply()
+    async def ask(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - it is asked for nothing
+        """The recorded response, or trouble where there is none."""
+        line = self._recorded.line(request)
+        if line is None or line.baseline is None:
+            return SideResponse(0, b"", 0.0, parts=0, failure="has no response to this request in its file")
+        return line.baseline.response()
 
 
 def _has_prefix(target: str) -> bool:
     return target.startswith(("/v3/", "/api/"))
 
 
-def _key(call: V3Request, client: str) -> str:
+def _key(request: V3Request, client: str) -> str:
     """The same for the same question, in whatever order its parameters stand."""
-    asked = msgspec.json.encode((client, call.path, sorted(call.query)))
+    asked = msgspec.json.encode((client, request.path, sorted(request.query)))
     return hashlib.blake2b(asked, digest_size=16).hexdigest()
 
 
 class ReplayedSide:
-    """Asks `service` with what is recorded for each call loaded. `applications` are those that it has; a call goes to
-    the one that answered it then, or to the only one there is. `service` is asked with the application as client.
+    """Candidate that maps recorded GraphQL responses again: sends each request to `service`, with its recording loaded.
+
+    `applications` are those of the service; a request goes to the one that served it then, or to the only one there is.
+    `service` is called with the application as client.
     """
 
     live = False
@@ -184,11 +186,11 @@ class ReplayedSide:
     def __init__(
         self, recorded: Recording, service: ComparedSide, player: ResponseReplayer, applications: Mapping[str, str]
     ) -> None:
-        """Raises ConfigError for a recording without answers of the GraphQL service."""
+        """Raises ConfigError for a recording without responses of the GraphQL service."""
         if not recorded.upstream and not recorded.shared:
             raise errors.ConfigError(
-                f"{recorded.path} holds no answers of the GraphQL service, so there is nothing to map again: "
-                "they are recorded where the new side is started here, with --config"
+                f"{recorded.path} holds no responses of the GraphQL service, so there is nothing to map again: "
+                "they are recorded where the candidate is started here, with --config"
             )
         self.place = f"{recorded.path.name}, mapped again"
         self._recorded = recorded
@@ -198,20 +200,20 @@ class ReplayedSide:
         for noted in recorded.shared:
             player.add_shared(noted)
 
-    async def ask(self, call: V3Request, request_id: str) -> SideResponse:
+    async def ask(self, request: V3Request, request_id: str) -> SideResponse:
         """The answer that the mappings of today make, or trouble where more is asked for than was recorded."""
-        line = self._recorded.line(call)
-        if line is None or (line.new is None and not line.upstream):
-            return _trouble("has no recorded answer to this call")
+        line = self._recorded.line(request)
+        if line is None or (line.candidate is None and not line.upstream):
+            return _failure("has no recorded response to this request")
         application = self._application(line.application)
         if application is None:
-            return _trouble(f"has no application {line.application}, which answered when this was recorded")
+            return _failure(f"has no application {line.application}, which answered when this was recorded")
         self._player.load(request_id, self._recorded.notes(line))
         try:
-            reply = await self._service.ask(msgspec.structs.replace(call, client=application), request_id)
+            response = await self._service.ask(msgspec.structs.replace(request, client=application), request_id)
         finally:
             lacking = self._player.unload(request_id)
-        return _trouble(f"has no answer: {lacking}") if lacking else msgspec.structs.replace(reply, parts=0)
+        return _failure(f"has no response: {lacking}") if lacking else msgspec.structs.replace(response, parts=0)
 
     def _application(self, name: str | None) -> str | None:
         if name in self._applications:
@@ -219,5 +221,5 @@ class ReplayedSide:
         return next(iter(self._applications)) if len(self._applications) == 1 else None
 
 
-def _trouble(words: str) -> SideResponse:
-    return SideResponse(0, b"", 0.0, parts=0, trouble=words)
+def _failure(words: str) -> SideResponse:
+    return SideResponse(0, b"", 0.0, parts=0, failure=words)

@@ -1,8 +1,8 @@
-"""A recording: what both sides and the GraphQL service said to each call, redacted, as JSON lines in zstd.
+"""Recorder: writes the responses of both sides and of the GraphQL API, redacted, as JSON lines in zstd.
 
-Its first line is a header. Then, each in a line (and a zstd frame) of its own, so that a file that is cut loses
-nothing but its last line: the calls; and, before the first call that needs them, GraphQL documents by their digest and
-answers that are the same for every call. Written by runs; recorded.py reads it.
+The first line is a header. Then follow, each in a line and a zstd frame of its own (a truncated file loses only its
+last line), the requests; and before the first request that needs them, GraphQL documents by digest and responses that
+are the same for every request. recorded.py reads the file.
 """
 
 import base64
@@ -33,13 +33,13 @@ class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
     format: int = msgspec.field(default=FORMAT, name="v3bridge-recording")
     by: str = f"v3bridge {proxy.__version__}"
     made: float
-    old: str | None
-    new: str | None
+    baseline: str | None = msgspec.field(name="old")
+    candidate: str | None = msgspec.field(name="new")
     source: str
 
 
 class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer of a side. `body` is its text, or base64 where it is no UTF-8."""
+    """A response of a side. `body` is its text, or base64 where it is no UTF-8."""
 
     status: int
     body: str
@@ -47,14 +47,14 @@ class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     content_type: str = ""
     base64: bool = False
 
-    def reply(self) -> SideResponse:
+    def response(self) -> SideResponse:
         """The answer as it came, but for keys. To read it costs nothing."""
         body = base64.b64decode(self.body) if self.base64 else self.body.encode()
         return SideResponse(self.status, body, self.seconds, self.content_type, 0)
 
 
 class RecordedOperation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer of the GraphQL service; `document` is the digest of the query's text."""
+    """A response of the GraphQL service; `document` is the digest of the query's text."""
 
     operation: str
     variables: msgspec.Raw
@@ -78,32 +78,32 @@ class RecordedDocument(msgspec.Struct, frozen=True):
 
 
 class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line: a call with its answers, or a document, or an answer that is `shared` by all calls.
+    """One line: a request with its responses, or a document, or a response that is `shared` by all requests.
 
-    `application` is the name of the one that answered the call, where the service ran beside the recorder.
+    `application` is the name of the one that answered the request, where the service ran beside the recorder.
     """
 
-    call: V3Request | None = None
+    request: V3Request | None = msgspec.field(default=None, name="call")
     application: str | None = None
-    old: RecordedResponse | None = None
-    new: RecordedResponse | None = None
+    baseline: RecordedResponse | None = msgspec.field(default=None, name="old")
+    candidate: RecordedResponse | None = msgspec.field(default=None, name="new")
     upstream: tuple[RecordedOperation, ...] = ()
     document: RecordedDocument | None = None
     shared: RecordedOperation | None = None
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
-    """What was said to one call, by whom it was asked of."""
+    """What was said to one request, by whom it was asked of."""
 
-    call: V3Request
-    old: SideResponse | None = None
-    new: SideResponse | None = None
+    request: V3Request
+    baseline: SideResponse | None = None
+    candidate: SideResponse | None = None
     notes: tuple[RecordedGraphQLResponse, ...] = ()
     application: str | None = None
 
 
 class Recorder:
-    """Writes a recording. `known` are the calls (by id) that are in it already."""
+    """Writes a recording. `known` are the requests (by id) that are in it already."""
 
     def __init__(self, path: Path, header: RecordingHeader, redaction: Redaction) -> None:
         """Raises ConfigError where the file holds something else; one that was cut goes on after its last line."""
@@ -124,18 +124,18 @@ class Recorder:
             if_refused.pop_all()
 
     def keep(self, answers: RecordedExchange, shared: Sequence[RecordedGraphQLResponse] = ()) -> None:
-        """Write down a call. It is in the file when this returns."""
+        """Write down a request. It is in the file when this returns."""
         for note in shared:
             self._write(RecordingLine(shared=self._note(note)))
         line = RecordingLine(
-            call=redaction.redact_request(answers.call, self._redaction),
+            request=redaction.redact_request(answers.request, self._redaction),
             application=answers.application,
-            old=self._reply(answers.old),
-            new=self._reply(answers.new),
+            baseline=self._response(answers.baseline),
+            candidate=self._response(answers.candidate),
             upstream=tuple(self._note(each) for each in answers.notes),
         )
         self._write(line)
-        self.known.add(answers.call.id)
+        self.known.add(answers.request.id)
 
     def close(self) -> None:
         """Nothing more is kept."""
@@ -147,7 +147,12 @@ class Recorder:
             begun = msgspec.json.decode(next(lines, b""), type=RecordingHeader)
         except msgspec.MsgspecError:
             raise _left(path, "is no recording") from None
-        same = (begun.format, begun.old, begun.new, begun.source) == (FORMAT, header.old, header.new, header.source)
+        same = (begun.format, begun.baseline, begun.candidate, begun.source) == (
+            FORMAT,
+            header.baseline,
+            header.candidate,
+            header.source,
+        )
         if not same:
             raise _left(path, "holds the recording of another run")
         try:
@@ -162,20 +167,20 @@ class Recorder:
 
     def _know(self, line: RecordingLine) -> None:
         """What is in the file is not written again."""
-        if line.call is not None:
-            self.known.add(line.call.id)
+        if line.request is not None:
+            self.known.add(line.request.id)
         if line.document is not None:
             self._documents.add(line.document.id)
 
-    def _reply(self, reply: SideResponse | None) -> RecordedResponse | None:
-        if reply is None:
+    def _response(self, response: SideResponse | None) -> RecordedResponse | None:
+        if response is None:
             return None
-        body = self._redaction.body(reply.body)
+        body = self._redaction.body(response.body)
         try:
-            return RecordedResponse(reply.status, body.decode(), reply.seconds, reply.content_type)
+            return RecordedResponse(response.status, body.decode(), response.seconds, response.content_type)
         except UnicodeDecodeError:
             text = base64.b64encode(body).decode()
-            return RecordedResponse(reply.status, text, reply.seconds, reply.content_type, True)
+            return RecordedResponse(response.status, text, response.seconds, response.content_type, True)
 
     def _note(self, noted: RecordedGraphQLResponse) -> RecordedOperation:
         digest = hashlib.blake2b(noted.document.encode(), digest_size=8).hexdigest()

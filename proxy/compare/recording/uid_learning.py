@@ -1,8 +1,8 @@
 """v3 uids out of recorded responses, as lines of a table for the setting `uids`. Pure.
 
-An object of the old side and one of the new side are the same where they stand at the same place of two responses to
-one request: in the part of the same number and maker, the offer of the same seller and SKU. From the new one comes the
-service's numeric id. Where only the old side was recorded, an object is known by its own id, else by its name.
+An object of the baseline and one of the candidate are the same where they stand at the same place of two responses to
+one request: in the part of the same number and manufacturer, the offer of the same seller and SKU. The candidate's
+object yields the numeric id. Where only the baseline was recorded, an object is known by its own id, else by its name.
 """
 
 import re
@@ -20,7 +20,7 @@ _UID = re.compile(r"[0-9a-f]{16}")
 
 
 class SeenObject(NamedTuple):
-    """An object of the old side, and the service's id where it is known. `matched`: the new side has it, too."""
+    """An object of the baseline, and the service's id where it is known. `matched`: the candidate has it, too."""
 
     kind: str
     uid: str
@@ -50,15 +50,17 @@ class UidLearner:
         self._known = known
         self._seen: dict[tuple[str, str, str], set[tuple[str, str | None, bool]]] = defaultdict(set)
 
-    def take(self, old: Any, new: Any = None) -> None:
-        """The bodies of two responses to one request; of the old side alone where there is no other."""
-        for seen in _alone(old) if new is None else (*_alone(old), *_pairs(old, new, self._known)):
+    def take(self, baseline: Any, candidate: Any = None) -> None:
+        """The bodies of two responses to one request; of the baseline alone where there is no other."""
+        for seen in (
+            _alone(baseline) if candidate is None else (*_alone(baseline), *_pairs(baseline, candidate, self._known))
+        ):
             # Sources share uids, so that each name has one of its own.
             key = (seen.kind, seen.uid, seen.name if seen.kind == "Source" else "")
             self._seen[key].add((seen.name, seen.id, seen.matched))
 
     def learnt(self, *, both: bool) -> LearnedUids:
-        """What came of it. `both`: the new side was recorded, and what it does not have is left out."""
+        """What came of it. `both`: the candidate was recorded, and what it does not have is left out."""
         lines: dict[str, list[KnownUid]] = {}
         conflicts, known, unmatched = list(self._conflicts()), 0, 0
         doubtful = {key for key, _ in conflicts}
@@ -111,50 +113,55 @@ def _alone(value: Any, name: str = "") -> Iterator[SeenObject]:
             yield from _alone(below, key)
 
 
-def _pairs(old: Any, new: Any, known: Mapping[str, Uids], name: str = "", within: str = "") -> Iterator[SeenObject]:
-    """All objects of the old side that the new side has, too."""
-    if type(old) is list and type(new) is list:
-        matched = matching.match(old, new, identity.for_list(name, within, (*old[:1], *new[:1])))
+def _pairs(
+    baseline: Any, candidate: Any, known: Mapping[str, Uids], name: str = "", within: str = ""
+) -> Iterator[SeenObject]:
+    """All objects of the baseline that the candidate has, too."""
+    if type(baseline) is list and type(candidate) is list:
+        matched = matching.match(baseline, candidate, identity.for_list(name, within, (*baseline[:1], *candidate[:1])))
         for was, now in (*matched.same, *matched.changed):
-            yield from _pairs(old[was], new[now], known, name, within)
-    elif type(old) is dict and type(new) is dict:
-        yield from _objects(old, name, new, known)
-        for key in old.keys() & new.keys():
-            yield from _pairs(old[key], new[key], known, key, name)
+            yield from _pairs(baseline[was], candidate[now], known, name, within)
+    elif type(baseline) is dict and type(candidate) is dict:
+        yield from _objects(baseline, name, candidate, known)
+        for key in baseline.keys() & candidate.keys():
+            yield from _pairs(baseline[key], candidate[key], known, key, name)
 
 
 def _objects(
-    old: Mapping[str, Any], name: str, new: Mapping[str, Any] | None, known: Mapping[str, Uids]
+    baseline: Mapping[str, Any], name: str, candidate: Mapping[str, Any] | None, known: Mapping[str, Uids]
 ) -> Iterator[SeenObject]:
     """The object itself, and the categories above it, whose names it tells."""
-    kind = old.get("__class__") or OBJECTS.get(name)
+    kind = baseline.get("__class__") or OBJECTS.get(name)
     if kind not in KINDS:
         return
-    matched = new is not None and _agree(old, new)
-    for uid, called, other in ((old.get("uid"), old.get("name"), (new or {}).get("uid")), *_above(old, new)):
+    matched = candidate is not None and _agree(baseline, candidate)
+    for uid, called, other in (
+        (baseline.get("uid"), baseline.get("name"), (candidate or {}).get("uid")),
+        *_above(baseline, candidate),
+    ):
         if type(uid) is str and _UID.fullmatch(uid) and type(called) is str and called.strip():
-            number = _number(old.get("id")) if kind == "Seller" else None
+            number = _number(baseline.get("id")) if kind == "Seller" else None
             yield SeenObject(kind, uid, called, number or (_id(kind, other, known) if matched else None), matched)
 
 
-def _agree(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _agree(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> bool:
     """Whether two objects at one place are the same: by their ids, else by their names."""
-    field = "id" if "id" in old and "id" in new else "name"
-    one, other = old.get(field), new.get(field)
+    field = "id" if "id" in baseline and "id" in candidate else "name"
+    one, other = baseline.get(field), candidate.get(field)
     return type(one) is str and type(other) is str and one.casefold() == other.casefold()
 
 
-def _above(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> Iterator[tuple[Any, Any, Any]]:
-    names, uids = old.get("ancestor_names") or [], old.get("ancestor_uids") or []
+def _above(baseline: Mapping[str, Any], candidate: Mapping[str, Any] | None) -> Iterator[tuple[Any, Any, Any]]:
+    names, uids = baseline.get("ancestor_names") or [], baseline.get("ancestor_uids") or []
     if not (type(names) is type(uids) is list and len(names) == len(uids)):
         return
-    same = new is not None and new.get("ancestor_names") == names
-    others = (new or {}).get("ancestor_uids") if same else None
+    same = candidate is not None and candidate.get("ancestor_names") == names
+    others = (candidate or {}).get("ancestor_uids") if same else None
     yield from zip(uids, names, others if type(others) is list and len(others) == len(uids) else uids, strict=True)
 
 
 def _id(kind: str, uid: Any, known: Mapping[str, Uids]) -> str | None:
-    """The numeric id that a uid of the new side stands for."""
+    """The numeric id that a uid of the candidate stands for."""
     found = known[kind].target(uid) if type(uid) is str and kind != "Source" else None
     return found.id if found else None
 

@@ -1,4 +1,4 @@
-"""What to do next, in sentences: every report ends with it."""
+"""Next steps, in sentences: every report ends with them."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
 REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
     "status": "Look at a sample: the side that refuses says why in its message.",
     "unknown uid requested": "Learn the uids from a recording with v3bridge uids learn, and set uids to that file.",
-    "latency": "Compare again when the new side has its answers in memory, or raise latency in compare.yaml.",
+    "latency": "Compare again when the candidate has its responses in memory, or raise latency in compare.yaml.",
     "missing part": "Look such a part up in the new service: it may not have it, or spell it otherwise.",
     "extra part": "Look such a part up in the old service: it may not have it. A rule with a reason can hide it.",
 }
@@ -23,29 +23,29 @@ def next_steps(result: ComparisonResult) -> list[str]:
 
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
-    """Keys that the new side does not know: nothing is known of their calls until it does."""
+    """Keys that the candidate does not know: nothing is known of their requests until it does."""
     seen = {key.client: words.key(key) for key in result.keys}
-    for trouble in _refused(result)[:NAMED]:
-        client = trouble.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
+    for failure in _refused(result)[:NAMED]:
+        client = failure.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
         yield (
             f"{NO_APPLICATION.capitalize()} {visible.line(seen.get(client, client))}: add it to the apikeys of an "
             f"application, or give keys.new or --new-key one that is there. "
-            f"{words.count(trouble.calls, 'call')} could not be compared for that."
+            f"{words.count(failure.requests, 'request')} could not be compared for that."
         )
 
 
 def _refused(result: ComparisonResult) -> list[FailedRequests]:
-    return [trouble for trouble in result.troubles if NO_APPLICATION in trouble.reason]
+    return [failure for failure in result.failures if NO_APPLICATION in failure.reason]
 
 
 def _whole(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
         yield "The run did not reach its end: run the same command again, and it goes on where it stopped."
-    others = [trouble for trouble in result.troubles if NO_APPLICATION not in trouble.reason]
+    others = [failure for failure in result.failures if NO_APPLICATION not in failure.reason]
     if others:
-        first = max(others, key=lambda trouble: trouble.calls)
-        calls = words.count(sum(trouble.calls for trouble in others), "call")
-        yield f"{calls} could not be compared, most of them because of: {visible.line(first.reason)}. Put that right."
+        first = max(others, key=lambda failure: failure.requests)
+        requests = words.count(sum(failure.requests for failure in others), "request")
+        yield f"{requests} could not be compared, most because of: {visible.line(first.reason)}. Fix that first."
 
 
 def _differences(result: ComparisonResult) -> Iterator[str]:
@@ -62,10 +62,10 @@ def _few(result: ComparisonResult) -> Iterator[str]:
     few = [
         f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
         for row in result.rows
-        if row.verdict == "inconclusive" and row.troubled < max(1, row.asked)
+        if row.verdict == "inconclusive" and row.not_compared < max(1, row.occurrences)
     ]
     if few and result.verdict != "ready":
-        yield f"Compare more calls of {_named(few)}: there are too few to say."
+        yield f"Compare more requests of {_named(few)}: there are too few to say."
 
 
 def _rules(result: ComparisonResult) -> Iterator[str]:
@@ -79,11 +79,11 @@ def _rules(result: ComparisonResult) -> Iterator[str]:
 
 def _ready(result: ComparisonResult) -> Iterator[str]:
     if result.verdict == "ready" and result.complete:
-        yield "Point the clients at the new side: docs/how-to/point-clients.md says how."
+        yield "Point the clients at the candidate: docs/how-to/point-clients.md says how."
     elif result.verdict == "inconclusive" and not any(row.verdict == "inconclusive" for row in result.rows):
         yield "Give it more requests to compare: there are too few to say."
     elif result.verdict == "not ready":
-        yield "Then compare again: recorded answers can be compared anew without paying for parts."
+        yield "Then compare again: recorded responses can be compared anew without paying for parts."
 
 
 def _named(names: list[str]) -> str:

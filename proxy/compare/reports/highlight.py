@@ -1,4 +1,4 @@
-"""JSON text over several lines, for reading. Works on the text alone: no number loses a digit, and cut JSON will do."""
+"""Two JSON texts side by side, laid out over lines, with their differences marked. Bounded work for any text."""
 
 import re
 from difflib import SequenceMatcher
@@ -83,21 +83,21 @@ class HighlightedText(NamedTuple):
 class HighlightedPair(NamedTuple):
     """Both sides; None is a side that has nothing."""
 
-    old: HighlightedText | None
-    new: HighlightedText | None
+    baseline: HighlightedText | None
+    candidate: HighlightedText | None
 
 
-def highlight_pair(old: str | None, new: str | None, window: int = WINDOW) -> HighlightedPair:
+def highlight_pair(baseline: str | None, candidate: str | None, window: int = WINDOW) -> HighlightedPair:
     """JSON texts made ready to be shown."""
-    old, new = _spread(old), _spread(new)
-    if old is None or new is None:
-        return HighlightedPair(_one_sided(old, window), _one_sided(new, window))
-    start = max(0, common_prefix(old, new) - min(BEFORE, window // 4))
-    left, right = old[start : start + window], new[start : start + window]
+    baseline, candidate = _spread(baseline), _spread(candidate)
+    if baseline is None or candidate is None:
+        return HighlightedPair(_one_sided(baseline, window), _one_sided(candidate, window))
+    start = max(0, common_prefix(baseline, candidate) - min(BEFORE, window // 4))
+    left, right = baseline[start : start + window], candidate[start : start + window]
     pieces = _marked(left, right)
     return HighlightedPair(
-        HighlightedText(pieces[0], start, len(old) - start - len(left)),
-        HighlightedText(pieces[1], start, len(new) - start - len(right)),
+        HighlightedText(pieces[0], start, len(baseline) - start - len(left)),
+        HighlightedText(pieces[1], start, len(candidate) - start - len(right)),
     )
 
 
@@ -123,30 +123,30 @@ def _one_sided(text: str | None, window: int) -> HighlightedText | None:
     return HighlightedText((Piece(text[:window], True),), 0, max(0, len(text) - window))
 
 
-def _marked(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+def _marked(baseline: str, candidate: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     """What both begin and end with is plain; what is between is compared."""
-    head = common_prefix(old, new)
-    rest = min(len(old), len(new)) - head
-    tail = min(rest, common_prefix(old[::-1], new[::-1]))
-    sides = old[head : len(old) - tail], new[head : len(new) - tail]
+    head = common_prefix(baseline, candidate)
+    rest = min(len(baseline), len(candidate)) - head
+    tail = min(rest, common_prefix(baseline[::-1], candidate[::-1]))
+    sides = baseline[head : len(baseline) - tail], candidate[head : len(candidate) - tail]
     between = _compared(*sides)
-    ends = Piece(old[:head], False), Piece(old[len(old) - tail :], False)
+    ends = Piece(baseline[:head], False), Piece(baseline[len(baseline) - tail :], False)
     left, right = (_joined([ends[0], *pieces, ends[1]]) for pieces in between)
     return left, right
 
 
-def _compared(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
-    whole = [Piece(old, True)], [Piece(new, True)]
-    if not old or not new or len(old) * len(new) > WORK:
+def _compared(baseline: str, candidate: str) -> tuple[list[Piece], list[Piece]]:
+    whole = [Piece(baseline, True)], [Piece(candidate, True)]
+    if not baseline or not candidate or len(baseline) * len(candidate) > WORK:
         return whole
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    matcher = SequenceMatcher(None, baseline, candidate, autojunk=False)
     if matcher.ratio() < ALIKE:
         return whole
     left, right = [], []
     for what, i1, i2, j1, j2 in matcher.get_opcodes():
         marked = what != "equal" or i2 - i1 <= ISLAND
-        left.append(Piece(old[i1:i2], marked))
-        right.append(Piece(new[j1:j2], marked))
+        left.append(Piece(baseline[i1:i2], marked))
+        right.append(Piece(candidate[j1:j2], marked))
     return left, right
 
 

@@ -1,6 +1,6 @@
-"""JUnit's XML, for what shows test results: a suite an endpoint, a case a client, and a suite for the run itself.
+"""JUnit XML report: a suite per endpoint, a case per client, and a suite for the run itself.
 
-A row that is not ready is a failure, an inconclusive one is skipped. Calls that could not be compared are errors of
+A row that is not ready is a failure, an inconclusive one is skipped. Requests that could not be compared are errors of
 the run.
 """
 
@@ -37,9 +37,11 @@ def _run(result: ComparisonResult) -> Element:
         case = _case(suite, f"rule: {rule.name}")
         if rule.expired:
             _outcome(case, "failure", words.used(rule), rule.reason)
-    for trouble in result.troubles:
-        message = f"{words.count(trouble.calls, 'call')} could not be compared, the first at {trouble.first_origin}"
-        _outcome(_case(suite, f"trouble: {trouble.reason}"), "error", message)
+    for failure in result.failures:
+        message = (
+            f"{words.count(failure.requests, 'request')} could not be compared, the first at {failure.first_origin}"
+        )
+        _outcome(_case(suite, f"trouble: {failure.reason}"), "error", message)
     if not result.complete:
         _outcome(_case(suite, "complete"), "error", "the run did not reach its end")
     return _counted(suite)
@@ -63,8 +65,11 @@ def _told(group: DifferenceGroup, result: ComparisonResult) -> str:
     ]
     for sample in group.samples[:1]:
         lines.append(f"  seen at {visible.line(sample.place)} ({visible.line(sample.origin)})")
-        lines += [f"  {side}: {_side(text)}" for side, text in (("old", sample.old), ("new", sample.new))]
-        lines += [f"  message: {visible.line(sample.said)}"] if sample.said else []
+        lines += [
+            f"  {side}: {_side(text)}"
+            for side, text in (("baseline", sample.baseline), ("candidate", sample.candidate))
+        ]
+        lines += [f"  message: {visible.line(sample.message)}"] if sample.message else []
     return "\n".join(lines)
 
 

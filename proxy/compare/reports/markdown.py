@@ -1,4 +1,7 @@
-"""Data in Markdown: nothing in it is read as Markdown or HTML, and nothing mentions anybody or becomes a link."""
+"""Markdown report for a pull request: short enough for one comment.
+
+Client data in it is read neither as Markdown nor as HTML, mentions nobody and becomes no link.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -59,8 +62,8 @@ def render(result: ComparisonResult) -> str:
         _groups(result),
         *_fitting((_details(group, result) for group in ordering.groups(result) if group.counts), DETAILS),
         _list(_rules(result), "Rules:"),
-        _list((f"{t.reason}: {words.count(t.calls, 'call')}" for t in result.troubles), "Could not be compared:"),
-        _list((words.spent(result.cost), words.a_month(result.cost)), "Cost:"),
+        _list((f"{t.reason}: {words.count(t.requests, 'request')}" for t in result.failures), "Could not be compared:"),
+        _list((words.spent(result.cost), words.per_month(result.cost)), "Cost:"),
         _list(map(words.key, result.keys), "Keys that no setting names:"),
         _list(result.notes, "Notes:"),
         _list(advice.next_steps(result), "Next:"),
@@ -76,13 +79,13 @@ def _rows(result: ComparisonResult) -> str:
             code(row.endpoint),
             words.share(row.share) if row.share is not None else "–",
             words.interval(row.interval) if row.interval is not None else "–",
-            words.number(row.calls),
-            words.number(row.troubled),
+            words.number(row.requests),
+            words.number(row.not_compared),
             f"{_ICONS[row.verdict]} {row.verdict}",
         )
         for row in ordering.rows(result)
     )
-    heads = ("client", "endpoint", "equivalent", "95 % interval", "calls", "not compared", "verdict")
+    heads = ("client", "endpoint", "equivalent", "95 % interval", "requests", "not compared", "verdict")
     return _table(heads, lines)
 
 
@@ -113,12 +116,12 @@ def _details(group: DifferenceGroup, result: ComparisonResult) -> str:
 
 
 def _sample(sample: DifferenceSample) -> str:
-    shown = highlight.highlight_pair(sample.old, sample.new, SAMPLE)
+    shown = highlight.highlight_pair(sample.baseline, sample.candidate, SAMPLE)
     lines = [visible.line(f"{sample.origin} {sample.place}")]
-    for mark, side in (("-", shown.old), ("+", shown.new)):
+    for mark, side in (("-", shown.baseline), ("+", shown.candidate)):
         lines += [f"{mark} {line}" for line in _side(side)]
-    if sample.said:
-        lines.append(visible.line(f"message: {sample.said}"))
+    if sample.message:
+        lines.append(visible.line(f"message: {sample.message}"))
     return fenced("diff", lines)
 
 
@@ -139,8 +142,8 @@ def _rules(result: ComparisonResult) -> Iterator[str]:
 
 
 def _sides(result: ComparisonResult) -> str:
-    old, new, source = (name(text) for text in (*(side.place for side in result.sides), result.source))
-    return f"{old} against {new}, from {source}, {words.moment(result.ended)}"
+    baseline, candidate, source = (name(text) for text in (*(side.place for side in result.sides), result.source))
+    return f"{baseline} against {candidate}, from {source}, {words.moment(result.ended)}"
 
 
 def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:

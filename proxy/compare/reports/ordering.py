@@ -1,4 +1,4 @@
-"""What a reader sees first: what stands in the way of switching over, the largest first."""
+"""Order of groups, rows and rules in reports: what stands in the way of switching over first, the largest first."""
 
 from collections.abc import Iterable
 
@@ -6,8 +6,8 @@ from proxy.compare.results import ComparisonResult, DifferenceGroup, EndpointRes
 
 
 def groups(result: ComparisonResult) -> list[DifferenceGroup]:
-    """Those that count first, by the calls that have them."""
-    return sorted(result.groups, key=lambda group: (not group.counts, -group.calls, -group.differences, group.path))
+    """Those that count first, by the requests that have them."""
+    return sorted(result.groups, key=lambda group: (not group.counts, -group.requests, -group.differences, group.path))
 
 
 def rows(result: ComparisonResult) -> list[EndpointResult]:

@@ -1,4 +1,4 @@
-"""The report that a terminal shows: the verdict first, what to do next last, and what counts most in between."""
+"""Terminal report: the verdict first, the next steps last, and what counts most in between."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,7 +23,7 @@ def render(result: ComparisonResult, console: Console) -> None:
     _section(console, "Differences", _group_parts(result))
     _section(console, "Rules", _rules(result))
     _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
-    _section(console, "Could not be compared", _lines(_troubles(result)))
+    _section(console, "Could not be compared", _lines(_failures(result)))
     _section(console, "Keys that no setting names", _lines(Text(words.key(key)) for key in result.keys))
     _section(console, "Notes", _lines(Text(visible.line(note)) for note in result.notes))
     _section(console, "What to do next", _steps(result))
@@ -32,9 +32,9 @@ def render(result: ComparisonResult, console: Console) -> None:
 def _verdict(result: ComparisonResult, console: Console) -> None:
     verdict = f"{words.VERDICTS[result.verdict]}: "
     console.print(Text.assemble((verdict, f"bold {COLOURS[result.verdict]}"), words.because(result)))
-    old, new = (visible.line(side.place) for side in result.sides)
+    baseline, candidate = (visible.line(side.place) for side in result.sides)
     when = f"{words.moment(result.started)}, in {words.took(result)}"
-    about = f"{old} against {new}, from {visible.line(result.source)}, {when}"
+    about = f"{baseline} against {candidate}, from {visible.line(result.source)}, {when}"
     console.print(Text(about, style="dim"))
     for failed in result.failed:
         console.print(Text(f"✗ {visible.line(failed)}", style="red"))
@@ -55,7 +55,7 @@ def _rows(result: ComparisonResult, wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("client", overflow="fold")
     table.add_column("endpoint", overflow="fold")
-    for name in ("equivalent", "95 % interval", "calls", *(("in source", "not compared") if wide else ())):
+    for name in ("equivalent", "95 % interval", "requests", *(("in source", "not compared") if wide else ())):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     before = None
@@ -69,10 +69,10 @@ def _cells(row: EndpointResult, wide: bool) -> Iterator[Text]:
     yield Text(visible.line(row.endpoint))
     yield Text("–" if row.share is None else words.share(row.share))
     yield Text("–" if row.interval is None else words.interval(row.interval))
-    yield Text(words.number(row.calls))
+    yield Text(words.number(row.requests))
     if wide:
-        yield Text(words.number(row.asked))
-        yield Text(words.number(row.troubled), style="yellow" if row.troubled else "dim")
+        yield Text(words.number(row.occurrences))
+        yield Text(words.number(row.not_compared), style="yellow" if row.not_compared else "dim")
     yield Text(row.verdict, style=COLOURS[row.verdict])
 
 
@@ -90,13 +90,13 @@ def _rules(result: ComparisonResult) -> Iterator[Table]:
 
 
 def _costs(result: ComparisonResult) -> tuple[str, str]:
-    return words.spent(result.cost), words.a_month(result.cost)
+    return words.spent(result.cost), words.per_month(result.cost)
 
 
-def _troubles(result: ComparisonResult) -> Iterator[Text]:
-    for trouble in sorted(result.troubles, key=lambda each: -each.calls):
-        calls, first = words.count(trouble.calls, "call"), visible.line(trouble.first_origin)
-        yield Text.assemble((calls, "yellow"), f": {visible.line(trouble.reason)}", (f" (first at {first})", "dim"))
+def _failures(result: ComparisonResult) -> Iterator[Text]:
+    for failure in sorted(result.failures, key=lambda each: -each.requests):
+        requests, first = words.count(failure.requests, "request"), visible.line(failure.first_origin)
+        yield Text.assemble((requests, "yellow"), f": {visible.line(failure.reason)}", (f" (first at {first})", "dim"))
 
 
 def _lines(texts: Iterable[Text]) -> list[Text | Table | Padding]:
@@ -155,13 +155,13 @@ def _body(group: DifferenceGroup) -> Table:
 
 
 def _sample(table: Table, sample: DifferenceSample) -> None:
-    table.add_row("call", Text(visible.line(sample.call)))
+    table.add_row("request", Text(visible.line(sample.request)))
     table.add_row("place", Text(visible.line(f"{sample.place}, {sample.origin}")))
-    pair = highlight.highlight_pair(sample.old, sample.new, SAMPLE)
-    table.add_row("old", _side(pair.old, "bold red"))
-    table.add_row("new", _side(pair.new, "bold green"))
-    if sample.said:
-        table.add_row("message", Text(visible.line(sample.said)))
+    pair = highlight.highlight_pair(sample.baseline, sample.candidate, SAMPLE)
+    table.add_row("baseline", _side(pair.baseline, "bold red"))
+    table.add_row("candidate", _side(pair.candidate, "bold green"))
+    if sample.message:
+        table.add_row("message", Text(visible.line(sample.message)))
 
 
 def _side(side: highlight.HighlightedText | None, style: str) -> Text:

@@ -1,4 +1,4 @@
-"""Text of anybody's data, made fit to be seen: nothing in it steers a terminal, a reader's eye or a parser.
+"""Client data made safe to display: nothing in it steers a terminal, a reader's eye or a parser.
 
 Used by every report, on top of the escapes of its own format.
 """

@@ -1,4 +1,4 @@
-"""What reports say, in words: one wording for all formats. Figures are sums of what the result holds, no more."""
+"""Wording of reports, the same for all formats. Figures are sums of what the result holds."""
 
 from datetime import UTC, datetime
 
@@ -26,8 +26,8 @@ VERDICTS: dict[Verdict, str] = {
 KINDS: dict[Kind, str] = {
     "status": "another status",
     "unreadable": "not readable",
-    "missing": "missing on the new side",
-    "extra": "only on the new side",
+    "missing": "missing on the candidate",
+    "extra": "only on the candidate",
     "value": "another value",
     "type": "another type",
     "format": "written in another way",
@@ -44,7 +44,7 @@ def number(value: int) -> str:
 
 
 def count(value: int, one: str, many: str | None = None) -> str:
-    """`1 call`, `12 480 calls`."""
+    """`1 request`, `12 480 requests`."""
     return f"{number(value)} {one if value == 1 else many or one + 's'}"
 
 
@@ -100,17 +100,17 @@ def headline(result: ComparisonResult) -> str:
 
 def because(result: ComparisonResult) -> str:
     """What the verdict rests on."""
-    said = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
+    message = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
     left = sum(group.counts for group in result.groups)
     if left or compared(result):
-        said.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
+        message.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
     if compared(result) and (hides := hidden(result)):
-        said.append(hides)
-    if result.cost.a_month is not None:
-        said.append(f"a month will cost {count(result.cost.a_month, 'part')}")
+        message.append(hides)
+    if result.cost.per_month is not None:
+        message.append(f"a month will cost {count(result.cost.per_month, 'part')}")
     if not result.complete:
-        said.append("but the run did not reach its end")
-    return f"{', '.join(said)}."
+        message.append("but the run did not reach its end")
+    return f"{', '.join(message)}."
 
 
 def hidden(result: ComparisonResult) -> str:
@@ -125,38 +125,40 @@ def hidden(result: ComparisonResult) -> str:
 
 
 def compared(result: ComparisonResult) -> int:
-    """Calls that were compared."""
-    return sum(row.calls for row in result.rows)
+    """Requests that were compared."""
+    return sum(row.requests for row in result.rows)
 
 
-def troubled(result: ComparisonResult) -> int:
-    """Calls that could not be."""
-    return sum(trouble.calls for trouble in result.troubles)
+def not_compared(result: ComparisonResult) -> int:
+    """Requests that could not be."""
+    return sum(failure.requests for failure in result.failures)
 
 
-def equivalence(equivalent: int, calls: int) -> str:
-    """`equivalent on 99.4 % of 12 480 calls`."""
-    if not calls:
-        return "no call could be compared"
-    return f"equivalent on {share(equivalent / calls)} of {count(calls, 'call')}"
+def equivalence(equivalent: int, requests: int) -> str:
+    """`equivalent on 99.4 % of 12 480 requests`."""
+    if not requests:
+        return "no request could be compared"
+    return f"equivalent on {share(equivalent / requests)} of {count(requests, 'request')}"
 
 
 def row(value: EndpointResult) -> str:
     """What holds for one client at one endpoint."""
-    said = equivalence(value.equivalent, value.calls)
+    message = equivalence(value.equivalent, value.requests)
     if value.interval is not None:
-        said += f" (95{GAP}% interval {interval(value.interval)})"
-    return said + (f"; {number(value.troubled)} could not be compared" if value.troubled else "")
+        message += f" (95{GAP}% interval {interval(value.interval)})"
+    return message + (f"; {number(value.not_compared)} could not be compared" if value.not_compared else "")
 
 
 def seen_on(group: DifferenceGroup, result: ComparisonResult) -> str:
-    """How many of the endpoint's calls have it."""
-    calls = sum(row.calls for row in result.rows if row.endpoint == group.endpoint)
-    return f"{number(group.calls)} of {count(calls, 'call')}" + (f" ({share(group.calls / calls)})" if calls else "")
+    """How many of the endpoint's requests have it."""
+    requests = sum(row.requests for row in result.rows if row.endpoint == group.endpoint)
+    return f"{number(group.requests)} of {count(requests, 'request')}" + (
+        f" ({share(group.requests / requests)})" if requests else ""
+    )
 
 
 def standing(group: DifferenceGroup) -> str:
-    """Whether it counts against its calls, and why not."""
+    """Whether it counts against its requests, and why not."""
     if group.counts:
         return "counts"
     if group.cause == "moved":
@@ -167,10 +169,10 @@ def standing(group: DifferenceGroup) -> str:
 
 
 def noise(group: DifferenceGroup) -> str:
-    """How much the old side disagrees with itself there."""
+    """How much the baseline disagrees with itself there."""
     if group.noise is None:
         return "not looked at"
-    return f"{share(group.noise)} of calls that were asked twice"
+    return f"{share(group.noise)} of requests that were asked twice"
 
 
 def used(rule: RuleUse) -> str:
@@ -183,8 +185,8 @@ def used(rule: RuleUse) -> str:
 def key(seen: UnnamedKey) -> str:
     """`key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
     places = seen.first if seen.first == seen.last else f"{seen.first} to {seen.last}"
-    said = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
-    return visible.line(f"{seen.client} ({', '.join(said)})")
+    message = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
+    return visible.line(f"{seen.client} ({', '.join(message)})")
 
 
 def spent(cost: ComparisonCost) -> str:
@@ -193,11 +195,11 @@ def spent(cost: ComparisonCost) -> str:
     return f"this run cost {count(cost.spent, 'part')}{budget}"
 
 
-def a_month(cost: ComparisonCost) -> str:
-    """What the source's calls come to in 30 days."""
-    if cost.a_month is None:
+def per_month(cost: ComparisonCost) -> str:
+    """What the source's requests come to in 30 days."""
+    if cost.per_month is None:
         return (
-            "what a month will cost is not known: that takes a source that says over what time its calls were asked, "
-            "and a new side that says at each endpoint what its answers cost"
+            "the cost of a month is not known: that takes a source with timestamps, and a candidate that says at each "
+            "endpoint what its responses cost"
         )
-    return f"a month of these calls will cost {count(cost.a_month, 'part')}"
+    return f"a month of these requests will cost {count(cost.per_month, 'part')}"

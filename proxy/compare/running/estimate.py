@@ -1,6 +1,6 @@
-"""What calls can cost in parts, at worst, before anything is asked: read and planned by the service's own code.
+"""Estimate of what requests can cost in parts, at worst, before anything is sent. Made by the service's own planner.
 
-A call costs what its plan could return, with no answers kept; what the service would refuse costs nothing.
+A request costs what its plan could return, with an empty cache; what the service would refuse costs nothing.
 """
 
 from collections.abc import Iterable
@@ -20,23 +20,23 @@ _DOCUMENTS = match.Documents(_DOCUMENT, _DOCUMENT, _DOCUMENT, _DOCUMENT)
 
 
 class EndpointEstimate(msgspec.Struct, frozen=True):
-    """The calls of one endpoint; `asked` is how often they stand in the source."""
+    """The requests of one endpoint; `asked` is how often they stand in the source."""
 
     endpoint: str
-    calls: int
+    requests: int
     asked: int
     parts: int
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a run comes to if every call is asked once, at worst."""
+    """What a run comes to if every request is asked once, at worst."""
 
     rows: tuple[EndpointEstimate, ...]
 
     @property
-    def calls(self) -> int:
+    def requests(self) -> int:
         """Of all endpoints."""
-        return sum(row.calls for row in self.rows)
+        return sum(row.requests for row in self.rows)
 
     @property
     def asked(self) -> int:
@@ -49,23 +49,23 @@ class Estimate(msgspec.Struct, frozen=True):
         return sum(row.parts for row in self.rows)
 
 
-def estimate_requests(calls: Iterable[V3Request]) -> Estimate:
-    """Of these calls, the dearest endpoint first."""
+def estimate_requests(requests: Iterable[V3Request]) -> Estimate:
+    """Of these requests, the dearest endpoint first."""
     rows: dict[str, EndpointEstimate] = {}
-    for call in calls:
-        known = rows.get(call.endpoint) or EndpointEstimate(call.endpoint, 0, 0, 0)
+    for request in requests:
+        known = rows.get(request.endpoint) or EndpointEstimate(request.endpoint, 0, 0, 0)
         rows[known.endpoint] = EndpointEstimate(
-            known.endpoint, known.calls + 1, known.asked + call.times, known.parts + worst_case_parts(call)
+            known.endpoint, known.requests + 1, known.asked + request.times, known.parts + worst_case_parts(request)
         )
     return Estimate(tuple(sorted(rows.values(), key=lambda row: (-row.parts, row.endpoint))))
 
 
-def worst_case_parts(call: V3Request) -> int:
-    """The most parts that one answer can cost."""
-    endpoint = endpoints.of(call.path)
+def worst_case_parts(request: V3Request) -> int:
+    """The most parts that one response can cost."""
+    endpoint = endpoints.of(request.path)
     if endpoint is None or endpoint.object != "Part":
         return 0
-    asked = Parameters.of(call.query)
+    asked = Parameters.of(request.query)
     try:
         if endpoint.action == "match":
             return _of_match(asked)
@@ -73,7 +73,7 @@ def worst_case_parts(call: V3Request) -> int:
             return _of_search(asked)
     except errors.BadRequest:
         return 0
-    uids = asked.texts("uid") if endpoint.action == "get_multi" else [call.path.rpartition("/")[2]]
+    uids = asked.texts("uid") if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     return len(parts.valid_uids(uids))
 
 

@@ -1,4 +1,9 @@
-"""Parts that a run may spend. The worst case of a call is held before it is asked, its real cost booked afterwards."""
+"""Exchange: one request sent to both sides, within the budget, and repeated where that gives information.
+
+The baseline is asked first: it costs nothing, and where it fails, nothing is spent. Then the candidate; then the
+baseline again, where the request is in the noise sample or the responses differ. Only where the baseline has changed
+meanwhile is the candidate paid once more.
+"""
 
 import asyncio
 import secrets
@@ -24,7 +29,7 @@ class ComparisonBudget:
         self._changed = asyncio.Condition()
 
     async def hold(self, parts: int) -> bool:
-        """Hold the most that a call can cost. False where that can never be covered; while others that are under way
+        """Hold the most that a request can cost. False where that can never be covered; while others that are under way
         may yet cost less than they hold, that is waited for."""
         async with self._changed:
             while not self._covers(parts):
@@ -35,7 +40,7 @@ class ComparisonBudget:
             return True
 
     async def settle(self, held: int, cost: int) -> None:
-        """The call is over: what it held is free, and what it cost is spent."""
+        """The request is over: what it held is free, and what it cost is spent."""
         async with self._changed:
             self._held -= held
             self.spent += cost
@@ -49,45 +54,47 @@ class ComparisonBudget:
 
 
 class DifferenceFinder(Protocol):
-    """What says whether two answers differ in anything that counts."""
+    """What says whether two responses differ in anything that counts."""
 
-    def differences(self, call: V3Request, old: SideResponse, new: SideResponse) -> Sequence[Any]:
+    def differences(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> Sequence[Any]:
         """What is left of them when rules are applied."""
 
 
 class Sides(NamedTuple):
     """Who is asked. A side is None where there is nothing to compare with: then answers are only recorded."""
 
-    old: ComparedSide | None
-    new: ComparedSide | None
+    baseline: ComparedSide | None
+    candidate: ComparedSide | None
 
 
 class Exchange(NamedTuple):
-    """What was said to one call. `cost` is in parts, over all answers of the new side; `trouble` why there is nothing
-    to compare, and `of` the side that has it; `notes` what the GraphQL service said for the freshest new answer.
+    """Responses to one request.
+
+    `cost` is in parts, over all responses of the candidate; `failure` is why there is nothing to compare, and `of` the
+    side that has it; `notes` are the GraphQL operations behind the candidate's latest response.
     """
 
-    old: SideResponse | None = None
-    new: SideResponse | None = None
-    old_again: SideResponse | None = None
-    new_again: SideResponse | None = None
+    baseline: SideResponse | None = None
+    candidate: SideResponse | None = None
+    baseline_again: SideResponse | None = None
+    candidate_again: SideResponse | None = None
     cost: int = 0
-    trouble: str | None = None
+    failure: str | None = None
     of: ComparedSide | None = None
     notes: tuple[RecordedGraphQLResponse, ...] = ()
 
     @property
     def freshest(self) -> tuple[SideResponse | None, SideResponse | None]:
-        """The last answer of each side."""
-        return self.old_again or self.old, self.new_again or self.new
+        """The last response of each side."""
+        return self.baseline_again or self.baseline, self.candidate_again or self.candidate
 
 
 class OutOfBudgetError(Exception):
-    """What is left of the parts does not cover the call."""
+    """What is left of the parts does not cover the request."""
 
 
 class Exchanger:
-    """Asks. `worst` says what a call can cost at most, `paying` is told (by its id) before that may be spent."""
+    """Asks. `worst` says what a request can cost at most, `paying` is told (by its id) before that may be spent."""
 
     def __init__(
         self,
@@ -100,7 +107,7 @@ class Exchanger:
         judge: DifferenceFinder | None = None,
         tape: ResponseRecorder | None = None,
     ) -> None:
-        self._old, self._new = sides
+        self._baseline, self._candidate = sides
         self._budget = budget
         self._worst = worst
         self._paying = paying
@@ -110,96 +117,102 @@ class Exchanger:
         self._process = secrets.token_hex(4)
         self._numbers = count(1)
 
-    async def exchange(self, call: V3Request, *, twice: bool = False) -> Exchange:
+    async def exchange(self, request: V3Request, *, twice: bool = False) -> Exchange:
         """Ask both sides. Raises OutOfBudgetError before anything is spent."""
-        held = await self._hold(call)
+        held = await self._hold(request)
         try:
-            old = await self._ask(self._old, call)
+            baseline = await self._ask(self._baseline, request)
         except BaseException:
             await self._budget.settle(held, 0)
             raise
-        if old is not None and old.trouble:
+        if baseline is not None and baseline.failure:
             await self._budget.settle(held, 0)
-            return Exchange(old, trouble=f"the old side {old.trouble}", of=self._old)
-        if self._new is None:
-            return Exchange(old)
-        new, cost, notes = await self._pay(call, held)
-        found = Exchange(old, new, cost=cost, notes=notes)
-        if new.trouble:
-            return found._replace(trouble=f"the new side {new.trouble}", of=self._new)
-        if old is None or self._judge is None:
+            return Exchange(baseline, failure=f"the baseline {baseline.failure}", of=self._baseline)
+        if self._candidate is None:
+            return Exchange(baseline)
+        candidate, cost, notes = await self._pay(request, held)
+        found = Exchange(baseline, candidate, cost=cost, notes=notes)
+        if candidate.failure:
+            return found._replace(failure=f"the candidate {candidate.failure}", of=self._candidate)
+        if baseline is None or self._judge is None:
             return found
-        return await self._again(self._judge, call, found, (old, new), twice)
+        return await self._again(self._judge, request, found, (baseline, candidate), twice)
 
     async def _again(
         self,
         judge: DifferenceFinder,
-        call: V3Request,
+        request: V3Request,
         found: Exchange,
         pair: tuple[SideResponse, SideResponse],
         twice: bool,
     ) -> Exchange:
         """What asking again brings. Trouble on the way leaves what was there."""
-        old, new = pair
-        if self._old is None or not self._old.live:
+        baseline, candidate = pair
+        if self._baseline is None or not self._baseline.live:
             return found
-        differ = bool(judge.differences(call, old, new))
+        differ = bool(judge.differences(request, baseline, candidate))
         if not (differ or twice):
             return found
-        old_again = await self._ask(self._old, call)
-        if old_again is None or old_again.trouble:
+        baseline_again = await self._ask(self._baseline, request)
+        if baseline_again is None or baseline_again.failure:
             return found
-        found = found._replace(old_again=old_again)
-        if differ and judge.differences(call, old_again, new) and judge.differences(call, old, old_again):
-            return await self._once_more(call, found)
+        found = found._replace(baseline_again=baseline_again)
+        if (
+            differ
+            and judge.differences(request, baseline_again, candidate)
+            and judge.differences(request, baseline, baseline_again)
+        ):
+            return await self._once_more(request, found)
         return found
 
-    async def _once_more(self, call: V3Request, found: Exchange) -> Exchange:
-        """The new side's answer of now, if it can be afforded."""
+    async def _once_more(self, request: V3Request, found: Exchange) -> Exchange:
+        """The candidate's response of now, if it can be afforded."""
         try:
-            held = await self._hold(call)
+            held = await self._hold(request)
         except OutOfBudgetError:
             return found
-        new_again, cost, notes = await self._pay(call, held)
+        candidate_again, cost, notes = await self._pay(request, held)
         found = found._replace(cost=found.cost + cost)
-        return found if new_again.trouble else found._replace(new_again=new_again, notes=notes)
+        return found if candidate_again.failure else found._replace(candidate_again=candidate_again, notes=notes)
 
-    async def _hold(self, call: V3Request) -> int:
-        worst = self._worst(call) if self._new is not None else 0
+    async def _hold(self, request: V3Request) -> int:
+        worst = self._worst(request) if self._candidate is not None else 0
         if not await self._budget.hold(worst):
             raise OutOfBudgetError
         return worst
 
-    async def _pay(self, call: V3Request, held: int) -> tuple[SideResponse, int, tuple[RecordedGraphQLResponse, ...]]:
-        """The new side's answer, its cost, and what was noted of it. What cannot be known is booked as the worst."""
-        assert self._new is not None  # noqa: S101 - asked only where there is one
+    async def _pay(
+        self, request: V3Request, held: int
+    ) -> tuple[SideResponse, int, tuple[RecordedGraphQLResponse, ...]]:
+        """The candidate's answer, its cost, and what was noted of it. What cannot be known is booked as the worst."""
+        assert self._candidate is not None  # noqa: S101 - asked only where there is one
         cost = held
         try:
             if held:
-                self._paying(call.id, held)
+                self._paying(request.id, held)
             request_id = self._id()
-            reply = await self._new.ask(call, request_id)
+            response = await self._candidate.ask(request, request_id)
             notes = self._tape.take(request_id) if self._tape else ()
-            cost = _cost(reply, held)
-            return self._redacted(reply), cost, notes
+            cost = _cost(response, held)
+            return self._redacted(response), cost, notes
         finally:
             await self._budget.settle(held, cost)
 
-    async def _ask(self, side: ComparedSide | None, call: V3Request) -> SideResponse | None:
-        return None if side is None else self._redacted(await side.ask(call, self._id()))
+    async def _ask(self, side: ComparedSide | None, request: V3Request) -> SideResponse | None:
+        return None if side is None else self._redacted(await side.ask(request, self._id()))
 
-    def _redacted(self, reply: SideResponse) -> SideResponse:
+    def _redacted(self, response: SideResponse) -> SideResponse:
         """Sides answer with the keys that they were asked with; that is no difference, and nobody is to see them."""
-        body = self._redaction.body(reply.body)
-        trouble = None if reply.trouble is None else self._redaction.text(reply.trouble)
-        if (body, trouble) == (reply.body, reply.trouble):
-            return reply
-        return msgspec.structs.replace(reply, body=body, trouble=trouble)
+        body = self._redaction.body(response.body)
+        failure = None if response.failure is None else self._redaction.text(response.failure)
+        if (body, failure) == (response.body, response.failure):
+            return response
+        return msgspec.structs.replace(response, body=body, failure=failure)
 
     def _id(self) -> str:
         return f"{self._process}-{next(self._numbers)}"
 
 
-def _cost(reply: SideResponse, worst: int) -> int:
-    """Parts that an answer has cost: what it says, nothing for a refusal, else the worst that it can be."""
-    return worst if reply.price is None else reply.price
+def _cost(response: SideResponse, worst: int) -> int:
+    """Parts that a response has cost: what it says, nothing for a refusal, else the worst that it can be."""
+    return worst if response.price is None else response.price

@@ -1,6 +1,6 @@
-"""Why a side gave no answer, in words that complete "the old side …" and are the same for all calls that have it.
+"""Reasons why a side gave no response, in words that complete "the baseline …" and are the same for all such requests.
 
-They name no address, and hold no key that is not in the side's own words: the libraries' own words would.
+They name no address, and hold no key that is not in the side's own message: the libraries' own messages would.
 """
 
 import os
@@ -18,11 +18,11 @@ _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = 
         "shows a certificate that is not trusted",
     ),
     (aiohttp.ConnectionTimeoutError, "cannot be reached in time"),
-    (TimeoutError, "gives no whole answer within {seconds:g} s"),
+    (TimeoutError, "gives no complete response within {seconds:g} s"),
     (aiohttp.ClientConnectorDNSError, "cannot be reached: no such name"),
     (aiohttp.ClientConnectorError, "cannot be reached{reason}"),
-    (aiohttp.ClientPayloadError, "sent an answer that is cut"),
-    ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "broke the connection off without an answer"),
+    (aiohttp.ClientPayloadError, "sent a response that is cut"),
+    ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "broke the connection off without a response"),
 )
 _UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ssl.SSLCertVerificationError)
 
@@ -31,13 +31,13 @@ _LONGEST = 200  # characters of a side's own words
 
 
 class _Refusal(msgspec.Struct):
-    """What v3 answers with where it gives no answer."""
+    """What v3 answers with where it gives no response."""
 
     message: str
 
 
 class SideError(Exception):
-    """Why there is no answer, in words. `free`: for certain nothing was paid for it."""
+    """Why there is no response, in words. `free`: for certain nothing was paid for it."""
 
     def __init__(self, words: str, *, free: bool = False) -> None:
         super().__init__(words)
@@ -45,7 +45,7 @@ class SideError(Exception):
 
 
 def from_exception(error: Exception, seconds: float) -> SideError:
-    """What the library's error says. `seconds` is how long an answer may take."""
+    """What the library's error says. `seconds` is how long a response may take."""
     number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
     reason = f": {os.strerror(number)}" if number and number > 0 else ""
     for kinds, words in _WORDS:
@@ -54,25 +54,25 @@ def from_exception(error: Exception, seconds: float) -> SideError:
     return SideError("sent something that is no HTTP")
 
 
-def check_response(reply: SideResponse) -> None:
+def check_response(response: SideResponse) -> None:
     """Raises TroubleError for what is not v3's way to answer at all."""
-    start = reply.body[:200].lstrip().lower()
-    if reply.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
-        raise SideError(f"answers with HTML instead of JSON (HTTP {reply.status})", free=reply.status < 500)
-    if reply.status == 429:
-        raise SideError(f"asks for fewer calls (HTTP 429){_said(reply)}", free=not reply.parts)
-    if reply.status == 503:
-        raise SideError(f"is closed for the moment (HTTP 503){_said(reply)}")
-    if reply.status >= 500 and not start.startswith(b"{"):
-        raise SideError(f"answers with HTTP {reply.status} and no reason")
+    start = response.body[:200].lstrip().lower()
+    if response.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
+        raise SideError(f"answers with HTML instead of JSON (HTTP {response.status})", free=response.status < 500)
+    if response.status == 429:
+        raise SideError(f"asks for fewer requests (HTTP 429){_message_suffix(response)}", free=not response.parts)
+    if response.status == 503:
+        raise SideError(f"is closed for the moment (HTTP 503){_message_suffix(response)}")
+    if response.status >= 500 and not start.startswith(b"{"):
+        raise SideError(f"answers with HTTP {response.status} and no reason")
 
 
-def _said(reply: SideResponse) -> str:
+def _message_suffix(response: SideResponse) -> str:
     """What the side itself says of it: parts may be used up, or it may be asked too often. Cut between words, so that a
     key in it is whole, and is found.
     """
     try:
-        message = msgspec.json.decode(reply.body, type=_Refusal).message
+        message = msgspec.json.decode(response.body, type=_Refusal).message
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
     text = "".join(each if each.isprintable() else " " for each in message)

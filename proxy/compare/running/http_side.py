@@ -1,6 +1,8 @@
-"""How often a side may be asked: one call after another, never closer together than its rate allows.
+"""One side over HTTP: concurrency, rate, time and size limits, retries and redirects.
 
-v3 held its free tier to three requests a second and answered more with 429; a burst would be answered with refusals.
+Every request yields a SideResponse, with the reason of a failure if need be. No reason names an address or holds a key.
+A side that asks for fewer requests is left alone for as long as it says. Redirects stay within the side: its key goes
+to nobody else.
 """
 
 import asyncio
@@ -43,14 +45,14 @@ class RequestPacer:
 
 
 CONNECT_SECONDS = 10.0
-PATIENCE_SECONDS = 30.0  # that a side may ask to be left alone; longer is an answer of its own
-WAITS = (1.0, 2.0, 4.0)  # seconds before a call is repeated, where the side does not say how many
+PATIENCE_SECONDS = 30.0  # that a side may ask to be left alone; longer is a response of its own
+WAITS = (1.0, 2.0, 4.0)  # seconds before a request is repeated, where the side does not say how many
 REDIRECTS = 3
 REDIRECTED = (301, 302, 303, 307, 308)
 
 
 class SideLimits(msgspec.Struct, frozen=True):
-    """Of one side: calls at once, calls a second (0: no limit), seconds for a whole answer, bytes of it."""
+    """Limits of one side: concurrency, requests per second (0: no limit), seconds and bytes of a complete response."""
 
     at_once: int = 4
     a_second: float = 0.0
@@ -82,28 +84,28 @@ class HttpSide:
         self._pace = RequestPacer(limits.a_second, clock, sleep)
         self._places = asyncio.Semaphore(limits.at_once)
 
-    async def ask(self, call: V3Request, request_id: str) -> SideResponse:
-        """Its answer to a call, or trouble."""
-        url = yarl.URL(self.place + call.target(self._key(call.client)), encoded=True)
+    async def ask(self, request: V3Request, request_id: str) -> SideResponse:
+        """Its answer to a request, or trouble."""
+        url = yarl.URL(self.place + request.target(self._key(request.client)), encoded=True)
         try:
             async with self._places:
                 return await self._patiently(url, request_id)
-        except failures.SideError as trouble:
-            return SideResponse(0, b"", 0.0, parts=0 if trouble.free else None, trouble=str(trouble))
+        except failures.SideError as failure:
+            return SideResponse(0, b"", 0.0, parts=0 if failure.free else None, failure=str(failure))
 
     async def _patiently(self, url: yarl.URL, request_id: str) -> SideResponse:
         for wait in (*WAITS, None):
             await self._pace.turn()
-            reply, retry_after = await self._once(url, request_id)
+            response, retry_after = await self._once(url, request_id)
             pause = (
-                None if reply.parts else _pause(reply.status, retry_after, wait)
+                None if response.parts else _pause(response.status, retry_after, wait)
             )  # what has cost parts is not repeated
             if wait is None or pause is None:
                 break
             self._pace.hold(pause)
             await self._sleep(pause)
-        failures.check_response(reply)
-        return reply
+        failures.check_response(response)
+        return response
 
     async def _once(self, url: yarl.URL, request_id: str) -> tuple[SideResponse, str]:
         """One answer, redirects within the side followed, and its Retry-After."""
@@ -115,7 +117,7 @@ class HttpSide:
                 ) as response:
                     body = await self._read(response)
                     if response.status not in REDIRECTED:
-                        return self._reply(response, body, started), response.headers.get("Retry-After", "")
+                        return self._response(response, body, started), response.headers.get("Retry-After", "")
                     url = _next(url, response.headers.get("Location", ""))
         except (aiohttp.ClientError, OSError, ValueError) as error:  # a TimeoutError is an OSError
             raise failures.from_exception(error, self._limits.seconds) from error
@@ -126,10 +128,10 @@ class HttpSide:
         async for chunk in response.content.iter_chunked(65_536):
             body += chunk
             if len(body) > self._limits.bytes_max:
-                raise failures.SideError(f"sent an answer of more than {self._limits.bytes_max} bytes")
+                raise failures.SideError(f"sent a response of more than {self._limits.bytes_max} bytes")
         return bytes(body)
 
-    def _reply(self, response: aiohttp.ClientResponse, body: bytes, started: float) -> SideResponse:
+    def _response(self, response: aiohttp.ClientResponse, body: bytes, started: float) -> SideResponse:
         cost = response.headers.get("X-Parts-Cost", "")
         parts = int(cost) if cost.isascii() and cost.isdigit() and len(cost) < 10 else None
         seconds = self._clock.monotonic() - started
@@ -161,14 +163,14 @@ def _next(url: yarl.URL, location: str) -> yarl.URL:
 
 
 def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
-    """How long to leave the side alone before the call is repeated, None where it is not.
+    """How long to leave the side alone before the request is repeated, None where it is not.
 
     A 503 that does not say when to come again may have been billed.
     """
     text = retry_after.strip()
-    said = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-    if status == 429 or (status == 503 and said is not None):
-        pause = usual if said is None else said
+    message = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if status == 429 or (status == 503 and message is not None):
+        pause = usual if message is None else message
         return pause if pause is None or pause <= PATIENCE_SECONDS else None
     return None
 

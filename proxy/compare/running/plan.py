@@ -1,4 +1,7 @@
-"""Fewer calls that stand for many: the same asked once, then some of each stratum. Pure, and the same each time."""
+"""Request plan of a run: which requests are sent, how many they stand for, in which order. Pure but for the source.
+
+Equal requests are sent once; a sample takes some of each stratum, and the same ones each time for the same seed.
+"""
 
 import hashlib
 import heapq
@@ -13,35 +16,35 @@ from proxy.compare.judging.counting import ClientEndpoint, SourceCount
 from proxy.compare.requests import V3Request
 from proxy.compare.running import estimate
 
-HELD_MAX = 100_000  # distinct calls that are held; a call is a kilobyte or two
-SIZES = (0, 1, 3, 10, 30, 60, 100)  # parts at worst, up to which a call is of a size; one more for those beyond
+HELD_MAX = 100_000  # distinct requests that are held; a request is a kilobyte or two
+SIZES = (0, 1, 3, 10, 30, 60, 100)  # parts at worst, up to which a request is of a size; one more for those beyond
 
 
 class Stratum(NamedTuple):
-    """Calls that are likely to fare alike: of one client, at one endpoint, of one size."""
+    """Requests that are likely to fare alike: of one client, at one endpoint, of one size."""
 
     endpoint: str
     client: str
     size: int
 
 
-def stratum(call: V3Request) -> Stratum:
-    """That of a call."""
-    parts = estimate.worst_case_parts(call)
-    return Stratum(call.endpoint, call.client, sum(parts > most for most in SIZES))
+def stratum(request: V3Request) -> Stratum:
+    """That of a request."""
+    parts = estimate.worst_case_parts(request)
+    return Stratum(request.endpoint, request.client, sum(parts > most for most in SIZES))
 
 
 class DistinctRequests:
-    """Calls as they come, each kept once with the number of times. `asked` is how many requests there were in all.
+    """Requests as they come, each kept once with the number of times. `asked` is how many requests there were in all.
 
-    Holds a bounded number. Beyond it, calls of the largest group of kin go, those with the highest ids, which are as
+    Holds a bounded number. Beyond it, requests of the largest group of kin go, those with the highest ids, which are as
     good as random: what stays is a fair sample, with whole counts. `dropped` says how many requests are not in it;
     `places` count them, too.
     """
 
     def __init__(self, most: int = HELD_MAX) -> None:
         self._most = most
-        self._calls: dict[str, V3Request] = {}
+        self._requests: dict[str, V3Request] = {}
         self._times: dict[str, int] = {}
         self._ids: dict[Stratum, list[_Highest]] = defaultdict(list)
         self._below: dict[Stratum, str] = {}
@@ -49,34 +52,34 @@ class DistinctRequests:
         self.dropped = 0
         self.places: dict[ClientEndpoint, SourceCount] = {}
 
-    def add(self, call: V3Request) -> None:
-        """Count a call, and keep it if it is new."""
-        self.asked += call.times
-        known, group = call.id, _kin(call)
+    def add(self, request: V3Request) -> None:
+        """Count a request, and keep it if it is new."""
+        self.asked += request.times
+        known, group = request.id, _kin(request)
         if known in self._times:
-            self._times[known] += call.times
+            self._times[known] += request.times
         elif group in self._below and known >= self._below[group]:
-            self.dropped += call.times
+            self.dropped += request.times
         else:
-            self._keep(known, call, group)
-            self._count(call, 1)
+            self._keep(known, request, group)
+            self._count(request, 1)
             return
-        self._count(call, 0)
+        self._count(request, 0)
 
-    def _count(self, call: V3Request, calls: int) -> None:
-        place = call.client, call.endpoint
+    def _count(self, request: V3Request, requests: int) -> None:
+        place = request.client, request.endpoint
         before = self.places.get(place, SourceCount(0, 0))
-        self.places[place] = SourceCount(before.calls + calls, before.times + call.times)
+        self.places[place] = SourceCount(before.requests + requests, before.times + request.times)
 
-    def _keep(self, known: str, call: V3Request, group: Stratum) -> None:
-        self._calls[known], self._times[known] = call, call.times
+    def _keep(self, known: str, request: V3Request, group: Stratum) -> None:
+        self._requests[known], self._times[known] = request, request.times
         heapq.heappush(self._ids[group], _Highest(known))
-        if len(self._calls) > self._most:
+        if len(self._requests) > self._most:
             self._make_room()
 
-    def calls(self) -> list[V3Request]:
+    def requests(self) -> list[V3Request]:
         """In the order in which they came first."""
-        return [msgspec.structs.replace(call, times=self._times[id_]) for id_, call in self._calls.items()]
+        return [msgspec.structs.replace(request, times=self._times[id_]) for id_, request in self._requests.items()]
 
     def _make_room(self) -> None:
         """Some at once: to find the largest group takes a look at all."""
@@ -84,14 +87,14 @@ class DistinctRequests:
         ids = self._ids[group]
         for _ in range(1 + len(ids) // 50):
             highest = heapq.heappop(ids)
-            del self._calls[highest]
+            del self._requests[highest]
             self.dropped += self._times.pop(highest)
             self._below[group] = str(highest)
 
 
-def _kin(call: V3Request) -> Stratum:
+def _kin(request: V3Request) -> Stratum:
     """Nearly its stratum, and known at once: the size is that of the text."""
-    return Stratum(call.endpoint, call.client, sum(len(value) for _, value in call.query).bit_length())
+    return Stratum(request.endpoint, request.client, sum(len(value) for _, value in request.query).bit_length())
 
 
 class _Highest(str):
@@ -103,27 +106,27 @@ class _Highest(str):
         return str.__gt__(self, other)
 
 
-def deduplicate(calls: Iterable[V3Request], most: int = HELD_MAX) -> DistinctRequests:
-    """Each call once, times summed, the origin that of the first."""
+def deduplicate(requests: Iterable[V3Request], most: int = HELD_MAX) -> DistinctRequests:
+    """Each request once, times summed, the origin that of the first."""
     distinct = DistinctRequests(most)
-    for call in calls:
-        distinct.add(call)
+    for request in requests:
+        distinct.add(request)
     return distinct
 
 
-def sample(calls: Sequence[V3Request], most: int, rng: Random) -> list[V3Request]:
+def sample(requests: Sequence[V3Request], most: int, rng: Random) -> list[V3Request]:
     """At most so many, in their order: of each stratum one at least, the rest in proportion to what there is.
 
-    Where there are more strata than calls to take, the largest are represented.
+    Where there are more strata than requests to take, the largest are represented.
     """
-    if len(calls) <= most:
-        return list(calls)
+    if len(requests) <= most:
+        return list(requests)
     strata: dict[Stratum, list[int]] = defaultdict(list)
-    for position, call in enumerate(calls):
-        strata[stratum(call)].append(position)
+    for position, request in enumerate(requests):
+        strata[stratum(request)].append(position)
     shares = _shares({group: len(strata[group]) for group in sorted(strata)}, most)
     chosen = [position for group, share in shares.items() for position in rng.sample(strata[group], share)]
-    return [calls[position] for position in sorted(chosen)]
+    return [requests[position] for position in sorted(chosen)]
 
 
 def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
@@ -139,35 +142,38 @@ def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
 
 
 class RequestPlan(NamedTuple):
-    """`calls` in the order in which they are asked, mixed, so that a run that stops early has asked a fair sample.
-    `asked` is what the source holds by client and endpoint; `distinct` are its calls that differ from each other, but
-    for `dropped` requests, of calls that are too many to be held.
+    """`requests` in random order, so that a run that stops early has sent a fair sample.
+
+    `asked` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped` the
+    number of those that are left out because too many would be held in memory.
     """
 
-    calls: Sequence[V3Request]
+    requests: Sequence[V3Request]
     asked: Mapping[ClientEndpoint, SourceCount]
     distinct: int
     dropped: int = 0
 
     @property
     def digest(self) -> str:
-        """The same for the same calls in the same order."""
+        """The same for the same requests in the same order."""
         found = hashlib.blake2b(digest_size=16)
-        for call in self.calls:
-            found.update(call.id.encode())
+        for request in self.requests:
+            found.update(request.id.encode())
         return found.hexdigest()
 
 
-def make_plan(calls: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
-    """Each call once, at most so many of all strata, in an order that `rng` decides. No more than `held` are held."""
-    distinct = deduplicate(calls, held)
-    kept = distinct.calls()
+def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
+    """Each request once, at most `most` over all strata, in an order that `rng` decides. At most `held` are held."""
+    distinct = deduplicate(requests, held)
+    kept = distinct.requests()
     chosen = kept if most is None else sample(kept, most, rng)
     mixed = rng.sample(chosen, len(chosen))
-    return RequestPlan(mixed, distinct.places, sum(each.calls for each in distinct.places.values()), distinct.dropped)
+    return RequestPlan(
+        mixed, distinct.places, sum(each.requests for each in distinct.places.values()), distinct.dropped
+    )
 
 
 def remaining(plan: RequestPlan, done: set[str]) -> tuple[list[V3Request], estimate.Estimate]:
     """What is still to be asked, and what that comes to."""
-    calls = [call for call in plan.calls if call.id not in done]
-    return calls, estimate.estimate_requests(calls)
+    requests = [request for request in plan.requests if request.id not in done]
+    return requests, estimate.estimate_requests(requests)

@@ -1,8 +1,8 @@
-"""What a run has done so far, so that the same command goes on where it stopped, and pays nothing twice.
+"""Progress file of a run: the same command resumes where it stopped, and pays for nothing twice.
 
-JSON lines: a header that says which run it is, then each comparison when it is made, and before a call that may cost
-parts the most that it can. What was begun and never noted counts as spent: it may have been. For its owner alone; keys
-are not in it. A last line that is cut is left out, and what it held is asked again.
+JSON lines: a header that identifies the run, then each comparison when it is made, and before a request that may cost
+parts its worst case. What was begun and never finished counts as spent: it may have been billed. Readable by its owner
+alone, and without keys. A truncated last line is dropped, and its request is sent again.
 """
 
 import contextlib
@@ -18,32 +18,32 @@ from proxy import errors
 from proxy.compare.judging.findings import Comparison
 from proxy.compare.recording import line_files
 
-FORMAT = 1
+FORMAT = 2
 _MARK = b'{"v3bridge-progress"'  # how a header begins
 
 
 class ProgressHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run. `settings` and `calls` are digests: of what decides how answers are judged, and of what is asked."""
+    """Identity of a run. `settings` and `requests` are digests: of all that affects judgement, and of what is sent."""
 
     format: int = msgspec.field(default=FORMAT, name="v3bridge-progress")
-    old: str
-    new: str
+    baseline: str
+    candidate: str
     source: str
     settings: str
-    calls: str
+    requests: str
 
 
 _WORDS = {
-    "old": "the old side was {}",
-    "new": "the new side was {}",
+    "baseline": "the baseline was {}",
+    "candidate": "the candidate was {}",
     "source": "the requests were of {}",
     "settings": "the rules were others",
-    "calls": "other calls were chosen: the file of requests has changed, or --sample, --seed or --kind",
+    "requests": "other requests were chosen: the file of requests has changed, or --sample, --seed or --kind",
 }
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`asking` and `parts`: a call by its id, and the most that it can cost. `done` and `comparison`: its end."""
+    """`asking` and `parts`: a request by its id, and the most that it can cost. `done` and `comparison`: its end."""
 
     asking: str | None = None
     parts: int = 0
@@ -56,9 +56,9 @@ _decode = msgspec.json.Decoder(_Line, float_hook=Decimal).decode
 
 
 class ProgressFile:
-    """`done` are the calls (by id) that were compared; `spent` what the run has cost so far, in parts.
+    """`done` are the requests (by id) that were compared; `spent` what the run has cost so far, in parts.
 
-    Calls that met with trouble are not done: they are asked again.
+    Requests that met with trouble are not done: they are asked again.
     """
 
     def __init__(self, path: Path, header: ProgressHeader, *, fresh: bool = False) -> None:
@@ -88,17 +88,17 @@ class ProgressFile:
         for line in self._lines():
             if line.done is None or line.comparison is None or line.done in seen:
                 continue
-            if line.comparison.trouble is None:
+            if line.comparison.failure is None:
                 seen.add(line.done)
                 yield line.comparison
 
-    def asking(self, call_id: str, parts: int) -> None:
-        """A call that may cost so many parts is about to be asked."""
-        self._write(_Line(asking=call_id, parts=parts))
+    def asking(self, request_key: str, parts: int) -> None:
+        """A request that may cost so many parts is about to be asked."""
+        self._write(_Line(asking=request_key, parts=parts))
 
-    def note(self, call_id: str, comparison: Comparison) -> None:
-        """A call is at its end. It is in the file when this returns."""
-        self._write(_Line(done=call_id, comparison=comparison))
+    def note(self, request_key: str, comparison: Comparison) -> None:
+        """A request is at its end. It is in the file when this returns."""
+        self._write(_Line(done=request_key, comparison=comparison))
 
     def close(self) -> None:
         """Nothing more is noted."""
@@ -118,7 +118,7 @@ class ProgressFile:
             if line.done is not None and line.comparison is not None:
                 held.pop(line.done, None)
                 self.spent += line.comparison.parts
-                if line.comparison.trouble is None:
+                if line.comparison.failure is None:
                     self.done.add(line.done)
         self.spent += sum(held.values())
         self._mend()

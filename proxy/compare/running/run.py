@@ -1,7 +1,7 @@
-"""The run itself: call after call asked of both sides, judged, noted and added up, until it is through or stopped.
+"""Comparison run: requests are sent to both sides, judged, saved and added up, until all are done or the run stops.
 
-It stops before its budget is exceeded, when it is told to, and when a side only has trouble; whatever it has done by
-then is noted, and the same run goes on from there. Knows neither files of requests nor reports.
+It stops before the budget is exceeded, when it is told to, and when a side only fails. What was done by then is saved,
+and the same run resumes from there. Knows neither files of requests nor reports.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from proxy.compare.running import exchange as exchanging
 from proxy.kit.clock import Clock
 from proxy.upstream.replay import ResponseRecorder
 
-IN_A_ROW = 10  # calls that one side has trouble with, until the run gives up
+IN_A_ROW = 10  # requests that one side has trouble with, until the run gives up
 
 log = structlog.get_logger()
 
@@ -31,17 +31,17 @@ log = structlog.get_logger()
 class ResponseJudge(exchanging.DifferenceFinder, Protocol):
     """What makes a comparison of answers; judging.py does."""
 
-    def asks_twice(self, call: V3Request) -> bool:
-        """Whether the old side is asked twice, whatever comes of it."""
+    def is_in_noise_sample(self, request: V3Request) -> bool:
+        """Whether the baseline is asked twice, whatever comes of it."""
 
     def compare(
         self,
-        call: V3Request,
+        request: V3Request,
         at: float,
         pair: ResponsePair,
         *,
-        old_again: SideResponse | None = None,
-        new_again: SideResponse | None = None,
+        baseline_again: SideResponse | None = None,
+        candidate_again: SideResponse | None = None,
     ) -> Comparison:
         """Judged, with causes."""
 
@@ -50,30 +50,30 @@ class RunProgress(NamedTuple):
     """How far a run is. `parts` are spent by it, also before it was interrupted."""
 
     done: int
-    troubled: int
+    not_compared: int
     left_out: int
     parts: int
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended. `stopped` is why it did before its end; `left_out` calls were not covered by the budget,
+    """How a run ended. `stopped` is why it did before its end; `left_out` requests were not covered by the budget,
     `troubled` ones could not be compared. `spent` parts are booked, what may have been paid unseen included.
     """
 
     stopped: str | None
     left_out: int
-    troubled: int
+    not_compared: int
     spent: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether every call was asked."""
+        """Whether every request was asked."""
         return self.stopped is None and not self.left_out
 
 
 class RunSinks(NamedTuple):
     """Where a run writes what it does; each may be absent. `application` gives the name of the application that
-    serves a client, `tell` is told after every call."""
+    serves a client, `tell` is told after every request."""
 
     note: Callable[[str, Comparison], None] | None = None
     add: Callable[[Comparison], None] | None = None
@@ -84,7 +84,7 @@ class RunSinks(NamedTuple):
 
 
 class ComparisonRun:
-    """One run, `at_once` of its calls under way. Without a judge answers are recorded only."""
+    """One run, `at_once` of its requests under way. Without a judge answers are recorded only."""
 
     def __init__(
         self,
@@ -108,82 +108,84 @@ class ComparisonRun:
         self._in_a_row: Counter[int] = Counter()
         self._stopped: str | None = None
 
-    async def go(self, calls: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
+    async def go(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
         """Ask all of them; no new one once `stop` is set. Raises ConfigError where notes cannot be written."""
-        queue = iter(calls)
+        queue = iter(requests)
         try:
             async with asyncio.TaskGroup() as group:
-                for number in range(min(self._at_once, len(calls))):
-                    group.create_task(self._work(queue, stop), name=f"calls to compare, {number + 1}")
+                for number in range(min(self._at_once, len(requests))):
+                    group.create_task(self._work(queue, stop), name=f"requests to compare, {number + 1}")
         except* OSError as found:
             words = getattr(found.exceptions[0], "strerror", None) or "the disk is in trouble"
             raise errors.ConfigError(f"what was found cannot be written down: {words}") from None
-        return RunOutcome(self._stopped, self._counts["left out"], self._counts["troubled"], self._spent())
+        return RunOutcome(self._stopped, self._counts["left out"], self._counts["not_compared"], self._spent())
 
     async def _work(self, queue: Iterator[V3Request], stop: asyncio.Event) -> None:
-        for call in queue:
+        for request in queue:
             if stop.is_set():
                 self._stopped = self._stopped or "interrupted"
             if self._stopped is not None:
                 return
-            await self._one(call)
+            await self._one(request)
             self._notes.tell(self._standing())
 
-    async def _one(self, call: V3Request) -> None:
-        twice = self._judge is not None and self._judge.asks_twice(call)
+    async def _one(self, request: V3Request) -> None:
+        twice = self._judge is not None and self._judge.is_in_noise_sample(request)
         at = self._clock.now()
         try:
-            found = await self._exchanger.exchange(call, twice=twice)
+            found = await self._exchanger.exchange(request, twice=twice)
         except exchanging.OutOfBudgetError:
             self._counts["left out"] += 1
             return
         self._look(found)
-        self._counts["troubled" if found.trouble else "done"] += 1
-        if found.trouble is None:
-            self._record(call, found)  # first: what is noted as done is never asked again
+        self._counts["not_compared" if found.failure else "done"] += 1
+        if found.failure is None:
+            self._record(request, found)  # first: what is noted as done is never asked again
         if self._judge is not None:
-            self._note(call, self._judged(call, at, found))
+            self._note(request, self._judged(request, at, found))
 
-    def _judged(self, call: V3Request, at: float, found: exchanging.Exchange) -> Comparison:
-        made = self._compared(call, at, found)
+    def _judged(self, request: V3Request, at: float, found: exchanging.Exchange) -> Comparison:
+        made = self._compared(request, at, found)
         return redact_comparison(msgspec.structs.replace(made, parts=found.cost), self._redaction)
 
-    def _compared(self, call: V3Request, at: float, found: exchanging.Exchange) -> Comparison:
-        if found.trouble is not None or found.old is None or found.new is None or self._judge is None:
-            return Comparison(call, at, trouble=found.trouble)
-        pair = ResponsePair(found.old, found.new)
+    def _compared(self, request: V3Request, at: float, found: exchanging.Exchange) -> Comparison:
+        if found.failure is not None or found.baseline is None or found.candidate is None or self._judge is None:
+            return Comparison(request, at, failure=found.failure)
+        pair = ResponsePair(found.baseline, found.candidate)
         try:
-            return self._judge.compare(call, at, pair, old_again=found.old_again, new_again=found.new_again)
-        except Exception as error:  # one odd answer is not to end a run of thousands
-            log.error("comparison failed", request_id=call.id, exc_info=error)
-            return Comparison(call, at, trouble=f"the two answers cannot be compared ({type(error).__name__})")
+            return self._judge.compare(
+                request, at, pair, baseline_again=found.baseline_again, candidate_again=found.candidate_again
+            )
+        except Exception as error:  # one odd response is not to end a run of thousands
+            log.error("comparison failed", request_id=request.id, exc_info=error)
+            return Comparison(request, at, failure=f"the two responses cannot be compared ({type(error).__name__})")
 
-    def _note(self, call: V3Request, comparison: Comparison) -> None:
+    def _note(self, request: V3Request, comparison: Comparison) -> None:
         """First what lasts, then what is added up."""
         if self._notes.note is not None:
-            self._notes.note(call.id, comparison)
+            self._notes.note(request.id, comparison)
         if self._notes.add is not None:
             self._notes.add(comparison)
 
-    def _record(self, call: V3Request, found: exchanging.Exchange) -> None:
+    def _record(self, request: V3Request, found: exchanging.Exchange) -> None:
         recorder, tape = self._notes.recorder, self._notes.tape
-        if recorder is None or call.id in recorder.known:
+        if recorder is None or request.id in recorder.known:
             return
-        old, new = found.freshest
-        application = self._notes.application(call.client)
-        answers = RecordedExchange(call, old, new, found.notes, application)
+        baseline, candidate = found.freshest
+        application = self._notes.application(request.client)
+        answers = RecordedExchange(request, baseline, candidate, found.notes, application)
         recorder.keep(answers, tape.take_shared() if tape else ())
 
     def _look(self, found: exchanging.Exchange) -> None:
-        """Give up on a side that only has trouble: calls that cannot be compared are not to be spent."""
-        if found.trouble is None:
+        """Give up on a side that only has trouble: requests that cannot be compared are not to be spent."""
+        if found.failure is None:
             self._in_a_row.clear()
         elif found.of is not None and found.of.live:
             side = id(found.of)
             self._in_a_row[side] += 1
             if self._in_a_row[side] >= IN_A_ROW:
-                self._stopped = self._stopped or f"{found.trouble}, {IN_A_ROW} times in a row"
+                self._stopped = self._stopped or f"{found.failure}, {IN_A_ROW} times in a row"
 
     def _standing(self) -> RunProgress:
         counts = self._counts
-        return RunProgress(counts["done"], counts["troubled"], counts["left out"], self._spent())
+        return RunProgress(counts["done"], counts["not_compared"], counts["left out"], self._spent())

@@ -1,7 +1,7 @@
-"""Live calls compared while the service answers them: after the reply has left, bounded, and switched at will.
+"""Shadowing: live requests compared after their responses have left, bounded, and switchable while the service runs.
 
-The web offers what it has answered (`shadow.py`). The other side is asked over connections of the shadow's own
-(`errand.py`, `old_service.py`), within a day's parts (`day_budget.py`). A process beside the worker judges (`judge.py`,
-`process.py`), so that no reply waits for a comparison. What comes of it is kept in the store (`gathering.py`, by
-`watch.py`), where `compare/shadow_results.py` reads it.
+The web layer offers answered requests to a queue (`queue.py`). A job (`job.py`) sends the request to the other service
+over connections of its own (`baseline_client.py`), within a daily budget (`daily_budget.py`). A process beside the
+worker judges (`judge_client.py`, `judge_process.py`), so that no response waits for a comparison. `controller.py` keeps
+the tallies in the store, where `results.py` reads them.
 """

@@ -1,6 +1,6 @@
-"""What is looked at every second while a shadow runs: the switch, the epoch, the place in the store; and what is noted.
+"""Controller of shadowing: every second it reads the switch and the epoch from the store, and saves the tally.
 
-A store that cannot be reached changes nothing: what was said last holds, and what was gathered is noted later.
+A store that cannot be reached changes nothing: the last state holds, and the tally is saved later.
 """
 
 import asyncio

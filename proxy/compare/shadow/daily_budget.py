@@ -1,7 +1,7 @@
-"""What asking the new way may cost in a day (UTC), over all workers: held in the ledger before anything is asked.
+"""Daily budget (UTC) of the candidate while the old service answers clients, shared by all workers.
 
-Needed only where the old service answers clients. The application that is asked has its parts counted besides, as for
-any call.
+It is reserved in the usage ledger before a request is sent. The application's own quota is charged besides, as for any
+request.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are
 
 
 class DailyBudget:
-    """At most `limit` parts a day (None: unlimited). `worst` says what a call can cost; `owner` is this process."""
+    """At most `limit` parts a day (None: unlimited). `worst` says what a request can cost; `owner` is this process."""
 
     def __init__(
         self, store: Store, owner: str, limit: int | None, worst: Callable[[V3Request], int], clock: Clock
@@ -33,12 +33,12 @@ class DailyBudget:
         self._ledger = Ledger(store, owner)
         self._numbers = count(1)
 
-    async def reserve(self, call: V3Request) -> ReservationRecord | None:
+    async def reserve(self, request: V3Request) -> ReservationRecord | None:
         """Its worst case is held, and is to be settled; None: there is no room for it, or the store cannot be asked."""
         line = self._line()
         budgets = () if self._limit is None else (QuotaLimit(line, self._limit),)
         claim = ReservationRecord(
-            f"{self._owner}-{next(self._numbers)}", self._owner, self._worst(call), budgets, (line,)
+            f"{self._owner}-{next(self._numbers)}", self._owner, self._worst(request), budgets, (line,)
         )
         if not budgets or not claim.parts:
             return claim
@@ -47,10 +47,10 @@ class DailyBudget:
         except errors.StoreUnavailable:
             return None
 
-    async def settle(self, claim: ReservationRecord, reply: SideResponse | None, over: bool = True) -> None:
-        """What the call came to; where that is not known, or it was not `over` when it ended, the worst is in doubt."""
-        used = reply.parts or 0 if reply else 0
-        unknown = not over or (reply is not None and reply.parts is None and reply.status >= 500)
+    async def settle(self, claim: ReservationRecord, response: SideResponse | None, over: bool = True) -> None:
+        """Book the real cost; where it is unknown, or the request was cut off, the worst case as uncertain usage."""
+        used = response.parts or 0 if response else 0
+        unknown = not over or (response is not None and response.parts is None and response.status >= 500)
         group = EntryGroup(claim.entries)
         await self._ledger.book(RequestUsage(group, used, claim.parts if unknown else 0, claim.id))
 

@@ -1,4 +1,4 @@
-"""A call that was answered, as the web hands it over: the client has its reply, or is being sent it."""
+"""Comparison job: one answered request, sent to the other side, judged, and repeated where data may have changed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -12,7 +12,7 @@ from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
 from proxy.compare.running import failures
 from proxy.compare.shadow import messages
-from proxy.compare.shadow.baseline import BaselineClient
+from proxy.compare.shadow.baseline_client import BaselineClient
 from proxy.compare.shadow.daily_budget import DailyBudget
 from proxy.gateway.applications import Applications
 from proxy.telemetry.metrics import Metrics
@@ -20,20 +20,21 @@ from proxy.upstream.policies import CircuitBreaker
 
 
 class ComparisonJob(NamedTuple):
-    """`target` is the request target as it came, apikey and all: it is held in memory only, until the call is compared.
+    """A request that was answered, and its response: what the web layer hands over.
 
-    `ask_new` is there where the old service has answered: it asks the new way. It gives None where that has nothing but
-    an answer of a while ago, and raises nothing but what a bug does.
+    `target` is the request target as it came, API key included: it is held in memory only, until it is compared.
+    `ask_candidate` is set where the old service has answered: it gets the candidate's response, None where there is
+    only a cached one. It raises nothing but bugs.
     """
 
     application: str
     target: str
-    reply: SideResponse
+    response: SideResponse
     at: float
-    ask_new: Callable[[], Awaitable[SideResponse | None]] | None = None
+    ask_candidate: Callable[[], Awaitable[SideResponse | None]] | None = None
 
 
-NOT_SENT = SideResponse(0, b"", 0.0)  # the side that is left alone, because the other had no answer
+NOT_SENT = SideResponse(0, b"", 0.0)  # the side that is left alone, because the other had no response
 
 
 class PairJudge(Protocol):
@@ -51,7 +52,7 @@ class JobRunner:
         *,
         served: Applications,
         keys: Mapping[config.Digest, ClientKeys],
-        old: BaselineClient,
+        baseline: BaselineClient,
         budget: DailyBudget,
         judge: PairJudge,
         breaker: CircuitBreaker,
@@ -59,22 +60,24 @@ class JobRunner:
     ) -> None:
         self._served = served
         self._keys = keys
-        self._old = old
+        self._baseline = baseline
         self._budget = budget
         self._judge = judge
         self._breaker = breaker
         self._metrics = metrics
 
     async def run(self, seen: ComparisonJob) -> None:
-        """Compare one call. Whatever goes wrong is counted."""
+        """Compare one request. Whatever goes wrong is counted."""
         asked = self._read(seen)
-        own = _checked(seen.reply)
-        other = NOT_SENT if own.trouble is not None else await self._other(asked)
+        own = _checked(seen.response)
+        other = NOT_SENT if own.failure is not None else await self._other(asked)
         if other is None:
             return
-        old, new = (other, own) if seen.ask_new is None else (own, other)
-        again = seen.ask_new is None and own.trouble is None
-        job = messages.JudgePair(asked.call, seen.at, old, new, may_ask_again=again, secrets=asked.secrets)
+        baseline, candidate = (other, own) if seen.ask_candidate is None else (own, other)
+        again = seen.ask_candidate is None and own.failure is None
+        job = messages.JudgePair(
+            asked.request, seen.at, baseline, candidate, may_ask_again=again, secrets=asked.secrets
+        )
         try:
             await self._judged(job, asked)
         except errors.BridgeError:
@@ -87,8 +90,8 @@ class JobRunner:
         client = self._served.client(apikey)
         known = self._keys.get(config.digest(apikey or ""))
         name = known.name if known else client.accounts.key.name
-        call = V3Request(path, query, name)
-        return _ParsedJob(seen, call, apikey or "", known.old if known else None)
+        request = V3Request(path, query, name)
+        return _ParsedJob(seen, request, apikey or "", known.baseline if known else None)
 
     async def _other(self, asked: "_ParsedJob") -> SideResponse | None:
         """The other side's answer; None where there is none to be had."""
@@ -97,34 +100,34 @@ class JobRunner:
         except errors.CircuitBreakerOpen:
             self._dropped(asked, "breaker")
             return None
-        reply = await (self._ask_old(asked) if asked.seen.ask_new is None else self._ask_new(asked))
-        if reply is not None and reply.trouble is not None:
+        response = await (self._ask_baseline(asked) if asked.seen.ask_candidate is None else self._ask_candidate(asked))
+        if response is not None and response.failure is not None:
             self._breaker.failed()
-        elif reply is not None:
+        elif response is not None:
             self._breaker.succeeded()
-        return reply
+        return response
 
-    async def _ask_old(self, asked: "_ParsedJob") -> SideResponse:
+    async def _ask_baseline(self, asked: "_ParsedJob") -> SideResponse:
         self._metrics.shadow_requests[asked.seen.application,] += 1
-        return await self._old.ask(asked.seen.target, asked.old_key)
+        return await self._baseline.ask(asked.seen.target, asked.baseline_key)
 
-    async def _ask_new(self, asked: "_ParsedJob") -> SideResponse | None:
+    async def _ask_candidate(self, asked: "_ParsedJob") -> SideResponse | None:
         """Within the day's parts. What is cut off half-way may have been billed."""
-        assert asked.seen.ask_new is not None  # noqa: S101 - that is what was asked before
-        claim = await self._budget.reserve(asked.call)
+        assert asked.seen.ask_candidate is not None  # noqa: S101 - that is what was asked before
+        claim = await self._budget.reserve(asked.request)
         if claim is None:
             self._dropped(asked, "parts")
             return None
         self._metrics.shadow_requests[asked.seen.application,] += 1
-        reply, over = None, False
+        response, over = None, False
         try:
-            reply = await asked.seen.ask_new()
+            response = await asked.seen.ask_candidate()
             over = True
         finally:
-            await self._budget.settle(claim, reply, over)
-        if reply is None:
+            await self._budget.settle(claim, response, over)
+        if response is None:
             self._dropped(asked, "kept answer")
-        return None if reply is None else _checked(reply)
+        return None if response is None else _checked(response)
 
     def _dropped(self, asked: "_ParsedJob", reason: str) -> None:
         self._metrics.shadow_dropped[asked.seen.application, reason] += 1
@@ -132,33 +135,33 @@ class JobRunner:
     async def _judged(self, job: messages.JudgePair, asked: "_ParsedJob") -> None:
         verdict = await self._judge.judge(job)
         if verdict.outcome == "again":
-            second = await self._ask_old(asked)
-            job = msgspec.structs.replace(job, old_again=None if second.trouble else second, may_ask_again=False)
+            second = await self._ask_baseline(asked)
+            job = msgspec.structs.replace(job, baseline_again=None if second.failure else second, may_ask_again=False)
             verdict = await self._judge.judge(job)
-        if verdict.outcome == "trouble":
+        if verdict.outcome == "failure":
             self._metrics.shadow_errors[asked.seen.application, verdict.side] += 1
         else:
             self._metrics.shadow_compared[asked.seen.application, verdict.outcome] += 1
 
 
 class _ParsedJob(NamedTuple):
-    """A call that was seen, read. The key that the client sent, and the one that the old service knows it by."""
+    """A request that was seen, read. The key that the client sent, and the one that the old service knows it by."""
 
     seen: ComparisonJob
-    call: V3Request
+    request: V3Request
     apikey: str
-    old_key: config.Secret | None
+    baseline_key: config.Secret | None
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What may stand in either answer and is to be in nothing that is kept."""
-        return tuple(filter(None, (self.apikey, self.old_key.reveal() if self.old_key else "")))
+        """What may stand in either response and is to be in nothing that is kept."""
+        return tuple(filter(None, (self.apikey, self.baseline_key.reveal() if self.baseline_key else "")))
 
 
-def _checked(reply: SideResponse) -> SideResponse:
+def _checked(response: SideResponse) -> SideResponse:
     """With its trouble, where it is not v3's way to answer."""
     try:
-        failures.check_response(reply)
-    except failures.SideError as trouble:
-        return msgspec.structs.replace(reply, trouble=str(trouble))
-    return reply
+        failures.check_response(response)
+    except failures.SideError as failure:
+        return msgspec.structs.replace(response, failure=str(failure))
+    return response

@@ -1,6 +1,6 @@
-"""The process that judges, as a worker has it: started with the first pair, asked one at a time, replaced when gone.
+"""Judge process as seen by a worker: started with the first pair, used one pair at a time, replaced when it is gone.
 
-A comparison takes milliseconds of CPU. In the worker's own interpreter, in whatever thread, replies would wait for it.
+A comparison takes milliseconds of CPU. In the worker's own interpreter, in any thread, responses would wait for it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from proxy import errors
 from proxy.compare.shadow import messages
 from proxy.kit import child_process
 
-SECONDS = 30.0  # for one answer, the start of the process with the first
+SECONDS = 30.0  # for one response, the start of the process with the first
 ANSWER_MAX = 64 * 2**20  # bytes; a tally is of bounded size
 END_SECONDS = 2.0  # until a process that is told to end is killed
 
@@ -112,7 +112,7 @@ async def _exchange(process: asyncio.subprocess.Process, message: messages.Down)
     await process.stdin.drain()
     size = int.from_bytes(await process.stdout.readexactly(messages.HEAD), "big")
     if size > ANSWER_MAX:
-        raise ValueError("an answer of no size that there is")
+        raise ValueError("a response of no size that there is")
     return messages.up(await process.stdout.readexactly(size))
 
 

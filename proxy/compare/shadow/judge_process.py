@@ -1,6 +1,6 @@
-"""The program that judges beside a worker: takes pairs on its standard input, adds up what it finds, tells when asked.
+"""Judge process: reads pairs from standard input, adds up the comparisons, and reports the tally when asked.
 
-Started by judge.py. It does no I/O but with its worker, runs when nothing more urgent does, and ends with its input.
+Started by judge_client.py. It does no other I/O, runs at low priority, and ends with its input.
 """
 
 import os
@@ -24,7 +24,7 @@ from proxy.compare.redaction import Redaction
 from proxy.compare.shadow import messages
 from proxy.kit import clock as clocks
 
-NICE = 10  # replies come first
+NICE = 10  # responses come first
 
 
 class JudgeProcess:
@@ -50,24 +50,26 @@ class JudgeProcess:
         return messages.TallyReport(self._redaction.body(msgspec.json.encode(self._tally)).decode())
 
     def _judged(self, job: messages.JudgePair) -> messages.PairVerdict:
-        """Whatever anybody's data does to the judge, it is one call that could not be compared."""
+        """Whatever anybody's data does to the judge, it is one request that could not be compared."""
         self._learn(job.secrets)
         try:
             if job.may_ask_again and self._asks_again(job):
                 return messages.PairVerdict("again")
-            pair = ResponsePair(job.old, job.new)
-            found = self._of_today().compare(job.call, job.at, pair, old_again=job.old_again)
+            pair = ResponsePair(job.baseline, job.candidate)
+            found = self._of_today().compare(job.request, job.at, pair, baseline_again=job.baseline_again)
             self._add(found)
         except Exception as error:
-            found = Comparison(job.call, job.at, trouble=f"inside: {type(error).__name__}")
+            found = Comparison(job.request, job.at, failure=f"internal: {type(error).__name__}")
             self._add(found)
-        if found.trouble is not None:
-            return messages.PairVerdict("trouble", found.trouble.partition(":")[0])
+        if found.failure is not None:
+            return messages.PairVerdict("failure", found.failure.partition(":")[0])
         return messages.PairVerdict("equivalent" if found.equivalent else "different")
 
     def _asks_again(self, job: messages.JudgePair) -> bool:
         judge = self._of_today()
-        return judge.asks_twice(job.call) or bool(judge.differences(job.call, job.old, job.new))
+        return judge.is_in_noise_sample(job.request) or bool(
+            judge.differences(job.request, job.baseline, job.candidate)
+        )
 
     def _of_today(self) -> Judge:
         """Rules expire while the program runs."""
@@ -87,10 +89,10 @@ class JudgeProcess:
         return self._redaction.text(text)
 
     def _add(self, found: Comparison) -> None:
-        """To the tally. A client may have put its key anywhere in a call."""
-        query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.call.query)
-        call = msgspec.structs.replace(found.call, path=self._hidden(found.call.path), query=query)
-        self._tally.add(msgspec.structs.replace(found, call=call))
+        """To the tally. A client may have put its key anywhere in a request."""
+        query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.request.query)
+        request = msgspec.structs.replace(found.request, path=self._hidden(found.request.path), query=query)
+        self._tally.add(msgspec.structs.replace(found, request=request))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:

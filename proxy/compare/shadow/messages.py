@@ -1,7 +1,7 @@
-"""What passes between a worker and the process that judges for it, over that process's standard input and output.
+"""Messages between a worker and its judge process, over that process's standard input and output.
 
-Each message is its length in four bytes and MessagePack. The order comes first and has no answer; then every message
-down has one message up.
+Each message is its length in four bytes and MessagePack. The setup comes first and has no answer; then every message
+to the process has one message back.
 """
 
 from typing import Literal, NamedTuple
@@ -28,25 +28,25 @@ class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
 class JudgePair(msgspec.Struct, frozen=True, tag=True):
     """A pair of answers to judge and to add up. `may_ask_again`: the old service can be asked once more.
 
-    `secrets` are the keys that may stand in the answers; what is kept of them holds none.
+    `secrets` are the keys that may stand in the responses; what is kept of them holds none.
     """
 
-    call: V3Request
+    request: V3Request
     at: float
-    old: SideResponse
-    new: SideResponse
-    old_again: SideResponse | None = None
+    baseline: SideResponse
+    candidate: SideResponse
+    baseline_again: SideResponse | None = None
     may_ask_again: bool = False
     secrets: tuple[str, ...] = ()
 
 
 class PairVerdict(msgspec.Struct, frozen=True, tag=True):
-    """What came of a job. "again": nothing yet; it is wanted once more, with a second answer of the old service.
+    """What came of a job. "again": nothing yet; it is wanted once more, with a second response of the old service.
 
     `side` is that which the trouble is of: old, new, or inside.
     """
 
-    outcome: Literal["equivalent", "different", "trouble", "again"]
+    outcome: Literal["equivalent", "different", "failure", "again"]
     side: str = ""
 
 

@@ -1,8 +1,7 @@
-"""What is chosen of the calls that were answered, and who compares it. No reply ever waits for anything here.
+"""Queue of shadowing: requests are sampled, bounded, and worked off by tasks. No response ever waits for it.
 
-A call that is offered goes into a bounded queue, or is dropped and counted. Some tasks take it from there; where the
-other side or the judge only fails, a breaker has everything dropped for a while. The switch in the store is looked at
-every second: off ends what waits and what is under way.
+A request that does not fit is dropped and counted. Where the other side or the judge only fails, a circuit breaker
+drops everything for a while. Switching off ends what waits and what is under way.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ log = structlog.get_logger()
 
 
 class JobRunning(Protocol):
-    """Whoever compares a call that was chosen."""
+    """Whoever compares a request that was chosen."""
 
     async def run(self, seen: ComparisonJob) -> None:
         """To its end."""
@@ -57,18 +56,18 @@ class ShadowQueue:
         self._tasks: list[asyncio.Task[None]] = []
 
     def wants(self, application: str) -> bool:
-        """Whether a call of an application is chosen."""
+        """Whether a request of an application is chosen."""
         share = self._shares.get(application, 0.0)
         return share > 0.0 and bool(self._tasks) and self._rng.random() < share
 
     def offer(self, seen: ComparisonJob) -> None:
-        """Take a call that was chosen, or drop it."""
+        """Take a request that was chosen, or drop it."""
         reason = self._refusal(seen)
         if reason is not None:
             self._metrics.shadow_dropped[seen.application, reason] += 1
             return
         self._queue.put_nowait(seen)
-        self._waiting(len(seen.reply.body))
+        self._waiting(len(seen.response.body))
 
     async def switch(self, on: bool) -> None:
         """On, or off: then what waits is dropped, and what is under way ends."""
@@ -85,26 +84,26 @@ class ShadowQueue:
                 self._metrics.shadow_dropped[self._next().application, "off"] += 1
 
     def _refusal(self, seen: ComparisonJob) -> str | None:
-        """Why a call is not taken."""
+        """Why a request is not taken."""
         if self._breaker.refusal() is not None:
             return "breaker"
-        if self._queue.full() or self._bytes + len(seen.reply.body) > BYTES_MAX:
+        if self._queue.full() or self._bytes + len(seen.response.body) > BYTES_MAX:
             return "queue"
         return "rate" if self._rate.try_take() else None
 
     async def _work(self) -> None:
         while True:
             seen = await self._queue.get()
-            self._waiting(-len(seen.reply.body))
+            self._waiting(-len(seen.response.body))
             try:
                 await self._errands.run(seen)
-            except Exception as error:  # a call that fails must not be the last one
-                self._metrics.shadow_errors[seen.application, "inside"] += 1
+            except Exception as error:  # a request that fails must not be the last one
+                self._metrics.shadow_errors[seen.application, "internal"] += 1
                 log.error("shadow comparison failed", exc_info=error)
 
     def _next(self) -> ComparisonJob:
         seen = self._queue.get_nowait()
-        self._waiting(-len(seen.reply.body))
+        self._waiting(-len(seen.response.body))
         return seen
 
     def _waiting(self, size: int) -> None:

@@ -1,7 +1,8 @@
-"""What shadows have gathered, in the store that all workers share, and the switch that all of them look at.
+"""Results of shadowing in the store that all workers share, and the switch that they all read.
 
-Read by commands and reports. Each worker keeps one note of all that it has added up (`shadow/gathering.py`); a reader
-adds up the notes. To forget is to begin a new epoch: what a worker notes of an older one is not read.
+Each worker saves one note with its tally, in a slot that it holds by a lease; readers add the notes up. A worker that
+takes the slot of one that is gone continues its tally, so nothing is counted twice or lost. To forget is to begin a new
+epoch: tallies of an older one are not read.
 """
 
 import secrets

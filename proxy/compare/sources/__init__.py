@@ -1,6 +1,6 @@
-"""Files of requests that people have, read into calls: access logs, JSON lines, HAR, URLs, lists of parts, recordings.
+"""Sources of requests: access logs, JSON lines, HAR, URLs, parts lists and recordings, read into v3 requests.
 
-`opening.open_source` tells what a file is; each kind has a module that reads it into entries, `source.py` makes calls
-of those. Files are read as they stream: what is held is one line, or one entry. Nothing of a file is shown but its name
-and places in it: lines hold keys.
+`source.open_source` recognizes the format of a file; each format has a reader that yields entries, and `source.py`
+makes requests of those. Files are streamed: one line or entry is held at a time. Messages show a file's name and
+places in it, never its contents: lines hold keys.
 """

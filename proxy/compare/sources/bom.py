@@ -1,7 +1,7 @@
-"""Lists of parts (BOM) as parts/match: up to 20 queries a call, as BOM tools ask, with the row's number as reference.
+"""Parts lists (BOM) as parts/match requests: up to 20 queries each, with the row's number as reference.
 
-A part number is asked with its maker where there is a column for that, a seller's number with the seller. The columns
-are looked for in the first rows: exports begin with titles.
+A part number is sent with its manufacturer where there is a column for that, a seller's number with the seller. The
+columns are looked for in the first rows, because exports begin with titles.
 """
 
 import json
@@ -32,7 +32,7 @@ COLUMNS = {
     "seller": ("seller", "distributor", "supplier", "vendor"),
 }
 _KNOWN = {key: [name.replace(" ", "") for name in names] for key, names in COLUMNS.items()}
-KEYS = {"mpn": "mpn", "sku": "sku", "manufacturer": "brand", "seller": "seller"}  # as people call v3's keys
+KEYS = {"mpn": "mpn", "sku": "sku", "manufacturer": "brand", "seller": "seller"}  # as people request v3's keys
 HEADER_MAX = 60  # characters of a column's name that a message repeats
 NUMBERS = ("mpn", "sku")
 BESIDE = {"mpn": "brand", "sku": "seller"}
@@ -54,7 +54,7 @@ class _Query(NamedTuple):
 
 
 def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
-    """Calls for the rows of a table, with their numbers; blank rows say nothing. `named` are columns by v3's keys."""
+    """Requests for the rows of a table; blank rows are skipped. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
     first = list(islice(filled, HEADER_ROWS))
     header = next((n for n, (_, row) in enumerate(first) if columns(row, named)), None)
@@ -67,11 +67,11 @@ def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
             yield found
             continue
         if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, found])) > TARGET_MAX:
-            yield _call(waiting)
+            yield _request(waiting)
             waiting = []
         waiting.append(found)
     if waiting:
-        yield _call(waiting)
+        yield _request(waiting)
 
 
 def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
@@ -138,6 +138,6 @@ def _target(queries: list[_Query]) -> str:
     return PATH + quote(f"[{','.join(each.text for each in queries)}]", safe="", errors="replace")
 
 
-def _call(queries: list[_Query]) -> RequestEntry:
+def _request(queries: list[_Query]) -> RequestEntry:
     rows = sorted({queries[0].row, queries[-1].row})
     return RequestEntry("-".join(map(str, rows)), _target(queries))

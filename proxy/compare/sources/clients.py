@@ -1,4 +1,4 @@
-"""Who asked, without their keys: sources name clients here, a run gets the keys to send from here.
+"""Names of clients in place of their keys: sources name clients here, a run gets the keys to send from here.
 
 Keys are in memory only. No repr shows one, no name holds one, nothing is written.
 """
@@ -67,12 +67,12 @@ class Clients:
     def key(self, name: str, side: SideName) -> str | None:
         """The key to send for a client: the one set for that side, else the one it was seen with."""
         entry = self._known.get(name) or (self._by_source.get(OTHERS) if name in self._seen else None)
-        chosen = None if entry is None else {"old": entry.old, "new": entry.new}[side]
+        chosen = None if entry is None else {"baseline": entry.baseline, "candidate": entry.candidate}[side]
         return chosen.reveal() if chosen else self._seen.get(name)
 
     def secrets(self) -> tuple[str, ...]:
         """Every key that can be sent, to be taken out of what is shown; the longest first."""
-        given = {key.reveal() for entry in self._known.values() for key in (entry.old, entry.new) if key}
+        given = {key.reveal() for entry in self._known.values() for key in (entry.baseline, entry.candidate) if key}
         return tuple(sorted(given | set(self._names), key=lambda key: (-len(key), key)))
 
     def _add(self, entry: ClientKeys) -> None:

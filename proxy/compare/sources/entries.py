@@ -1,4 +1,4 @@
-"""What the modules of this room read out of a file, before it is known to be a request of v3."""
+"""Entries that readers yield, before they are known to be v3 requests."""
 
 import re
 from collections.abc import Callable, Iterator

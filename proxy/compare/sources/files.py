@@ -1,4 +1,8 @@
-"""A file's bytes, unpacked where it is compressed: log rotation leaves .gz, .bz2 and .xz, recordings are .zst."""
+"""Bytes and lines of a file, whatever its compression and encoding.
+
+Log rotation leaves .gz, .bz2 and .xz, recordings are .zst. Bytes that are not UTF-8 are kept as surrogates. A crash or
+a rotation can leave zeros in a log: they count as blank.
+"""
 
 import bz2
 import codecs

@@ -1,7 +1,8 @@
-"""JSON lines: one object a line, as log shippers and servers write them (nginx with escape=json, Caddy, Traefik, load
-balancers, ECS), or answers that somebody has kept.
+"""JSON sources: lines as log shippers and servers write them, recordings of v3bridge, and HAR.
 
-Fields are known by many names, whatever their case and punctuation; those inside `request`, `http` and `url` too.
+Fields of a log line (nginx with escape=json, Caddy, Traefik, load balancers, ECS) are known by many names, whatever
+their case and punctuation; those inside `request`, `http` and `url` too. HAR is read entry by entry: responses are
+skipped, and of a truncated file everything before the cut is used.
 """
 
 import json
@@ -123,18 +124,18 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
 RECORDING_HEADER = "v3bridge-recording"
 RECORDING_VERSION = 1
 
-NO_RECORDED_REQUEST = "is no recorded call, or is cut"
+NO_RECORDED_REQUEST = "is no recorded request, or is cut"
 
 
-class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER}):
+class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER, "request": "call"}):
     version: int | None = None
-    call: V3Request | None = None
-    document: msgspec.Raw = msgspec.Raw()  # these two are what calls have in common
+    request: V3Request | None = None
+    document: msgspec.Raw = msgspec.Raw()  # these two are what requests have in common
     shared: msgspec.Raw = msgspec.Raw()
 
 
 def read_recording(stream: BufferedReader) -> Iterator[Item]:
-    """A request for each recorded call, of the client that asked."""
+    """A request for each recorded request, of the client that asked."""
     decode = msgspec.json.Decoder(_RecordingLine).decode
     for number, line in files.read_lines(stream, files.JSON_LINE):
         try:
@@ -142,16 +143,16 @@ def read_recording(stream: BufferedReader) -> Iterator[Item]:
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             yield Unreadable(number, text_lines.LINE_TOO_LONG if line is None else NO_RECORDED_REQUEST)
             continue
-        if found.call is not None:
-            yield _recorded_entry(number, found.call)
+        if found.request is not None:
+            yield _recorded_entry(number, found.request)
         elif found.version != RECORDING_VERSION and not bytes(found.document) and not bytes(found.shared):
             yield Unreadable(
                 number, NO_RECORDED_REQUEST if found.version is None else "is of another version of v3bridge"
             )
 
 
-def _recorded_entry(number: int, call: V3Request) -> RequestEntry:
-    return RequestEntry(number, "/v3" + call.target(), client=call.client, times=max(1, call.times))
+def _recorded_entry(number: int, request: V3Request) -> RequestEntry:
+    return RequestEntry(number, "/v3" + request.target(), client=request.client, times=max(1, request.times))
 
 
 _HAR_ENTRY = "log.entries.item"

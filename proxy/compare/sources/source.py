@@ -1,4 +1,7 @@
-"""One file of requests, read into calls. What is no request is counted, with where it first stands, and never fatal."""
+"""One source file, read into requests: format recognition, and counts of what is no request, which is never fatal.
+
+The format is recognized by the first bytes and lines, then by the file's name; `--kind` overrides both.
+"""
 
 import csv
 import io
@@ -63,14 +66,14 @@ class RequestSource:
         """From the earliest timestamp to the latest."""
         return self._last - self._first if self._last > self._first else None
 
-    def calls(self) -> Iterator[V3Request]:
-        """Every call, in order. Raises SourceError for a file that cannot be opened or has none, with a reason."""
+    def requests(self) -> Iterator[V3Request]:
+        """Every request, in order. Raises SourceError for a file that cannot be opened or has none, with a reason."""
         self._begin()
         found = False
         with files.open_file(self._path) as stream, closing(self._read(self._reader(stream))) as read:
-            for call in read:
+            for request in read:
                 found = True
-                yield call
+                yield request
         if not found:
             raise errors.SourceError(self._nothing())
 
@@ -84,13 +87,13 @@ class RequestSource:
         try:
             for item in items:
                 place = item.place
-                call = self._call(item)
-                if call is not None:
-                    yield call
+                request = self._request(item)
+                if request is not None:
+                    yield request
         except files.TruncatedFile as cut:
             self._note(self._junk, f"after {place}", str(cut))
 
-    def _call(self, item: Item) -> V3Request | None:
+    def _request(self, item: Item) -> V3Request | None:
         if not isinstance(item, RequestEntry):
             self._note(self._junk if isinstance(item, Unreadable) else self._skipped, item.place, item.reason)
             return None
@@ -117,7 +120,7 @@ class RequestSource:
         return f"{self.name}:{place}"
 
     def _nothing(self) -> str:
-        """Why there is no call in the file."""
+        """Why there is no request in the file."""
         counts = [*self._junk.values(), *self._skipped.values()]
         if not counts:
             return f"{self._path}: there is nothing in it"

@@ -1,4 +1,8 @@
-"""Lists of parts as CSV, whatever stands between the cells and however it is encoded."""
+"""Parts lists as CSV, whatever the delimiter and encoding, and as workbooks (.xlsx, .xlsm).
+
+Of a workbook the first sheet with a column of part numbers is read, row by row: a stray cell in the last row of a sheet
+costs no memory.
+"""
 
 import csv
 import io
@@ -21,7 +25,7 @@ CSV_BROKEN = "is no CSV from here on: a quote may not be closed"
 
 
 def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
-    """Calls of parts/match for its rows; `named` are columns by v3's keys."""
+    """Requests of parts/match for its rows; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         yield Unreadable(1, CSV_TOO_LARGE)
@@ -81,7 +85,7 @@ WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of anoth
 
 
 def read_workbook(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
-    """Calls of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
+    """Requests of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
         yield Unreadable(1, WORKBOOK_TOO_LARGE)

@@ -1,8 +1,8 @@
-"""Access logs that hold the request line in quotes: nginx and Apache (common, combined and what is made of them), ELB,
-ALB, HAProxy, gunicorn, uvicorn.
+"""Text sources: access logs with the request line in quotes (nginx, Apache, ELB, ALB, HAProxy, …), and lists of URLs.
 
 nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with blanks and all:
-`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`.
+`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`. A list has `https://host/v3/…`, `/v3/…` or
+`GET /v3/… HTTP/1.1` in each line, perhaps with a count as `sort | uniq -c` writes it; # begins a comment.
 """
 
 import re
@@ -15,7 +15,7 @@ from proxy.compare.sources.entries import Item, RequestEntry, Unreadable, reques
 
 REQUEST = re.compile(r'"([A-Z]{2,10}) (?=[/*]|\w+://|\S+:\d+ )')
 _END = re.compile(r' HTTP/\d(?:\.\d)?"(?:\s|$)')
-_END_OF_OLD = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 names no version; the status follows
+_END_OF_BASELINE = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 names no version; the status follows
 _QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
@@ -33,7 +33,7 @@ def read_access_log(stream: BufferedReader) -> Iterator[Item]:
 
 def _log_entry(number: int, line: str) -> Item:
     begin = REQUEST.search(line)
-    end = begin and (_END.search(line, begin.end()) or _END_OF_OLD.search(line, begin.end()))
+    end = begin and (_END.search(line, begin.end()) or _END_OF_BASELINE.search(line, begin.end()))
     if not begin or not end:
         return Unreadable(number, NO_REQUEST)
     target = _unescaped(line[begin.end() : end.start()])

@@ -1,4 +1,4 @@
-"""Timestamps as logs write them, into seconds since 1970."""
+"""Timestamps as logs write them, converted to seconds since 1970."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone

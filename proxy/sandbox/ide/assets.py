@@ -1,24 +1,27 @@
-"""The files of the IDE's page over HTTP: scripts, styles and licences, all from this package.
+"""Serves the IDE: the HTML page under a strict Content-Security-Policy, and its scripts, styles and licences.
 
-Those of other people have their version in their name and never change; the page's own are asked about each time. What
-a page may load is `page.py`'s to say.
+The query service responds with the page to browsers. Vendored files have their version in the name and are cached
+forever; the page's own are revalidated.
 """
 
 import gzip
 import hashlib
+import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import jinja2
 from aiohttp import web
 
+from proxy.sandbox import pages
 from proxy.sandbox.ide import vendored
 
 OWN = Path(__file__).parent / "client"
 PATH = "/ide/assets"
 TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 FOREVER = "public, max-age=31536000, immutable"
-# Bytes from which it is worth while to compress.
+# Minimum size in bytes for compression.
 GZIP_FROM = 1024
 
 
@@ -33,17 +36,17 @@ class Asset:
 
     @cached_property
     def packed(self) -> bytes:
-        """Compressed, when somebody first wants it so."""
+        """The compressed content, made at first use."""
         return gzip.compress(self.content, 6, mtime=0)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of every answer about it."""
+        """Headers of every response with the file."""
         return {"Cache-Control": self.caching, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
 
 
 class Assets:
-    """All of them, by name."""
+    """All assets by name."""
 
     def __init__(self) -> None:
         others = [file.name for package in vendored.packages() for file in package.files]
@@ -55,7 +58,7 @@ class Assets:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all files."""
+        """Names of all files."""
         return tuple(self._known)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -63,12 +66,12 @@ class Assets:
         router.add_get(f"{PATH}/{{name}}", self.serve)
 
     async def serve(self, request: web.Request) -> web.Response:
-        """200 with the file, 304 for who has it, 404."""
+        """200 with the file, 304 if the client has it, 404."""
         asset = self._known.get(request.match_info["name"])
         if asset is None:
             raise web.HTTPNotFound(text="there is no such file")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower() and len(asset.content) >= GZIP_FROM
-        # The two forms are not byte for byte the same, so neither are their tags (RFC 9110 §8.8.3).
+        # Compressed and plain content differ, so they need different ETags (RFC 9110 §8.8.3).
         tag = f"{asset.tag}-gzip" if packed else asset.tag
         if any(known.value in (tag, "*") for known in request.if_none_match or ()):
             response = web.Response(status=304, headers=asset.headers)
@@ -84,3 +87,51 @@ class Assets:
 def _read(path: Path, caching: str) -> Asset:
     content = path.read_bytes()
     return Asset(content, TYPES[path.suffix], hashlib.sha256(content).hexdigest()[:32], caching)
+
+
+class IdePage:
+    """Renders the page."""
+
+    def __init__(self) -> None:
+        environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+        text = Path(__file__).with_name("ide.html").read_text(encoding="utf-8")
+        self._template = environment.from_string(text)
+        names = [file.name for package in vendored.packages() for file in package.files]
+        self._styles = [f"{PATH}/{name}" for name in (*_ending(names, ".css"), "ide.css")]
+        # React comes before the libraries that use it.
+        self._scripts = [f"{PATH}/{name}" for name in sorted(_ending(names, ".js"), key=_before)]
+        self._main = f"{PATH}/main.js"
+
+    def show(self, request: web.Request) -> web.Response:
+        """The page."""
+        nonce = secrets.token_urlsafe(16)
+        url = str(request.url.with_query(None))
+        text = self._template.render(styles=self._styles, scripts=self._scripts, main=self._main, nonce=nonce, url=url)
+        headers = {**pages.HEADERS, "Vary": "Accept", "Content-Security-Policy": _policy(request, nonce)}
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+
+def _ending(names: list[str], suffix: str) -> list[str]:
+    return [name for name in names if name.endswith(suffix)]
+
+
+def _before(name: str) -> tuple[bool, str]:
+    return not name.startswith("react"), name
+
+
+def _policy(request: web.Request, nonce: str) -> str:
+    """The policy. Fonts and some images are data URLs in stylesheets. A library that locks scrolling behind dialogs
+    adds a style element with the nonce. Older browsers do not include WebSockets in 'self'."""
+    socket = f"{'wss' if request.secure else 'ws'}://{request.url.raw_authority}"
+    rules = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": f"'self' 'nonce-{nonce}'",
+        "img-src": "'self' data:",
+        "font-src": "data:",
+        "connect-src": f"'self' {socket}",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())

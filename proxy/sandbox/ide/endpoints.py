@@ -1,7 +1,6 @@
-"""What the IDE's page asks for beside queries: who has signed in, with which application the organisation's IDE
-authorises, and a token for it.
+"""Endpoints of the IDE page: session with user and application, access tokens, authorization requests.
 
-Nobody is given another organisation's application. What changes something needs the session's CSRF token in a header.
+Only applications of the user's organisation are used. POST requests need the session's CSRF token in a header.
 """
 
 import dataclasses
@@ -14,7 +13,7 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, part_usage, user_directory
-from proxy.sandbox.ide import assets, page, token_client
+from proxy.sandbox.ide import assets, token_client
 from proxy.sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service, sessions
 from proxy.sandbox.injection import exchanges
 from proxy.sandbox.state import file
@@ -25,7 +24,7 @@ IDE_PATH, PORTAL_PATH = "/graphql", "/portal"
 REDIRECT_PATH = "/graphql/"
 CSRF_HEADER = "X-CSRF-Token"
 
-# A state file that takes nothing more is no fault of the page's, and no traceback.
+# Errors of the state file are reported to the page instead of logged as tracebacks.
 TOKEN_ERRORS = (token_client.TokenRequestError, file.StateError)
 SessionApplication = tuple[sessions.BrowserSession, applications.SandboxApplication]
 
@@ -48,13 +47,13 @@ class IdeEndpoints:
         self._asking, self._issuer, self._token_required = asking, issuer, token_required
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """All that the page asks for."""
+        """Register the endpoints."""
         router.add_get(SESSION_PATH, self.session)
         router.add_post(TOKEN_PATH, self.token)
         router.add_post(AUTHORIZATION_PATH, self.authorization)
 
     async def session(self, request: web.Request) -> web.Response:
-        """200 with who has signed in and the application, null for what there is not."""
+        """200 with user, organisation and application, null if missing."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         links = {"sign_in": login.login_url(IDE_PATH), "account": login.ACCOUNT_PATH, "portal": PORTAL_PATH}
         said: dict[str, Any] = {"user": None, "organisation": None, "application": None, "csrf": None, "links": links}
@@ -71,8 +70,8 @@ class IdeEndpoints:
         return forms.json_response(said, 200)
 
     async def token(self, request: web.Request) -> web.Response:
-        """200 with a token: the one that is held, else a new one; `renew` wants a new one, `grant` by this grant,
-        `code` and `state` are what the browser came back with. 409 where the browser has to be sent away first."""
+        """200 with a cached or new token. `renew` forces a new one, `grant` chooses the grant type, `code` and `state`
+        are those of the redirect. 409 if the user has to authorize first."""
         try:
             (session, application), said = self._visit(request), await _body(request)
             return forms.json_response(_shown(await self._token(session, application, said, request)), 200)
@@ -80,8 +79,8 @@ class IdeEndpoints:
             return _refused(refused)
 
     async def authorization(self, request: web.Request) -> web.Response:
-        """200 with the address of an authorization request, for the scopes in `scope`. The IDE's own address is added
-        to the application's redirect URIs, as the portal would."""
+        """200 with the URL of an authorization request for `scope`. Adds the IDE's address to the application's
+        redirect URIs."""
         try:
             (session, application), said = self._visit(request), await _body(request)
             address = _ide_address(request)
@@ -114,14 +113,16 @@ class IdeEndpoints:
             return await self._asking.by_itself(session, application, request)
         refreshed = await self._asking.refresh(session, application, request)
         if refreshed is None:
-            raise token_client.TokenRequestError(409, "interaction_required", "The user has to let the application in.")
+            raise token_client.TokenRequestError(
+                409, "interaction_required", "The user has to authorize the application."
+            )
         return refreshed
 
     def _visit(self, request: web.Request) -> SessionApplication:
-        """Whose page it is. Raises RefusedError."""
+        """The session and its application. Raises RefusedError."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
-            raise token_client.TokenRequestError(401, "login_required", "Nobody is signed in.")
+            raise token_client.TokenRequestError(401, "login_required", "No user is signed in.")
         if not self._sessions.is_own(session, request.headers.get(CSRF_HEADER)):
             raise token_client.TokenRequestError(
                 403, "invalid_csrf", f"{CSRF_HEADER} is not this session's; reload the page."
@@ -160,7 +161,7 @@ def _ide_address(request: web.Request) -> str:
 
 
 def _grant(application: applications.SandboxApplication) -> str:
-    """By which the IDE authorises by itself: a user's token where it is good for more than the application's own."""
+    """Default grant type: authorization code if it gives more access than client credentials."""
     by_user = applications.AUTHORIZATION_CODE in application.flows
     if by_user and ("design" in application.domains or applications.CLIENT_CREDENTIALS not in application.flows):
         return applications.AUTHORIZATION_CODE
@@ -172,13 +173,13 @@ def _scope(application: applications.SandboxApplication) -> str:
 
 
 async def _body(request: web.Request) -> dict[str, str]:
-    """A JSON object of texts. Raises RefusedError."""
+    """Read a JSON object of strings. Raises RefusedError."""
     try:
         said = orjson.loads(await request.read() or b"{}")
     except orjson.JSONDecodeError:
         said = None
     if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
-        raise token_client.TokenRequestError(400, "invalid_request", "The body must be a JSON object of texts.")
+        raise token_client.TokenRequestError(400, "invalid_request", "The body must be a JSON object of strings.")
     return said
 
 
@@ -193,7 +194,7 @@ def _shown(held: token_client.IdeToken) -> dict[str, Any]:
 
 def _refused(refused: token_client.TokenRequestError | file.StateError) -> web.Response:
     if isinstance(refused, file.StateError):
-        refused = token_client.TokenRequestError(500, "server_error", f"It cannot be kept: {refused}.")
+        refused = token_client.TokenRequestError(500, "server_error", f"The state file cannot be written: {refused}.")
     headers = {"Retry-After": str(refused.retry_after)} if refused.retry_after else {}
     return forms.json_response(
         {"error": refused.code, "error_description": refused.description}, refused.status, headers
@@ -201,7 +202,8 @@ def _refused(refused: token_client.TokenRequestError | file.StateError) -> web.R
 
 
 class Ide:
-    """All of it. `issuer` None: the address that the page came from. `token_required`: queries need a token."""
+    """The IDE: page, assets and endpoints. `issuer` None: the origin of the page. `token_required`: queries need a
+    token."""
 
     def __init__(
         self,
@@ -216,7 +218,7 @@ class Ide:
         token_required: bool,
     ) -> None:
         asking = token_client.IdeTokenClient(identity.token, watch, clock, random.SystemRandom())
-        self._page, self._assets = page.IdePage(), assets.Assets()
+        self._page, self._assets = assets.IdePage(), assets.Assets()
         self._access = IdeEndpoints(
             kept=identity.sessions,
             known=known,
@@ -228,10 +230,10 @@ class Ide:
         )
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """All but the page, which shares its path with the query service."""
+        """Register all but the page, whose path is that of the query service."""
         self._assets.add_routes(router)
         self._access.add_routes(router)
 
     def page(self, request: web.Request) -> web.Response:
-        """What a browser gets at the query service's address."""
+        """The page, served at the path of the query service."""
         return self._page.show(request)

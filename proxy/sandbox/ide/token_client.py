@@ -1,7 +1,7 @@
-"""Tokens for the IDE: asked for in an application's name at the identity service, and kept for the session's next page.
+"""Token client of the IDE: requests tokens for an application and caches them per session.
 
-The application's secret and PKCE's verifier stay here; the page gets access tokens only. Every request is one of the
-application's own and counts in its windows. Who may have a token is `endpoints.py`'s to say.
+The client secret and the PKCE verifier stay on the server; the page gets access tokens only. Requests count against the
+application's rate limits. `endpoints.py` checks who may have a token.
 """
 
 import base64
@@ -21,13 +21,13 @@ from proxy.sandbox import applications
 from proxy.sandbox.identity import endpoints, sessions
 from proxy.sandbox.injection import exchanges
 
-# Seconds that a user may take to sign in and to allow it, and before its end that a token is not given out any more.
+# Seconds for sign-in and consent, and the margin before its expiry when a token is no longer used.
 AUTHORIZATION_SECONDS, EXPIRY_MARGIN = 600, 60
 MAX_PENDING, MAX_TOKENS = 1_000, 10_000
 
 
 class TokenRequestError(Exception):
-    """No token: an HTTP status, an OAuth error, and the seconds after which it may be tried again (0: none said)."""
+    """A failed token request: HTTP status, OAuth error, and Retry-After in seconds (0: none)."""
 
     def __init__(self, status: int, code: str, description: str, retry_after: int = 0) -> None:
         super().__init__(code)
@@ -36,7 +36,7 @@ class TokenRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IdeToken:
-    """A token that is good until `expires` (seconds since 1970). `by_user`: a user let the application in."""
+    """A cached token. `expires` in seconds since 1970. `by_user`: authorized by a user."""
 
     access_token: str = field(repr=False)
     expires: int
@@ -47,7 +47,7 @@ class IdeToken:
 
 @dataclass(frozen=True, slots=True)
 class PendingAuthorization:
-    """An authorization request that the browser has been sent away with."""
+    """An authorization request in progress."""
 
     session: str = field(repr=False)
     client_id: str
@@ -56,7 +56,7 @@ class PendingAuthorization:
 
 
 class IdeTokenClient:
-    """Asks, and keeps what came. `rng` must not be foreseeable."""
+    """Requests and caches tokens. `rng` must be unpredictable."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class IdeTokenClient:
         self._held: TTLCache[tuple[str, str], IdeToken] = TTLCache(MAX_TOKENS, sessions.LIFETIME, clock.now)
 
     def held(self, session: sessions.BrowserSession, application: applications.SandboxApplication) -> IdeToken | None:
-        """The session's token for this application, as long as it is worth giving out."""
+        """The session's cached token for this application, unless it is about to expire."""
         held = self._held.get((session.id, application.client_id))
         return None if held is None or held.expires - EXPIRY_MARGIN <= self._clock.now() else held
 
     def needs_user(self, session: sessions.BrowserSession, application: applications.SandboxApplication) -> bool:
-        """Whether only the browser can get a user's token: none is held, and none can be had for it."""
+        """Whether the user has to authorize: no token is cached, and there is no refresh token."""
         held = self._held.get((session.id, application.client_id))
         return self.held(session, application) is None and not (held and held.refresh_token)
 
@@ -110,23 +110,25 @@ class IdeTokenClient:
         state: str,
         request: web.Request,
     ) -> IdeToken:
-        """The token for a code that came back. Raises RefusedError."""
+        """Exchange a code for a token. Raises RefusedError."""
         started = self._started.pop(state, None)
         if started is None or (started.session, started.client_id) != (session.id, application.client_id):
-            raise TokenRequestError(400, "invalid_state", "This authorization was not begun here, or took too long.")
+            raise TokenRequestError(
+                400, "invalid_state", "This authorization was not started in this session, or it expired."
+            )
         form = {"code": code, "redirect_uri": started.redirect_uri, "code_verifier": started.verifier}
         return await self._ask(session, application, {"grant_type": applications.AUTHORIZATION_CODE, **form}, request)
 
     async def by_itself(
         self, session: sessions.BrowserSession, application: applications.SandboxApplication, request: web.Request
     ) -> IdeToken:
-        """A token for the application alone. Raises RefusedError."""
+        """Request a token by client credentials. Raises RefusedError."""
         return await self._ask(session, application, {"grant_type": applications.CLIENT_CREDENTIALS}, request)
 
     async def refresh(
         self, session: sessions.BrowserSession, application: applications.SandboxApplication, request: web.Request
     ) -> IdeToken | None:
-        """A new token for the user who let the application in; None where the browser has to ask for it."""
+        """Refresh the user's token; None if the user has to authorize again."""
         before = self._held.pop((session.id, application.client_id), None)
         if before is None or not before.refresh_token:
             return None

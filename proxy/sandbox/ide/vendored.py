@@ -1,6 +1,6 @@
-"""What vendored.toml says of other people's files: which package each comes from, and what it must be.
+"""Manifest of vendored files (vendored.toml): package, path and integrity of each.
 
-`assets.py` serves the files, `vendoring.py` fetches them anew. Nothing is read from elsewhere.
+`assets.py` serves the files, `vendoring.py` downloads them.
 """
 
 import base64
@@ -36,7 +36,7 @@ class VendoredPackage:
 
 
 def packages(record: Path = MANIFEST) -> tuple[VendoredPackage, ...]:
-    """All of them, as the record has them."""
+    """The packages of the manifest."""
     listed = tomllib.loads(record.read_text(encoding="utf-8"))["package"]
     return tuple(
         VendoredPackage(
@@ -51,5 +51,5 @@ def packages(record: Path = MANIFEST) -> tuple[VendoredPackage, ...]:
 
 
 def digest(content: bytes) -> str:
-    """As npm and browsers write it (Subresource Integrity §3.5)."""
+    """Integrity as npm and browsers write it (Subresource Integrity §3.5)."""
     return "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()

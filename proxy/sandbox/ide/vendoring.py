@@ -1,7 +1,6 @@
-"""Fetches other people's files anew, for who maintains the sandbox: `python -m proxy.sandbox.ide.vendoring`.
+"""Downloads the vendored files, for maintainers: `python -m proxy.sandbox.ide.vendoring`.
 
-Asks npm for the packages that vendored.toml names, and writes a file only where package and file are what is recorded.
-Nothing else uses it, and it chooses no versions.
+Gets the packages of vendored.toml from npm, and writes files whose package and content have the recorded integrity.
 """
 
 import json
@@ -21,7 +20,7 @@ SECONDS = 300
 
 
 class VendoringError(Exception):
-    """What is there is not what is recorded."""
+    """A package or file differs from the manifest."""
 
 
 def fetch(packages: Iterable[vendored.VendoredPackage], folder: Path, npm: str = "npm") -> None:

@@ -1,3 +1,1 @@
-"""The identity service of the sandbox: client credentials in, signed access tokens out (contract
-graphql.md §4).
-"""
+"""Identity service of the sandbox: OAuth 2.0 and OpenID Connect (contract graphql.md §4)."""

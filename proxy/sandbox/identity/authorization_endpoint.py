@@ -1,8 +1,8 @@
-"""The authorization endpoint: a browser comes with an application's request, signs in, is asked, and is sent back with
-a code (RFC 6749 §4.1, OpenID Connect Core §3.1.2; contract graphql.md §4.3).
+"""Authorization endpoint: login, consent and redirect with a code (RFC 6749 §4.1, OpenID Connect Core §3.1.2; contract
+graphql.md §4.3).
 
-Whether a request is good, and what becomes of it, is Authlib's to say; here are the browser, its session and the pages.
-An error is never sent to an address that the application has not named before.
+Authlib validates requests and makes responses; this module handles the browser session and the pages. Errors are only
+redirected to registered redirect URIs.
 """
 
 from collections.abc import Mapping
@@ -43,13 +43,13 @@ class AuthorizationEndpoint:
         self._pages, self._clock, self._issuer = shown, clock, issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """The endpoint by both of its methods, and where the consent page is sent to."""
+        """Register the endpoint by GET and POST, and the consent form."""
         router.add_get(AUTHORIZE_PATH, self.authorize)
         router.add_post(AUTHORIZE_PATH, self.posted)
         router.add_post(CONSENT_PATH, self.decide)
 
     def leads(self, return_to: str) -> tuple[str, str] | None:
-        """To which application and address a sign-in leads that comes from here (`signing_in.Leads`)."""
+        """Application name and redirect URI of the authorization request in `return_to` (`login.RedirectLookup`)."""
         parts = urlsplit(return_to)
         asked = dict(parse_qsl(parts.query))
         application = self._known.by_client_id(asked.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
@@ -58,11 +58,11 @@ class AuthorizationEndpoint:
         return application.name, asked["redirect_uri"]
 
     async def posted(self, request: web.Request) -> web.Response:
-        """The same by GET: a form of another site brings no cookie of ours."""
+        """Redirect to GET: cross-site forms carry no session cookie."""
         raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(await forms.page_form(request))}")
 
     async def authorize(self, request: web.Request) -> web.Response:
-        """To the login page, the consent page, or back to the application."""
+        """Redirect to the login page, show the consent page, or redirect to the application."""
         pairs = tuple(request.query.items())
         session = self._sessions.of(request)
         try:
@@ -70,7 +70,7 @@ class AuthorizationEndpoint:
             if grant.prompt in LOGIN_PROMPTS:
                 raise web.HTTPSeeOther(login.login_url(f"{AUTHORIZE_PATH}?{urlencode(_after_login(pairs))}"))
             if session is None or session.sign_in is None:
-                raise TypeError("nobody has signed in, and nobody is asked to")
+                raise TypeError("no user is signed in, and no login is required")
             if self._must_ask(grant, session.sign_in):
                 return self._consent(pairs, grant, session)
         except (OAuth2Error, ValueError) as error:
@@ -78,7 +78,7 @@ class AuthorizationEndpoint:
         return self._finished(request, grant, session.sign_in)
 
     async def decide(self, request: web.Request) -> web.Response:
-        """The user has allowed it, or has not."""
+        """Handle the user's decision on the consent page."""
         form = await forms.page_form(request)
         session = self._sessions.of(request)
         if (
@@ -86,7 +86,7 @@ class AuthorizationEndpoint:
             or session.sign_in is None
             or not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD))
         ):
-            return self._refused(request, InvalidRequestError("The form is stale or not ours."))
+            return self._refused(request, InvalidRequestError("The form is out of date or from another site."))
         try:
             grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
         except (OAuth2Error, ValueError) as error:
@@ -100,7 +100,8 @@ class AuthorizationEndpoint:
     def _grant(
         self, request: web.Request, pairs: Pairs, session: sessions.BrowserSession | None
     ) -> authorization_server.ConsentRequest:
-        """The request, found good. Raises OAuth2Error, or ValueError for what Authlib's errors cannot say."""
+        """Validate the authorization request. Raises OAuth2Error, or ValueError for texts that Authlib's errors cannot
+        hold."""
         sign_in = session.sign_in if session else None
         if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
             sign_in = None
@@ -108,12 +109,12 @@ class AuthorizationEndpoint:
         return self._server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
-        """Whether the application wants a newer sign-in."""
+        """Whether the sign-in is older than `max_age`."""
         seconds = grants.max_age(max_age)
         return seconds is not None and self._clock.now() - sign_in.at > seconds
 
     def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
-        """Raises ConsentRequiredError where the application will not have the user asked."""
+        """Whether consent is needed. Raises ConsentRequiredError if `prompt` is none."""
         data, names = grant.request.payload.data, grant.request.scope.split()
         if grant.prompt != "consent" and self._server.kept.has_consent(
             sign_in.user, grant.client.get_client_id(), names
@@ -145,26 +146,24 @@ class AuthorizationEndpoint:
         return self._sent(request, self._server.finish(grant, sign_in).headers)
 
     def _refused(self, request: web.Request, error: Exception) -> web.Response:
-        """To the application if its address is known to be its own, else to the user."""
+        """Redirect the error to the application if its redirect URI is valid, else show it."""
         if isinstance(error, OAuth2Error) and error.redirect_uri:
             return self._sent(request, dict(error(None)[2]))
-        code, text = "invalid_request", "The request cannot be understood."
+        code, text = "invalid_request", "The request is not valid."
         if isinstance(error, OAuth2Error):
             code, text = str(error.error), error.get_error_description() or text
         return self._pages.render(
-            "message.html", status=400, heading="This sign-in cannot go on", text=text, code=code, link="", link_text=""
+            "message.html", status=400, heading="Sign-in failed", text=text, code=code, link="", link_text=""
         )
 
     def _sent(self, request: web.Request, headers: Mapping[str, str]) -> web.Response:
-        """The browser back to the application, with who sends it: a client of several services may have mixed them up
-        (RFC 9207)."""
+        """Redirect to the application, with the issuer against mix-up attacks (RFC 9207)."""
         address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request, self._issuer))])
         return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
 
 
 def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
-    """The request as it goes on after the sign-in that it asks for, which is as new as can be: `max_age` has had its
-    say, or one of 0 would never have enough."""
+    """The request after the login that it requires: without `max_age`, which 0 would require again and again."""
     left = [
         (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
         if name == "prompt"

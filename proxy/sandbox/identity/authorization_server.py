@@ -1,7 +1,8 @@
-"""The authorization server: Authlib's protocol code on what the sandbox knows. No network; aiohttp is the endpoints'.
+"""The authorization server: Authlib's protocol code on the sandbox's stores, with token revocation (RFC 7009),
+introspection (RFC 7662) and session end (OpenID Connect RP-Initiated Logout). No I/O.
 
-Who asks has shown its secret before (`clients.py`), whoever signs in has done so in a browser (`login.py`).
-Where the service is known to name an error otherwise than Authlib does, it is named here.
+Clients and users are authenticated before (`clients.py`, `login.py`). Errors are renamed where the real service differs
+from Authlib.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ class ProtocolResponse(NamedTuple):
 
 
 class ConsentRequest(Protocol):
-    """An authorization request as Authlib found it. `prompt`: what the browser has to be shown, if anything."""
+    """A validated authorization request. `prompt`: the page that has to be shown, if any."""
 
     request: OAuthRequest
     redirect_uri: str
@@ -43,7 +44,7 @@ class ConsentRequest(Protocol):
 
 
 class OAuthServer(AuthorizationServer):
-    """What it can do is registered (`grants.py`, `authorization_server.py`) by whoever puts it together."""
+    """Authlib's server. Grants and endpoints are registered by `service.py`."""
 
     def __init__(
         self,
@@ -61,21 +62,21 @@ class OAuthServer(AuthorizationServer):
         return None if application is None else OAuthClient(application)
 
     def authenticate_client(self, request: OAuthRequest, _methods: object, _endpoint: str = "token") -> OAuthClient:
-        """Who has shown its secret."""
+        """The authenticated client."""
         if request.asked.application is None:
             raise InvalidClientError
         return OAuthClient(request.asked.application)
 
     def create_oauth2_request(self, request: ProtocolRequest | OAuthRequest) -> OAuthRequest:
-        """As Authlib wants it."""
+        """Wrap the request for Authlib."""
         return request if isinstance(request, OAuthRequest) else OAuthRequest(request)
 
     def handle_response(self, status: int, body: Any, headers: Any) -> ProtocolResponse:
-        """What is sent."""
+        """The response as a value."""
         return ProtocolResponse(status, dict(body or {}), dict(headers))
 
     def handle_error_response(self, request: OAuthRequest, error: OAuth2Error) -> ProtocolResponse:
-        """An error goes to the application, by a redirect or as a body that says no more than the service's."""
+        """The error as a redirect, or as a body like that of the real service."""
         if error.redirect_uri:
             return self.handle_response(*error(None))
         code = error.error
@@ -84,44 +85,44 @@ class OAuthServer(AuthorizationServer):
         return ProtocolResponse(400, {"error": code}, {})
 
     def token(self, asked: ProtocolRequest) -> ProtocolResponse:
-        """The answer of the token endpoint."""
+        """Response of the token endpoint."""
         answer: ProtocolResponse = self.create_token_response(asked)  # type: ignore[assignment]
         return answer
 
     def endpoint(self, name: str, asked: ProtocolRequest) -> ProtocolResponse:
-        """The answer of an endpoint that is registered by this name."""
+        """Response of the endpoint with this name."""
         answer: ProtocolResponse = self.create_endpoint_response(name, asked)  # type: ignore[no-untyped-call]
         return answer
 
     def consent(self, asked: ProtocolRequest) -> ConsentRequest:
-        """An authorization request that is good. Raises OAuth2Error, or ValueError for what its text cannot say."""
+        """Validate an authorization request. Raises OAuth2Error, or ValueError for texts that it cannot hold."""
         grant: ConsentRequest = self.get_consent_grant(asked, end_user=asked.sign_in)  # type: ignore[no-untyped-call]
         return grant
 
     def finish(self, grant: ConsentRequest, sign_in: tokens.SignIn | None) -> ProtocolResponse:
-        """The redirect with a code for who has signed in and allowed it; None: nobody has."""
+        """The redirect with a code for the user's sign-in; None: access denied."""
         answer: ProtocolResponse = self.create_authorization_response(grant.request, grant_user=sign_in, grant=grant)  # type: ignore[assignment]
         return answer
 
     def sign_out(self, asked: ProtocolRequest) -> EndSessionRequest:
-        """An end-session request that is good. Raises as `consent` does."""
+        """Validate an end-session request. Raises as `consent` does."""
         found = self.validate_endpoint_request("end_session", asked)
         if not isinstance(found, EndSessionRequest):
             raise TypeError("end_session is registered with another endpoint")
         return found
 
     def save_token(self, token: object, request: object) -> None:
-        """Nothing: a token says by itself what it is good for."""
+        """No-op: tokens are self-contained."""
 
     def send_signal(self, name: object, *args: object, **kwargs: object) -> None:
-        """Nobody listens."""
+        """No-op: signals are not used."""
 
     def is_known(self, sign_in: tokens.SignIn) -> bool:
-        """Whether the user is still there."""
+        """Whether the user still exists."""
         return self._users.by_id(sign_in.user) is not None
 
     def issue(self, request: OAuthRequest, names: tuple[str, ...]) -> dict[str, Any]:
-        """The body of a token answer, without an id_token."""
+        """The body of a token response, without an id_token."""
         if request.client is None:
             raise InvalidClientError
         asked, application, authorisation = request.asked, request.client.application, request.granted
@@ -145,28 +146,28 @@ class OAuthServer(AuthorizationServer):
 
 @dataclass(frozen=True, slots=True)
 class FoundToken:
-    """A token that is good: one of the two."""
+    """A valid token: access or refresh token."""
 
     access: tokens.AccessToken | None = None
     refresh: authorizations.IssuedRefreshToken | None = None
 
     def check_client(self, client: OAuthClient) -> bool:
-        """Whether it is this application's."""
+        """Whether the token belongs to this application."""
         if self.refresh is not None:
             return self.refresh.check_client(client)
         return self.access is not None and self.access.client_id == client.get_client_id()
 
     def is_expired(self) -> bool:
-        """It would not have been found."""
+        """False: only valid tokens are found."""
         return False
 
     def is_revoked(self) -> bool:
-        """It would not have been found."""
+        """False: only valid tokens are found."""
         return False
 
 
 def find_token(server: OAuthServer, text: str) -> FoundToken | None:
-    """The token, if it is good."""
+    """The token if it is valid."""
     try:
         return FoundToken(access=server.issued.access(text))
     except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
@@ -175,16 +176,16 @@ def find_token(server: OAuthServer, text: str) -> FoundToken | None:
 
 
 class TokenRevocation(RevocationEndpoint):
-    """Ends an access token; with a refresh token, all that came of the same sign-in."""
+    """Revokes an access token; of a refresh token, the whole authorization."""
 
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
-        """The token, whatever the hint says that it is."""
+        """The token, ignoring the hint."""
         return find_token(self.server, token_string)
 
     def revoke_token(self, token: FoundToken, _request: OAuthRequest) -> None:
-        """From now on it is worth nothing."""
+        """Revoke the token."""
         if token.refresh is not None:
             self.server.kept.end(token.refresh.authorisation)
         if token.access is not None:
@@ -192,20 +193,20 @@ class TokenRevocation(RevocationEndpoint):
 
 
 class TokenIntrospection(IntrospectionEndpoint):
-    """What a token says; an application may ask about its own."""
+    """Introspection of an application's own tokens."""
 
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
-        """The token, whatever the hint says that it is."""
+        """The token, ignoring the hint."""
         return find_token(self.server, token_string)
 
     def check_permission(self, token: FoundToken, client: OAuthClient, _request: OAuthRequest) -> bool:
-        """Whether it is this application's."""
+        """Whether the token belongs to this application."""
         return token.check_client(client)
 
     def introspect_token(self, token: FoundToken) -> dict[str, Any]:
-        """What the answer says beside `active`."""
+        """The response with the token's claims."""
         if token.refresh is not None:
             kept = token.refresh.authorisation
             said = {"client_id": kept.client_id, "sub": kept.sign_in.user, "exp": int(token.refresh.expires)}
@@ -215,26 +216,26 @@ class TokenIntrospection(IntrospectionEndpoint):
 
 
 class SessionEnd(EndSessionEndpoint):
-    """Says whether a sign-out has to be confirmed and where it leads; the session is ended by `login.py`."""
+    """Validates logout requests; `login.py` ends the session."""
 
     def __init__(self, ring: keys.KeyRing) -> None:
         super().__init__()
         self._ring = ring
 
     def get_server_jwks(self) -> Any:
-        """The keys of an id_token_hint."""
+        """The keys that verify an id_token_hint."""
         return self._ring.jwks()
 
     def get_algorithms(self) -> list[str]:
-        """The only one."""
+        """Always RS256."""
         return ["RS256"]
 
     def end_session(self, end_session_request: EndSessionRequest) -> None:
-        """Nothing: a session is a browser's."""
+        """No-op: `login.py` ends the browser session."""
 
 
 def register_token_endpoints(server: OAuthServer, ring: keys.KeyRing) -> None:
-    """All of them."""
+    """Register all token endpoints."""
     server.register_endpoint(TokenRevocation)
     server.register_endpoint(TokenIntrospection)
     server.register_endpoint(SessionEnd(ring))

@@ -1,7 +1,7 @@
-"""What users have allowed: consents, and the codes and refresh tokens that came of them. Codes are in memory only.
+"""Store of users' consents, authorization codes and refresh tokens. Codes are kept in memory only.
 
-Each sign-in that an application was let in by is one `Authorisation`. A code or refresh token that comes a second time
-has been stolen, from one side or the other: all that came of its authorisation ends (RFC 6749 §4.1.2, RFC 9700 §4.14).
+Each grant by a user is one `UserAuthorization`. Reuse of a code or refresh token revokes the whole authorization
+(RFC 6749 §4.1.2, RFC 9700 §4.14).
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class UserAuthorization:
 
 @dataclass(slots=True)
 class IssuedCode:
-    """An authorization code, without its text. `code_challenge` is PKCE's, by S256."""
+    """An issued authorization code, without its value. `code_challenge` is PKCE's, by S256."""
 
     authorisation: UserAuthorization
     redirect_uri: str
@@ -44,17 +44,17 @@ class IssuedCode:
     used: bool = False
 
     def get_redirect_uri(self) -> str:
-        """As Authlib asks for it."""
+        """Called by Authlib."""
         return self.redirect_uri
 
     def get_scope(self) -> str:
-        """As Authlib asks for it."""
+        """Called by Authlib."""
         return " ".join(self.authorisation.scopes)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRefreshToken:
-    """A refresh token as it is kept: by the digest of its text. `expires` in seconds since 1970."""
+    """A refresh token in the state store, keyed by the digest of its value. `expires` in seconds since 1970."""
 
     authorisation: str
     expires: float
@@ -63,7 +63,7 @@ class StoredRefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class IssuedRefreshToken:
-    """A refresh token, without its text. `expires` in seconds since 1970."""
+    """An issued refresh token, without its value. `expires` in seconds since 1970."""
 
     digest: str
     authorisation: UserAuthorization
@@ -71,16 +71,16 @@ class IssuedRefreshToken:
     used: bool = False
 
     def check_client(self, client: clients.OAuthClient) -> bool:
-        """As Authlib asks for it."""
+        """Called by Authlib."""
         return client.application.client_id == self.authorisation.client_id
 
     def get_scope(self) -> str:
-        """As Authlib asks for it."""
+        """Called by Authlib."""
         return " ".join(self.authorisation.scopes)
 
 
 class AuthorizationStore:
-    """Keeps them. `refresh_lifetime` in seconds; `rng` must not be foreseeable."""
+    """Store of authorizations. `refresh_lifetime` in seconds; `rng` must be unpredictable."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class AuthorizationStore:
         self._lifetime = refresh_lifetime
         kept = kept or state.StateStore()
         self._codes: TTLCache[str, IssuedCode] = TTLCache(MAX_CODES, CODE_SECONDS, clock.now)
-        # Those with refresh tokens, for as long as the last of these.
+        # Authorizations with refresh tokens, kept as long as the last of them.
         self._lasting = state.ExpiringRows(
             kept.rows("authorisation", state.ExpiringRow[UserAuthorization]),
             clock,
@@ -110,24 +110,24 @@ class AuthorizationStore:
         self._consents = kept.rows("consent", frozenset[str])
 
     def consent(self, user: str, client_id: str, scopes: Iterable[str]) -> None:
-        """The user lets the application have these scopes, now and later."""
+        """Record the user's consent to these scopes."""
         key = f"{user} {client_id}"
         self._consents[key] = self._consents.get(key, frozenset()) | frozenset(scopes)
 
     def has_consent(self, user: str, client_id: str, scopes: Iterable[str]) -> bool:
-        """Whether the user has let the application have them all."""
+        """Whether the user has consented to all these scopes."""
         return self._consents.get(f"{user} {client_id}", frozenset[str]()).issuperset(scopes)
 
     def keep_code(self, text: str, code: IssuedCode) -> None:
-        """A code that was sent out: good once, for `CODE_SECONDS`."""
+        """Store an issued code, valid once for `CODE_SECONDS`."""
         self._codes[text] = code
 
     def code(self, text: str) -> IssuedCode | None:
-        """What is behind a code that is good."""
+        """The code if it is valid; reuse revokes its authorization."""
         return self._good(self._codes.get(text))
 
     def new_refresh_token(self, authorisation: UserAuthorization) -> str:
-        """The text of a new one."""
+        """Issue a refresh token."""
         text = f"{self._rng.getrandbits(256):064X}"
         authorisation.id = authorisation.id or f"{self._rng.getrandbits(128):032X}"
         self._lasting.drop(authorisation.id)
@@ -137,32 +137,32 @@ class AuthorizationStore:
         return text
 
     def refresh_token(self, text: str) -> IssuedRefreshToken | None:
-        """What is behind a refresh token that is good."""
+        """The refresh token if it is valid; reuse revokes its authorization."""
         return self._good(self._found(text))
 
     def look_up(self, text: str) -> IssuedRefreshToken | None:
-        """As `refresh_token`, for who only asks about it: nothing ends."""
+        """As `refresh_token`, without revoking anything."""
         found = self._found(text)
         return None if found is None or found.used or found.authorisation.ended else found
 
     def spend(self, token: IssuedRefreshToken) -> None:
-        """It has been used. It is kept: who brings it again is noticed."""
+        """Mark the token as used. It is kept to detect reuse."""
         self._refresh_tokens.put(token.digest, StoredRefreshToken(token.authorisation.id, token.expires, used=True))
 
     def note(self, authorisation: UserAuthorization, jti: str) -> None:
-        """An access token with this id came of it."""
+        """Add the id of an access token issued for the authorization."""
         authorisation.access_tokens.append(jti)
         self._changed(authorisation)
 
     def end(self, authorisation: UserAuthorization) -> None:
-        """Nothing that came of it is good any more."""
+        """Revoke the authorization and its tokens."""
         authorisation.ended = True
         self._changed(authorisation)
         for jti in authorisation.access_tokens:
             self._issued.end_id(jti)
 
     def forget(self, client_id: str) -> None:
-        """The application cannot redeem any more what it was sent: its secret has been changed, or it is gone."""
+        """Revoke codes and refresh tokens of a client whose secret was changed or which was deleted."""
         for text, code in list(self._codes.items()):
             if code.authorisation.client_id == client_id:
                 del self._codes[text]

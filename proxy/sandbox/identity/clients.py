@@ -1,4 +1,4 @@
-"""Applications and requests as Authlib's protocol code wants to see them (RFC 6749 §2). No network, no state."""
+"""OAuth clients and requests as Authlib expects them, and client authentication (RFC 6749 §2). No I/O."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ import hmac
 from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
-# Authlib refuses what does not come by TLS; the sandbox has none. Nothing else reads the address.
+# Authlib refuses requests without TLS, which the sandbox has not. Nothing else reads the address.
 ADDRESS = "https://sandbox/"
 USER_GRANT_TYPES = frozenset({applications.AUTHORIZATION_CODE, applications.PASSWORD})
 
@@ -39,45 +39,45 @@ class ProtocolRequest:
 
 
 class OAuthClient(ClientMixin):
-    """An application."""
+    """An application as Authlib's client."""
 
     def __init__(self, application: applications.SandboxApplication) -> None:
         self.application = application
-        # Where a browser may go after signing out is where it may go after signing in.
+        # Redirect URIs are allowed after logout, too.
         self.client_metadata = {"post_logout_redirect_uris": list(application.redirect_uris)}
 
     def __repr__(self) -> str:
         return repr(self.application)
 
     def get_client_id(self) -> str:
-        """Its public name."""
+        """The client id."""
         return self.application.client_id
 
     def get_default_redirect_uri(self) -> str | None:
-        """None: it has to be given (OpenID Connect Core §3.1.2.1)."""
+        """None: the parameter is required (OpenID Connect Core §3.1.2.1)."""
         return None
 
     def get_allowed_scope(self, scope: str) -> str:
-        """All of them: the grant has refused the others."""
+        """All scopes: the grant has validated them."""
         return scope
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        """Letter for letter (RFC 9700 §4.1.3)."""
+        """Exact comparison (RFC 9700 §4.1.3)."""
         return redirect_uri in self.application.redirect_uris
 
     def check_response_type(self, response_type: str) -> bool:
-        """Whether it may send users here."""
+        """Whether the authorization code flow is allowed."""
         return response_type == "code" and applications.AUTHORIZATION_CODE in self.application.flows
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Whether it may ask for tokens so."""
+        """Whether the grant type is allowed."""
         if grant_type == "refresh_token":
             return bool(self.application.flows & USER_GRANT_TYPES)
         return grant_type in self.application.flows
 
 
 class FormPayload(OAuth2Payload):
-    """The query or form of a request; of what is given twice, the last."""
+    """Query or form of a request; of repeated parameters, the last."""
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
         self._data = dict(pairs)
@@ -95,7 +95,7 @@ class FormPayload(OAuth2Payload):
 
 
 class OAuthRequest(OAuth2Request):
-    """An `Asked`, and while it is answered, what is found out about it. `granted`: of what its token comes."""
+    """Authlib's request around a `ProtocolRequest`. `granted`: the user authorization of the token."""
 
     client: OAuthClient | None
 
@@ -111,7 +111,7 @@ class OAuthRequest(OAuth2Request):
 
 
 class ClientAuthenticationError(Exception):
-    """An OAuth error; `code` is what the body names (RFC 6749 §5.2)."""
+    """Client authentication failed; `code` is the OAuth error (RFC 6749 §5.2)."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -120,14 +120,14 @@ class ClientAuthenticationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PresentedCredentials:
-    """What a caller says it is."""
+    """Client credentials of a request, not verified."""
 
     client_id: str
     client_secret: str = field(repr=False)
 
 
 def read_credentials(form: Mapping[str, str], authorization: str | None) -> PresentedCredentials:
-    """From Basic if there is a Basic header, else from the form. Raises RefusedError("invalid_client")."""
+    """Read them from the Basic header if there is one, else from the form. Raises RefusedError("invalid_client")."""
     if authorization and authorization[:6].lower() == "basic ":
         return _basic(authorization[6:])
     client_id, secret = form.get("client_id"), form.get("client_secret")
@@ -139,14 +139,14 @@ def read_credentials(form: Mapping[str, str], authorization: str | None) -> Pres
 def authenticate_client(
     application: applications.SandboxApplication | None, given: PresentedCredentials
 ) -> applications.SandboxApplication:
-    """The application, if the secret is its own. Raises RefusedError("invalid_client")."""
+    """Verify the client secret. Raises RefusedError("invalid_client")."""
     if application is None or not hmac.compare_digest(application.client_secret.encode(), given.client_secret.encode()):
         raise ClientAuthenticationError("invalid_client")
     return application
 
 
 def _basic(encoded: str) -> PresentedCredentials:
-    """Both halves are form encoded before they are joined (RFC 6749 §2.3.1)."""
+    """Client id and secret are form-encoded (RFC 6749 §2.3.1)."""
     try:
         client_id, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):

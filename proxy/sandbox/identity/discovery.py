@@ -1,4 +1,4 @@
-"""What the identity service says of itself: the discovery document (OpenID Connect Discovery 1.0 §3)."""
+"""Paths of the identity service, and its discovery document (OpenID Connect Discovery 1.0 §3)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
 USERINFO_PATH, REVOCATION_PATH, INTROSPECTION_PATH = "/connect/userinfo", "/connect/revocation", "/connect/introspect"
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = DISCOVERY_PATH + "/jwks"
-# What programs in web pages may ask, as IdentityServer has it: introspection is for servers.
+# Endpoints with CORS, as in IdentityServer: introspection is for servers.
 CROSS_ORIGIN_PATHS = (DISCOVERY_PATH, JWKS_PATH, TOKEN_PATH, USERINFO_PATH, REVOCATION_PATH)
 CLIENT_AUTHENTICATION_METHODS = ["client_secret_basic", "client_secret_post"]
 PATHS = {
@@ -25,7 +25,7 @@ PATHS = {
 
 
 def document(issuer: str, known: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
-    """For the scopes that the applications may have, and the grants that they may use."""
+    """The document for the scopes and grant types of these applications."""
     accounts_ = tuple(known)
     flows = {flow for application in accounts_ for flow in application.flows}
     by_users = bool(flows - {applications.CLIENT_CREDENTIALS})

@@ -44,7 +44,7 @@ class TokenEndpoint:
         self._windows: dict[str, windows.Windows] = {}
 
     def add_routes(self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware) -> None:
-        """Any method reaches the token endpoint: the service answers a wrong one as invalid_request."""
+        """Register the endpoint for all methods: wrong ones get invalid_request."""
         router.add_route("*", discovery.TOKEN_PATH, watch.wrap("token", self.token))
 
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
@@ -62,8 +62,8 @@ class TokenEndpoint:
         request: web.Request,
         exchange: exchanges.Exchange,
     ) -> web.Response:
-        """The same for a page of the sandbox that asks in an application's name: it counts in the same windows.
-        `request` is the page's."""
+        """Token request of a page of the sandbox on behalf of an application; the same rate limits apply. `request` is
+        the page's."""
         self._seen()
         secret = {"client_id": application.client_id, "client_secret": application.client_secret}
         return await self._ask({**form, **secret}, request, None, exchange)
@@ -74,10 +74,10 @@ class TokenEndpoint:
         try:
             given = clients.read_credentials(form, authorization)
             application = self._known.by_client_id(given.client_id)
-            # The window is the client id's, whatever the secret: guessing is limited like asking.
+            # The rate limit applies before authentication, so that guessing secrets is limited, too.
             wait = self._wait(given.client_id) if application else 0.0
             if wait:
-                # The body is ours: the contract knows none for this case.
+                # The body is our own: the contract has none for this case.
                 slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
                 return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
             application = clients.authenticate_client(application, given)
@@ -88,7 +88,7 @@ class TokenEndpoint:
         return self._answer(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
 
     def _wait(self, client_id: str) -> float:
-        """Applications come and go while the sandbox runs."""
+        """Seconds until the rate limit admits a request. Drops limits of deleted applications."""
         if client_id not in self._windows:
             self._windows = {known: kept for known, kept in self._windows.items() if self._known.by_client_id(known)}
             self._windows[client_id] = windows.Windows(self._limits, self._clock)
@@ -97,7 +97,7 @@ class TokenEndpoint:
     async def _sign_in(
         self, application: applications.SandboxApplication, form: Mapping[str, str]
     ) -> tokens.SignIn | None:
-        """Whose password it is, where the application may bring passwords."""
+        """Authenticate the user of the password grant, if the application may use it."""
         if form.get("grant_type") != applications.PASSWORD or applications.PASSWORD not in application.flows:
             return None
         user = await self._users.authenticate(form.get("username", ""), form.get("password", ""))
@@ -111,7 +111,7 @@ class TokenEndpoint:
         issuer: str,
         exchange: exchanges.Exchange,
     ) -> web.Response:
-        """What the flow says, as far as no fault spoils it."""
+        """The response of the grant, modified by faults."""
         fault = exchange.fault
         ahead = fault.seconds if isinstance(fault, faults.ClockSkewFault) else 0
         lacks = OMITTED_FIELDS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
@@ -144,7 +144,7 @@ class ResourceEndpoints:
         self._tokens, self._ring, self._issuer = issued, ring, issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Userinfo by both of its methods."""
+        """Register the endpoints; userinfo by GET and POST."""
         router.add_get(discovery.DISCOVERY_PATH, self.discovery)
         router.add_get(discovery.JWKS_PATH, self.jwks)
         router.add_get(discovery.USERINFO_PATH, self.userinfo)
@@ -162,8 +162,8 @@ class ResourceEndpoints:
         return forms.json_response(self._ring.jwks(), 200, store=True)
 
     async def userinfo(self, request: web.Request) -> web.Response:
-        """What the token's scopes let be known of its user (OpenID Connect Core §5.3); 401 for a token that is not
-        good, 403 for one that is not for this."""
+        """Claims of the user by the token's scopes (OpenID Connect Core §5.3); 401 for an invalid token, 403 without
+        the scope openid."""
         try:
             access = self._tokens.access(await _bearer(request))
         except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
@@ -180,11 +180,11 @@ class ResourceEndpoints:
         return await self._endpoint(request, "revocation", 400)
 
     async def introspection(self, request: web.Request) -> web.Response:
-        """What a token says (RFC 7662 §2.2)."""
+        """Token introspection (RFC 7662 §2.2)."""
         return await self._endpoint(request, "introspection", 401)
 
     async def _endpoint(self, request: web.Request, name: str, unknown: int) -> web.Response:
-        """One of Authlib's; `unknown` is the status for a client that nobody knows."""
+        """Run an endpoint of Authlib; `unknown` is the status for a failed client authentication."""
         form = await forms.oauth_form(request)
         if form is None:
             return forms.json_response({"error": "invalid_request"}, 400)

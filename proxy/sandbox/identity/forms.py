@@ -1,4 +1,4 @@
-"""Forms that applications post, and the JSON that they get: what the identity endpoints have in common."""
+"""Reading of forms, and JSON responses of the identity endpoints."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from aiohttp import web
 
 FORM = "application/x-www-form-urlencoded"
 NO_STORE = {"Cache-Control": "no-store, no-cache, max-age=0", "Pragma": "no-cache"}
-# Of a token answer, as the service orders them (contract graphql.md §4.1).
+# Order of fields in a token response, as in the real service (contract graphql.md §4.1).
 TOKEN_FIELD_ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope")
 
 
@@ -36,12 +36,12 @@ async def _fields(request: web.Request) -> dict[str, str] | None:
 
 
 def issuer(request: web.Request, chosen: str | None) -> str:
-    """The one chosen, else the address that the request came to."""
+    """The configured issuer, else the origin of the request."""
     return chosen or str(request.url.origin())
 
 
 def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
-    """A token answer with its keys in order."""
+    """A token response with its fields in order."""
     first = {name: body[name] for name in TOKEN_FIELD_ORDER if name in body}
     return first | {name: value for name, value in body.items() if name not in first}
 
@@ -49,6 +49,6 @@ def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
 def json_response(
     body: Mapping[str, object], status: int, headers: Mapping[str, str] | None = None, store: bool = False
 ) -> web.Response:
-    """JSON, which nobody may keep unless `store`."""
+    """A JSON response, not cacheable unless `store`."""
     every = {**({} if store else NO_STORE), **(headers or {})}
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=every)

@@ -1,6 +1,6 @@
-"""The flows by which tokens are asked for, each Authlib's with the sandbox's stores behind it (contract graphql.md §4).
+"""Grants of the token endpoint: Authlib's, on the sandbox's stores (contract graphql.md §4).
 
-`register` puts them into the server: client credentials, authorization code with PKCE, refresh token, password.
+Client credentials, authorization code with PKCE, refresh token and password, and their OpenID Connect extensions.
 """
 
 from typing import Any
@@ -22,30 +22,30 @@ MAX_AGE_DIGITS = 10
 
 
 class Pkce(CodeChallenge):
-    """RFC 7636, for every application and by S256 only."""
+    """PKCE (RFC 7636), required for every application, S256 only."""
 
     SUPPORTED_CODE_CHALLENGE_METHOD = [CHALLENGE_METHOD]  # noqa: RUF012 (Authlib's)
 
     def validate_code_challenge(self, grant: Any, redirect_uri: Any) -> None:
-        """Raises InvalidRequestError where the challenge is missing or of another kind."""
+        """Raises InvalidRequestError if the challenge is missing or not S256."""
         data = grant.request.payload.data
         if not data.get("code_challenge") or data.get("code_challenge_method") != CHALLENGE_METHOD:
             raise InvalidRequestError(f"A code_challenge by {CHALLENGE_METHOD} is required.")
         super().validate_code_challenge(grant, redirect_uri)
 
     def get_authorization_code_challenge_method(self, _code: authorizations.IssuedCode) -> str:
-        """The only one."""
+        """Always S256."""
         return CHALLENGE_METHOD
 
 
 class IdTokens(OpenIDToken):
-    """An id_token beside each access token of the scope openid, signed by the sandbox's own keys and clock."""
+    """Issues an id_token with each access token of the scope openid."""
 
     def __init__(self, issued: tokens.TokenIssuer) -> None:
         self._tokens = issued
 
     def encode_id_token(self, token: dict[str, Any], request: OAuthRequest) -> str:
-        """The id_token. What it says of the user is `sub`; the rest is at the userinfo endpoint."""
+        """The id_token. It has `sub` only; other claims are at the userinfo endpoint."""
         granted, asked = request.granted, request.asked
         if granted is None:
             raise InvalidRequestError("There is no user for an id_token.")
@@ -60,13 +60,12 @@ class IdTokens(OpenIDToken):
 
 
 def refuse_unsupported(grant: Any) -> None:
-    """What is not there is refused, and not passed over: a client that counts on it would be let down later (OpenID
-    Connect Core §3.1.2.1, §6)."""
+    """Refuse unsupported parameters instead of ignoring them (OpenID Connect Core §3.1.2.1, §6)."""
     grant.register_hook("after_validate_authorization_request_payload", _check_parameters)
 
 
 def max_age(text: str | None) -> int | None:
-    """The seconds; None where there are none, or no number. A sign-in cannot be younger than one of this moment."""
+    """Seconds of the parameter; None if it is missing or not a number."""
     if text is None or not (text.isascii() and text.isdigit() and len(text) <= MAX_AGE_DIGITS):
         return None
     return int(text)
@@ -85,30 +84,30 @@ def _check_parameters(grant: Any, _redirect_uri: Any) -> None:
 
 
 def validate_prompt(grant: Any) -> None:
-    """`prompt`, whatever the scopes (OpenID Connect Core §3.1.2.1): it is found out what a browser has to be shown."""
+    """Evaluate `prompt` for all scopes (OpenID Connect Core §3.1.2.1)."""
     grant.register_hook("after_validate_consent_request", validate_request_prompt)
 
 
 class TokenGrant(BaseGrant):
-    """What all of them do alike. `BY_USERS`: a user lets the application in."""
+    """Base of all grants. `BY_USERS`: a user authorizes the application."""
 
     BY_USERS = True
     request: OAuthRequest
     server: authorization_server.OAuthServer
 
     def validate_requested_scope(self) -> None:
-        """Raises InvalidScopeError for one that the application may not have."""
+        """Raises InvalidScopeError for a scope that the application may not have."""
         client = self.request.client
         if client is None or scopes.granted(client.application, self._asked(), user=self.BY_USERS) is None:
             raise InvalidScopeError
 
     def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_others: Any) -> Any:
-        """The body of the answer. `user` is a sign-in."""
+        """The body of the token response. `user` is a sign-in."""
         self.request.granted = self.authorisation(user, scope)
         return self.server.issue(self.request, tuple(dict.fromkeys((scope or "").split())))
 
     def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
-        """Of what the token comes; None where no user has let anybody in."""
+        """The user authorization of the token; None without a user."""
         return None
 
     def _asked(self) -> str | None:
@@ -125,7 +124,7 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
     """RFC 6749 §4.1."""
 
     def save_authorization_code(self, code: str, request: OAuthRequest) -> None:
-        """Keep what the user has allowed until the application comes for it."""
+        """Store the code with the user's authorization."""
         data = request.payload.data
         allowed = authorizations.UserAuthorization(
             data["client_id"], _signed_in(request), tuple(dict.fromkeys(data["scope"].split())), data.get("nonce")
@@ -134,8 +133,8 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
         self.server.kept.keep_code(code, kept)
 
     def query_authorization_code(self, code: str, client: OAuthClient) -> authorizations.IssuedCode | None:
-        """What is behind the code, if this application was sent it. Who brings it again is noticed: a code is kept, but
-        good once, even where the rest of the request is wrong, as IdentityServer has it."""
+        """The code if it was issued to this application. A code is valid once, even if the rest of the request is
+        invalid, as in IdentityServer; it is kept to detect reuse."""
         kept = self.server.kept.code(code)
         if kept is None or kept.authorisation.client_id != client.get_client_id():
             return None
@@ -143,10 +142,10 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
         return kept if self.server.is_known(kept.authorisation.sign_in) else None
 
     def delete_authorization_code(self, _authorization_code: authorizations.IssuedCode) -> None:
-        """Nothing: it has been used since it was looked for."""
+        """No-op: `query_authorization_code` has marked it as used."""
 
     def authenticate_user(self, authorization_code: authorizations.IssuedCode) -> tokens.SignIn:
-        """Whose token it will be."""
+        """The user of the token."""
         return authorization_code.authorisation.sign_in
 
     def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
@@ -160,16 +159,16 @@ class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
     INCLUDE_NEW_REFRESH_TOKEN = True
 
     def authenticate_refresh_token(self, refresh_token: str) -> authorizations.IssuedRefreshToken | None:
-        """What is behind it."""
+        """The refresh token if it is valid."""
         kept = self.server.kept.refresh_token(refresh_token)
         return kept if kept and self.server.is_known(kept.authorisation.sign_in) else None
 
     def authenticate_user(self, refresh_token: authorizations.IssuedRefreshToken) -> tokens.SignIn:
-        """Whose token it will be."""
+        """The user of the token."""
         return refresh_token.authorisation.sign_in
 
     def revoke_old_credential(self, refresh_token: authorizations.IssuedRefreshToken) -> None:
-        """It is good once."""
+        """Mark the refresh token as used."""
         self.server.kept.spend(refresh_token)
 
     def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
@@ -178,12 +177,12 @@ class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
 
 
 class PasswordGrant(TokenGrant, authlib_grants.ResourceOwnerPasswordCredentialsGrant):
-    """RFC 6749 §4.3. The password has been checked before: that takes too long to do here."""
+    """RFC 6749 §4.3. The endpoint has verified the password, which takes too long for this synchronous code."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
     def authenticate_user(self, _username: str, _password: str) -> tokens.SignIn | None:
-        """Whose password it is."""
+        """The authenticated user."""
         return self.request.asked.sign_in
 
     def authorisation(self, sign_in: tokens.SignIn, scope: str | None) -> authorizations.UserAuthorization | None:
@@ -198,7 +197,7 @@ def _signed_in(request: OAuthRequest) -> tokens.SignIn:
 
 
 def register_grants(server: authorization_server.OAuthServer) -> None:
-    """Every flow there is. Which an application may use is its own `flows`."""
+    """Register all grants. An application's `flows` limit which it may use."""
     signing = IdTokens(server.issued)
     server.register_grant(ClientCredentialsGrant)
     server.register_grant(AuthorizationCodeGrant, [Pkce(), signing, refuse_unsupported, validate_prompt])

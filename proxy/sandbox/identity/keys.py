@@ -1,6 +1,4 @@
-"""The RSA keys that sign tokens, and their public halves as JWKS (RFC 7517). Kept where the sandbox keeps its state, so
-that tokens outlive it.
-"""
+"""RSA keys that sign tokens, and their JWKS (RFC 7517). Kept in the state store, so that tokens survive restarts."""
 
 import base64
 import hashlib
@@ -15,7 +13,7 @@ from proxy.sandbox.state import store as state
 
 
 class SigningKey:
-    """An RS256 key pair with the key id by which tokens name it."""
+    """An RS256 key pair with its key id."""
 
     def __init__(self, private: rsa.RSAPrivateKey) -> None:
         self.private = private
@@ -25,19 +23,19 @@ class SigningKey:
         self.kid = hashlib.sha256(self._n.encode()).hexdigest()[:32].upper()
 
     def pem(self) -> str:
-        """Both halves, not encrypted (PKCS #8)."""
+        """The private key in PEM, not encrypted (PKCS #8)."""
         pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
         return self.private.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode()
 
     def jwk(self) -> dict[str, str]:
-        """The public half."""
+        """The public key."""
         return {"kty": "RSA", "use": "sig", "kid": self.kid, "e": self._e, "n": self._n, "alg": "RS256"}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key pair as it is kept, in PEM; `until` it verifies, in seconds since 1970. None: it signs. Raises ValueError
-    where it is none."""
+    """A key pair in the state store, in PEM. It verifies `until`, in seconds since 1970; None: it signs. Raises
+    ValueError for an invalid key."""
 
     pem: str = field(repr=False)
     until: float | None = None
@@ -47,7 +45,7 @@ class StoredKey:
 
     def read(self) -> SigningKey:
         """The key."""
-        # It was checked when it was made; that takes longer than all else of a start.
+        # Validation takes longer than the rest of the start; the key was valid when it was written.
         key = serialization.load_pem_private_key(self.pem.encode(), None, unsafe_skip_rsa_key_validation=True)
         if not isinstance(key, rsa.RSAPrivateKey):
             raise ValueError(f"a signing key is {type(key).__name__}, not RSA")
@@ -55,9 +53,9 @@ class StoredKey:
 
 
 class KeyRing:
-    """The key that signs now, and those that did: they are good until all that they signed is over.
+    """The signing key and retired keys, which verify until their tokens expire.
 
-    `lifetime` is of tokens, in seconds. If keys are kept, the `key` that is handed in is not used; None: a new one.
+    `lifetime` is that of tokens, in seconds. `key` is used only if the state has no key; None: a new one.
     """
 
     def __init__(
@@ -79,11 +77,11 @@ class KeyRing:
 
     @property
     def retired(self) -> Mapping[str, float]:
-        """The ids of keys that still verify, and in seconds since 1970 how long they will."""
+        """Ids of retired keys that still verify, with their end in seconds since 1970."""
         return {kid: until for kid, (_, until) in self._retired.items() if until > self._clock.now()}
 
     def rotate(self, key: SigningKey) -> None:
-        """From now on `key` signs."""
+        """Sign with `key`; retire the previous key."""
         now = self._clock.now()
         self._retired = {kid: kept for kid, kept in self._retired.items() if kept[1] > now}
         self._retired[self.current.kid] = (self.current, now + self._lifetime)
@@ -91,17 +89,17 @@ class KeyRing:
         self._write()
 
     def forget(self) -> None:
-        """Keys that no longer sign don't verify either, from now on: a token of theirs is worth nothing."""
+        """Remove retired keys, which invalidates their tokens."""
         self._retired.clear()
         self._write()
 
     @property
     def verifying(self) -> tuple[SigningKey, ...]:
-        """The keys whose tokens are good, the signing key first."""
+        """All keys that verify, the signing key first."""
         return (self.current, *(self._retired[kid][0] for kid in self.retired))
 
     def jwks(self) -> dict[str, list[dict[str, str]]]:
-        """The key set that is published, the signing key first."""
+        """The published key set, the signing key first."""
         return {"keys": [key.jwk() for key in self.verifying]}
 
     def _write(self) -> None:

@@ -1,6 +1,6 @@
-"""Pages on which a user signs in and out, and the end of a session that an application asks for.
+"""Login and logout pages, the user's page, and the end-session endpoint.
 
-Whoever needs a user sends the browser to `login_url`; it comes back to where it came from.
+Other pages redirect to `login_url`, which leads back to them.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ END_SESSION_PATH = "/connect/endsession"
 STALE_FORM = "This form has been open for too long, or another window has signed out. Try again."
 WRONG_CREDENTIALS = "There is no user with this e-mail address and this password."
 
-# Where a sign-in leads: the application's name, and the address that the browser is sent to; None: to no application.
+# Finds the application name and redirect URI that a `return_to` leads to; None: no application.
 RedirectLookup = Callable[[str], tuple[str, str] | None]
 
 
@@ -28,7 +28,7 @@ def login_url(return_to: str) -> str:
 
 
 class LoginPages:
-    """The handlers. `leads` says to which application a `return_to` leads."""
+    """Handlers of the pages."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LoginPages:
         self._server, self._users, self._sessions, self._pages, self._leads = server, users, kept, shown, leads
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """The pages, and the end-session endpoint by both of its methods."""
+        """Register the pages, and the end-session endpoint by GET and POST."""
         router.add_get(LOGIN_PATH, self.form)
         router.add_post(LOGIN_PATH, self.sign_in)
         router.add_get(LOGOUT_PATH, self.confirm)
@@ -52,12 +52,12 @@ class LoginPages:
         router.add_post(END_SESSION_PATH, self.end_session)
 
     async def form(self, request: web.Request) -> web.Response:
-        """The login page, with the address that the application expects, if it does (`login_hint`)."""
+        """The login page, with the e-mail address of `login_hint`."""
         return_to = _local_path(request.query.get("return_to"))
         return self._form(request, return_to, dict(parse_qsl(urlsplit(return_to).query)).get("login_hint", ""))
 
     async def sign_in(self, request: web.Request) -> web.Response:
-        """Back to where the browser came from; 400 with the page again for a wrong password or a stale form."""
+        """Sign in and redirect to `return_to`; 400 with the page for wrong credentials or a stale form."""
         form = await forms.page_form(request)
         email, password, return_to = (form.get(name, "") for name in ("email", "password", "return_to"))
         return_to = _local_path(return_to)
@@ -71,7 +71,7 @@ class LoginPages:
         return response
 
     async def account(self, request: web.Request) -> web.Response:
-        """Who has signed in."""
+        """The page of the signed-in user."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
@@ -85,7 +85,7 @@ class LoginPages:
         )
 
     async def confirm(self, request: web.Request) -> web.Response:
-        """Asks whether to sign out."""
+        """The page that confirms a logout."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             return self._signed_out()
@@ -93,7 +93,7 @@ class LoginPages:
         return self._pages.render("sign_out.html", user=user, action=LOGOUT_PATH, csrf=csrf)
 
     async def sign_out(self, request: web.Request) -> web.Response:
-        """The session is over."""
+        """End the session."""
         form = await forms.page_form(request)
         session = self._sessions.of(request)
         if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
@@ -111,13 +111,13 @@ class LoginPages:
         return response
 
     async def end_session(self, request: web.Request) -> web.Response:
-        """An application wants the user signed out (OpenID Connect RP-Initiated Logout §2). Without an id_token of this
-        user the user is asked first."""
+        """RP-Initiated Logout (OpenID Connect RP-Initiated Logout §2). Without an id_token of this user, the logout has
+        to be confirmed."""
         pairs = tuple((request.query if request.method == "GET" else await forms.page_form(request)).items())
         try:
             asked = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
         except (OAuth2Error, ValueError):
-            text = "An application asked to sign you out with a token that is not ours. You can sign out by yourself."
+            text = "An application requested your sign-out with an invalid token. You can sign out yourself."
             return self._pages.render(
                 "message.html",
                 status=400,
@@ -168,7 +168,7 @@ def _redirect(address: str) -> web.Response:
 
 
 def _local_path(return_to: str | None) -> str:
-    """A path of the sandbox; never an address elsewhere, in whatever way browsers may read it."""
+    """A path of the sandbox; anything that browsers may read as another site is replaced (open redirect)."""
     if not return_to or not return_to.startswith("/") or not return_to.isprintable():
         return ACCOUNT_PATH
     return ACCOUNT_PATH if return_to.startswith("//") or "\\" in return_to else return_to

@@ -1,18 +1,18 @@
-"""Which scopes there are, and which of them an application may be given (contract graphql.md §4.3). Pure.
+"""Scopes, and which of them an application may be granted (contract graphql.md §4.3). Pure.
 
-A domain's scope is the application's; the others are about a user, who has to have signed in for them.
+Scopes of domains belong to the application; the others are about a user and need a sign-in.
 """
 
 from proxy.sandbox import applications
 
 OPENID, OFFLINE = "openid", "offline_access"
-# What a user is told that each of them allows.
+# Descriptions on the consent page.
 ABOUT_USERS = {
     OPENID: "know who you are",
     "profile": "see your name",
     "email": "see your e-mail address",
     "user.access": "act for you in the query service",
-    OFFLINE: "go on doing so while you are away",
+    OFFLINE: "keep this access while you are away",
 }
 DOMAINS = {
     applications.SUPPLY_SCOPE: "look up parts, offers and prices",
@@ -22,8 +22,8 @@ ALL = {**ABOUT_USERS, **DOMAINS}
 
 
 def granted(application: applications.SandboxApplication, asked: str | None, *, user: bool) -> tuple[str, ...] | None:
-    """The scopes of a token: those asked for, each once; without any, all of an application that asks for itself. None
-    where one may not be given, or a user's flow asks for none."""
+    """Scopes to grant: the requested ones; if none, all of an application without a user. None if a scope is not
+    allowed, or if a user's grant requests none."""
     names = tuple(dict.fromkeys((asked or "").split()))
     allowed = {*application.scopes, *(ABOUT_USERS if user else ())}
     if not allowed.issuperset(names):

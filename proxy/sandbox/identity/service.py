@@ -1,4 +1,4 @@
-"""The identity service as a whole: its parts made and joined, for app.py and for what else shares its sign-ins."""
+"""Composition of the identity service (OAuth 2.0 authorization server and OpenID provider)."""
 
 import logging
 import random

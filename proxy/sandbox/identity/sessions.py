@@ -1,7 +1,7 @@
-"""Browser sessions of the sandbox's pages: who has signed in, by a signed cookie, and forms that only its pages send.
+"""Browser sessions by signed cookies, and CSRF tokens of forms.
 
-The login and consent pages use it, and the portal. A session begins with the first form, before anybody has signed in,
-and gets a new id when somebody does.
+Used by the login and consent pages, the portal and the admin pages. A session begins with the first form and gets a new
+id at sign-in (against session fixation).
 """
 
 import hashlib
@@ -23,7 +23,7 @@ CSRF_FIELD = "csrf"
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """`sign_in` is None before anybody has. The id is a secret of the browser's."""
+    """A browser session. `sign_in` is None before the sign-in. The id is secret."""
 
     id: str
     sign_in: tokens.SignIn | None = None
@@ -33,7 +33,7 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """All of them. `rng` must not be foreseeable."""
+    """All sessions. `rng` must be unpredictable."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class BrowserSessions:
         )
 
     def of(self, request: web.Request) -> BrowserSession | None:
-        """The session that the request's cookie names. A user who is gone has none."""
+        """The session of the request's cookie; None if its user was removed."""
         id_, _, signature = request.cookies.get(_cookie(request), "").partition(".")
         session = self._sessions.get(id_)
         if session is None or not hmac.compare_digest(signature.encode(), self._signed("session", id_).encode()):
@@ -59,12 +59,12 @@ class BrowserSessions:
         return None if gone else session
 
     def user(self, request: web.Request) -> user_directory.SandboxUser | None:
-        """Who has signed in here."""
+        """The signed-in user."""
         session = self.of(request)
         return None if session is None or session.sign_in is None else self._users.by_id(session.sign_in.user)
 
     def begin(self, request: web.Request) -> BrowserSession:
-        """The session of the request, or a new one, which has to be `keep`ed in the answer."""
+        """The session of the request, or a new one, whose cookie `keep` has to set."""
         return self.of(request) or self._new(None)
 
     def keep(self, request: web.Request, response: web.Response, session: BrowserSession) -> None:
@@ -78,7 +78,7 @@ class BrowserSessions:
         )
 
     def sign_in(self, request: web.Request, response: web.Response, user: user_directory.SandboxUser) -> BrowserSession:
-        """The user has shown the password: a new session, with its cookie in `response`; the one before is over."""
+        """Start a new session of the authenticated user, with its cookie in `response`; end the previous one."""
         before = self.of(request)
         if before is not None:
             self._sessions.drop(before.id)
@@ -87,18 +87,18 @@ class BrowserSessions:
         return session
 
     def sign_out(self, request: web.Request, response: web.Response) -> None:
-        """The session of the request is over."""
+        """End the session of the request."""
         session = self.of(request)
         if session is not None:
             self._sessions.drop(session.id)
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
     def csrf_token(self, session: BrowserSession) -> str:
-        """What a form has to carry, as `CSRF_FIELD`."""
+        """The CSRF token for forms, in `CSRF_FIELD`."""
         return self._signed("csrf", session.id)
 
     def is_own(self, session: BrowserSession | None, token: object) -> bool:
-        """Whether a form with this token was made for the session."""
+        """Whether the CSRF token belongs to the session."""
         if session is None or not isinstance(token, str):
             return False
         return hmac.compare_digest(token.encode(), self.csrf_token(session).encode())
@@ -117,5 +117,5 @@ class BrowserSessions:
 
 
 def _cookie(request: web.Request) -> str:
-    """Cookies are shared by all ports of a host, and sandboxes are not."""
+    """The cookie's name. It has the port, because cookies are shared by all ports of a host."""
     return f"sandbox_session_{request.url.port}"

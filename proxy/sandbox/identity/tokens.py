@@ -1,7 +1,7 @@
-"""Access and id tokens: issued by the token endpoint, checked by the query service (contract graphql.md §4.2).
+"""Issues and verifies access and id tokens (contract graphql.md §4.2).
 
-Time comes from the clock that is handed in, so PyJWT's own time checks are off. The issuer is not checked: one sandbox
-has several addresses.
+Times are checked against the given clock, so PyJWT's checks are off. The issuer is not checked, because one sandbox has
+several addresses.
 """
 
 import base64
@@ -18,26 +18,26 @@ from proxy.kit import clock as clocks
 from proxy.sandbox.identity import keys
 from proxy.sandbox.state import store as state
 
-# Ten years: faults make tokens that have no end.
+# Ten years, because faults make tokens without expiry.
 MAX_REVOKED, REVOKED_SECONDS = 10_000, 10 * 365 * 86_400
 WITHOUT_TIME_CHECKS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
 
 
 class InvalidTokenError(Exception):
-    """Not a token of ours: garbled, another key, another audience, claims missing."""
+    """Not a valid token of this sandbox: malformed, another key or audience, missing claims."""
 
 
 class ExpiredTokenError(Exception):
-    """A token of ours whose time, or whose user's, is over."""
+    """A token that has expired or was revoked, or whose user was removed."""
 
 
 class RevokedByFaultError(ExpiredTokenError):
-    """A token of ours that a fault ended before its time."""
+    """A token that a fault has revoked."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """That a user signed in: the user's id, when (seconds since 1970), and the session's public id, if in a browser."""
+    """A user's authentication: user id, time (seconds since 1970), and the session's public id, if in a browser."""
 
     user: str
     at: int
@@ -46,8 +46,8 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What an access token says. `user` is the id of the user who let the application in; None: nobody, the
-    application asked for itself. Times in seconds since 1970; `expires` None: never."""
+    """Claims of an access token. `user` is the id of the user who authorized the application; None: client
+    credentials. Times in seconds since 1970; `expires` None: never."""
 
     client_id: str
     scopes: tuple[str, ...]
@@ -59,8 +59,8 @@ class AccessToken:
 
 
 class TokenIssuer:
-    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` and `is_application` say whether a user and a
-    client id are still there."""
+    """Issues and verifies RS256 tokens. `lifetime` in seconds; `is_user` and `is_application` tell whether a user or
+    client id still exists."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TokenIssuer:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
         self._audience, self._is_user, self._is_application = audience, is_user, is_application
-        # Whether it was by a fault.
+        # Values: whether a fault revoked the token.
         ended = (kept or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
         self._ended = state.ExpiringRows(ended, clock, REVOKED_SECONDS, MAX_REVOKED)
 
@@ -96,8 +96,8 @@ class TokenIssuer:
         ahead: int = 0,
         endless: bool = False,
     ) -> str:
-        """A token for `client_id`, valid from now for `lifetime` seconds. As faults want it, by a clock that is some
-        seconds `ahead`, or with no end."""
+        """An access token for `client_id`, valid for `lifetime` seconds. Set by faults: `ahead`, clock skew in seconds;
+        `endless`, without expiry."""
         claims = {
             **self._times(ahead),
             "iss": issuer,
@@ -128,34 +128,34 @@ class TokenIssuer:
         return self._sign(claims, "JWT")
 
     def access(self, token: str) -> AccessToken:
-        """What `token` says. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
+        """Verify `token`. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
         said = _decode_claims(self._claims(token))
         by_fault = self._ended.get(said.jti)
         if by_fault is not None:
-            raise (RevokedByFaultError if by_fault else ExpiredTokenError)("it was ended")
+            raise (RevokedByFaultError if by_fault else ExpiredTokenError)("it was revoked")
         if said.expires is not None and self._clock.now() >= said.expires:
-            raise ExpiredTokenError("its time is over")
+            raise ExpiredTokenError("it has expired")
         if said.user is not None and not self._is_user(said.user):
-            raise ExpiredTokenError("its user is gone")
+            raise ExpiredTokenError("its user was removed")
         if self._clock.now() < said.issued:
-            raise InvalidTokenError("its time has not come")
+            raise InvalidTokenError("it is not valid yet")
         if not self._is_application(said.client_id):
-            raise InvalidTokenError("its application is gone")
+            raise InvalidTokenError("its application was deleted")
         return said
 
     def client_of(self, token: str) -> str:
-        """The client id that `token` was issued to. Raises as `access` does."""
+        """The client id of `token`. Raises as `access` does."""
         return self.access(token).client_id
 
     def end(self, token: str) -> None:
-        """A fault: from now on this token has expired. What is no token of ours is left alone."""
+        """Revoke a token by a fault; other tokens are ignored."""
         try:
             self._ended.put(_decode_claims(self._claims(token)).jti, True)
         except InvalidTokenError:
             return
 
     def end_id(self, jti: str) -> None:
-        """Somebody wants it: from now on the token with this id has expired."""
+        """Revoke the token with this id."""
         self._ended.put(jti, False)
 
     def _times(self, ahead: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class TokenIssuer:
         return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.kid, "typ": kind})
 
     def _claims(self, token: str) -> dict[str, Any]:
-        # Most tokens are the signing key's: to try is less work than to read the header for the key's id first.
+        # The signing key comes first and fits most tokens, which is faster than reading the header for the key id.
         for key in self._ring.verifying:
             try:
                 return jwt.decode(
@@ -187,7 +187,7 @@ def _user_claims(sign_in: SignIn | None) -> dict[str, Any]:
 
 
 def _decode_claims(claims: dict[str, Any]) -> AccessToken:
-    """Raises InvalidTokenError where claims are missing: an id_token, or another service's token."""
+    """Raises InvalidTokenError for missing claims, as in an id_token or another service's token."""
     try:
         return AccessToken(
             claims["client_id"],

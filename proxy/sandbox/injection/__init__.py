@@ -1,1 +1,1 @@
-"""Faults at work: read, drawn, and put between the services and the sockets of their callers."""
+"""Fault injection between the services and their clients."""

@@ -1,7 +1,8 @@
-"""Every request of a service, from its arrival to the last byte of its answer: journalled, and struck by faults.
+"""Middleware of the query service and the token endpoint: journals every request and injects faults.
 
-The handlers of both services are put behind a `Watch`. Without faults it adds an entry to the journal and nothing
-else. What a handler has to know and to tell is its `Exchange`.
+Handlers get an `Exchange`, by which they record billed parts and read the injected fault. Transport faults reset the
+connection, or truncate, replace or slow down the response. The bodies of 5xx and 429 are our own: the contract has none
+(contract graphql.md §3.2).
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from proxy.sandbox.injection import injector
 
 @dataclass(slots=True)
 class Exchange:
-    """One request: its entry, and what strikes it."""
+    """One request with its journal entry and injected faults."""
 
     entry: journal.JournalEntry
     journal: journal.RequestJournal
@@ -36,15 +37,15 @@ class Exchange:
 
     @property
     def fault(self) -> faults.RandomFault | None:
-        """The fault that was drawn for it."""
+        """The injected fault."""
         return self.injected.fault
 
     def record_fault(self, kind: type[faults.Fault]) -> None:
-        """A fault took effect."""
+        """Record that a fault took effect."""
         self.journal.record_fault(self.entry, faults.kind_name(kind))
 
     def record_parts(self, parts: int) -> None:
-        """The answer was made and counted."""
+        """Record billed parts."""
         self.journal.record_parts(self.entry, parts)
 
 
@@ -52,13 +53,13 @@ Handler: TypeAlias = Callable[[web.Request, Exchange], Awaitable[web.Response]]
 
 
 class ExchangeMiddleware:
-    """What stands in front of the handlers of both services."""
+    """Wraps handlers of both services."""
 
     def __init__(self, faults_: injector.FaultInjector, requests: journal.RequestJournal) -> None:
         self._injector, self._journal = faults_, requests
 
     def wrap(self, service: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """The handler for aiohttp. `service` is "graphql" or "token"."""
+        """Wrap a handler for aiohttp. `service` is "graphql" or "token"."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             injected = self._injector.draw(service) if self._injector.active else injector.NO_FAULT
@@ -77,8 +78,7 @@ class ExchangeMiddleware:
 
     @contextmanager
     def record(self, service: str, request: web.Request) -> Iterator[Exchange]:
-        """An operation on the WebSocket that `request` has opened, or one that a page of the sandbox has done by it.
-        No fault strikes it."""
+        """Journal a WebSocket operation, or a request caused by a page of the sandbox. No faults are injected."""
         exchange = Exchange(self._journal.begin(service), self._journal, request=request)
         try:
             yield exchange
@@ -88,7 +88,7 @@ class ExchangeMiddleware:
 
 
 async def _answer(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
-    """What the service says, or what comes instead of it."""
+    """The response of the handler, or of a fault that replaces it."""
     replacement = replacement_response(exchange.fault, exchange.entry.service) if exchange.fault else None
     if replacement is None:
         return await handler(request, exchange)
@@ -97,7 +97,7 @@ async def _answer(request: web.Request, exchange: Exchange, handler: Handler) ->
 
 
 async def _deliver(request: web.Request, exchange: Exchange, answer: web.Response) -> tuple[web.StreamResponse, bool]:
-    """Bring the answer on its way as the faults want it; what was sent, and whether the answer arrived whole."""
+    """Send the response, modified by faults. Returns it, and whether the original was delivered completely."""
     if exchange.injected is injector.NO_FAULT:
         exchange.entry.status = answer.status
         return answer, await send(request, answer)
@@ -119,7 +119,7 @@ async def _deliver(request: web.Request, exchange: Exchange, answer: web.Respons
     return sent, await send(request, sent) and sent is answer
 
 
-# Kinds that act here; the rest is the services' own doing.
+# Faults that are applied here; the services apply the others.
 TRANSPORT_FAULTS = (
     faults.ResetFault,
     faults.ServerErrorFault,
@@ -138,8 +138,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 def replacement_response(fault: faults.RandomFault, service: str) -> web.Response | None:
-    """What is sent in place of the service's answer; None where the service is to be asked. The content for a reset
-    is never sent."""
+    """The response of a fault that replaces the handler; None: call it. The response for a reset is not sent."""
     if isinstance(fault, faults.ServerErrorFault):
         again = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
         if fault.body == "json":
@@ -154,7 +153,7 @@ def replacement_response(fault: faults.RandomFault, service: str) -> web.Respons
 
 
 def malformed_response(answer: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
-    """The answer with another body, and the status of one that is well."""
+    """The response with a malformed body and status 200."""
     if fault.body == "html":
         return web.Response(text=_error_page(200), content_type="text/html")
     body = _body(answer)
@@ -162,7 +161,7 @@ def malformed_response(answer: web.Response, fault: faults.MalformedBodyFault) -
 
 
 async def send(request: web.Request, response: web.StreamResponse) -> bool:
-    """Send all of it; whether the connection was there for it."""
+    """Send the response. Returns whether the connection was open."""
     try:
         await response.prepare(request)
         await response.write_eof()
@@ -172,7 +171,7 @@ async def send(request: web.Request, response: web.StreamResponse) -> bool:
 
 
 async def send_truncated(request: web.Request, answer: web.Response, after: int) -> web.StreamResponse:
-    """Promise the whole body, send the first `after` bytes (never all of them), and close the connection."""
+    """Announce the full Content-Length, send the first `after` bytes (never all), and close the connection."""
     body = _body(answer)
     promised = _announced_response(answer, body)
     try:
@@ -186,7 +185,7 @@ async def send_truncated(request: web.Request, answer: web.Response, after: int)
 
 
 async def send_slowly(request: web.Request, answer: web.Response, seconds: float) -> tuple[web.StreamResponse, bool]:
-    """Send the body byte by byte, `seconds` apart; what was sent, and whether somebody was there to the end."""
+    """Send the body byte by byte, `seconds` apart. Returns the response and whether the connection stayed open."""
     body = _body(answer)
     promised = _announced_response(answer, body)
     try:
@@ -201,7 +200,7 @@ async def send_slowly(request: web.Request, answer: web.Response, seconds: float
 
 
 def reset_connection(request: web.Request) -> None:
-    """End the connection with an RST: what was received and not read yet, and what was not sent, is gone."""
+    """Reset the connection (RST), discarding unread and unsent data."""
     transport = request.transport
     if transport is None:
         return
@@ -226,5 +225,5 @@ def _body(answer: web.Response) -> bytes:
 
 
 def _error_page(status: int) -> str:
-    """What a gateway shows."""
+    """A gateway's HTML error page."""
     return _PAGE.format(f"{status} {HTTPStatus(status).phrase}")

@@ -1,7 +1,7 @@
-"""Which fault strikes which request. Holds what is declared now; draws come from the random source handed in.
+"""Selects the fault for each request. Holds the active faults; draws use the given random source.
 
-Faults are tried in the order of their declaration, and the first that strikes ends the search: a request has one at
-most. Latency alone is drawn apart: it adds up, and meets any other. To act on it is others' business.
+Faults are drawn in the order of declaration; a request gets the first that applies. Latency is drawn separately: it
+adds up, and combines with any other fault. `exchanges.py` applies the result.
 """
 
 import random
@@ -13,7 +13,7 @@ from proxy.sandbox import faults
 
 @dataclass(frozen=True, slots=True)
 class InjectedFault:
-    """What a request gets: seconds of `delay`, and the fault."""
+    """Faults selected for a request: `delay` in seconds, and at most one other fault."""
 
     delay: float = 0.0
     fault: faults.RandomFault | None = None
@@ -24,7 +24,7 @@ NO_FAULT = InjectedFault()
 
 @dataclass(slots=True)
 class _DeclaredFault:
-    """A fault and how many requests it will still strike; None: no end."""
+    """A fault with its number of requests left; None: unlimited."""
 
     fault: faults.RandomFault
     left: int | None
@@ -38,20 +38,20 @@ class _DeclaredFault:
 
 
 class FaultInjector:
-    """The faults of one sandbox. `fields` are those that the schema has, as Type.field."""
+    """The active faults of one sandbox. `fields`: all fields of the schema, as Type.field."""
 
     def __init__(self, declared: Collection[faults.Fault], rng: random.Random, fields: Collection[str]) -> None:
         self._rng, self._fields = rng, fields
         self.replace(declared)
 
     def replace(self, declared: Collection[faults.Fault]) -> None:
-        """From now on these and no others. Raises ValueError, and changes nothing, for a field that is not there."""
+        """Replace all faults. Raises ValueError, and changes nothing, for an unknown field."""
         missing = frozenset(fault.field for fault in declared if isinstance(fault, faults.MissingFieldFault))
         for field in sorted(missing - set(self._fields)):
-            raise ValueError(f"fault missing-field: the schema has no {field}")
+            raise ValueError(f"fault missing-field: the schema has no field {field}")
         quotas = [fault for fault in declared if isinstance(fault, faults.QuotaFault)]
         if len(quotas) > 1:
-            raise ValueError(f"fault quota: there can be one, not {len(quotas)}")
+            raise ValueError(f"fault quota: only one is allowed, not {len(quotas)}")
         self.declared = tuple(declared)
         self.missing = missing
         self.quota = quotas[0] if quotas else None
@@ -63,23 +63,23 @@ class FaultInjector:
         self.active = bool(self._drawn)
 
     def add(self, more: Collection[faults.Fault]) -> None:
-        """These beside what is declared, whose counts go on. Raises ValueError as `replace` does."""
+        """Add faults; counts of the others continue. Raises ValueError as `replace` does."""
         before = self._drawn
         self.replace((*self.declared, *more))
         for old, new in zip(before, self._drawn, strict=False):
             new.left = old.left
 
     def clear(self) -> None:
-        """No faults from now on. A token that was ended stays so."""
+        """Remove all faults. Revoked tokens stay revoked."""
         self.replace(())
 
     def remaining(self) -> list[tuple[faults.Fault, int | None]]:
-        """Each fault with the number of requests that it will still strike, None where there is no end."""
+        """Each fault with its number of requests left, None: unlimited."""
         drawn = iter(self._drawn)
         return [(one, next(drawn).left if isinstance(one, faults.RandomFault) else None) for one in self.declared]
 
     def draw(self, service: str) -> InjectedFault:
-        """What strikes the next request of `service`, "graphql" or "token"."""
+        """Select faults for the next request of `service`, "graphql" or "token"."""
         late = [one.fault for one in self._latencies if one.strikes(service, self._rng)]
         fault = next((one.fault for one in self._others if one.strikes(service, self._rng)), None)
         delay = sum(fault.ms for fault in late if isinstance(fault, faults.LatencyFault)) / 1000

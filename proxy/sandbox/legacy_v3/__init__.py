@@ -1,4 +1,4 @@
-"""The old v3 service, answered straight from the catalog: the other side of a comparison, by an independent witness.
+"""Legacy v3 service: an independent implementation on the catalog, the baseline for comparisons.
 
-Written from the contract (v3-rest.md) and the catalog alone: it knows neither GraphQL nor the proxy's mappings.
+Written from the contract (v3-rest.md) only; it uses neither GraphQL nor the proxy's mappings.
 """

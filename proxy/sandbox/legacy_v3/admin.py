@@ -1,4 +1,4 @@
-"""/admin/legacy: the old service's disturbances declared, listed and lifted while it runs, and its requests counted."""
+"""/admin/legacy: declare, list and remove disturbances of the legacy v3 service; request counts."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ PATH = "/admin/legacy"
 
 
 class LegacyAdmin:
-    """The handlers. What is wrong with a request is a 400 that says what."""
+    """Handlers. Invalid requests get a 400 with the reason."""
 
     def __init__(self, served: service.LegacyService) -> None:
         self._served = served
@@ -24,12 +24,12 @@ class LegacyAdmin:
         router.add_delete(PATH, self.lift)
 
     async def show(self, _request: web.Request) -> web.Response:
-        """The disturbances, and the requests of each key, which is called by its number."""
+        """List the disturbances, and request counts by key number."""
         declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
         return _reply({"disturbances": declared, "requests": self._served.keys.counted()})
 
     async def replace(self, request: web.Request) -> web.Response:
-        """The list in the body takes the place of what was declared; nothing changes if any of it is wrong."""
+        """Replace all disturbances by the list in the body; nothing changes if it is invalid."""
         try:
             self._served.disturbances.replace(disturbances.PARSER.read(orjson.loads(await request.read())))
         except orjson.JSONDecodeError as error:
@@ -39,7 +39,7 @@ class LegacyAdmin:
         return await self.show(request)
 
     async def lift(self, request: web.Request) -> web.Response:
-        """No disturbances from now on."""
+        """Remove all disturbances."""
         self._served.disturbances.lift()
         return await self.show(request)
 

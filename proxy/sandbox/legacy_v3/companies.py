@@ -1,6 +1,6 @@
 """Brands, manufacturers, sellers and categories as v3 objects (contract v3-rest.md §3.2).
 
-Made once each and shared by replies: nobody changes them.
+Cached and shared by responses, so they must not be modified.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ _SELLERS = {
 
 
 class CompanyObjects:
-    """The objects of one catalog, and who is credited for something."""
+    """Objects of one catalog, and attributions."""
 
     def __init__(self, catalog: store.Catalog, known: uids.LegacyUids) -> None:
         self._catalog, self.uids = catalog, known
@@ -32,7 +32,7 @@ class CompanyObjects:
         self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(known.source_name(name)))
 
     def category_uid(self, category: records.Category) -> str:
-        """Its uid."""
+        """Uid of a category."""
         return self.uids.of("Category", category.id, category.name)
 
     def seller_name(self, company: records.Company) -> str:
@@ -40,7 +40,7 @@ class CompanyObjects:
         return _SELLERS.get(company.id, (company.name,))[0]
 
     def other_names(self, company: records.Company) -> tuple[str, ...]:
-        """Names by which a filter may call the seller, too."""
+        """Other names of the seller in filters."""
         return (company.name, *_SELLERS.get(company.id, ())[1:])
 
     def category_line(self, category: records.Category) -> list[str]:
@@ -79,7 +79,7 @@ class CompanyObjects:
         }
 
     def _credited(self, name: str) -> Object:
-        """An Attribution: one source, or none where nobody is named."""
+        """An Attribution: one source, or none without a name."""
         sources = [{"uid": self.uids.of_source(name), "__class__": "Source", "name": name}] if name else []
         return {"sources": sources, "__class__": "Attribution", "first_acquired": None}
 

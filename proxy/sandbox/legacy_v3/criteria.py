@@ -1,7 +1,7 @@
-"""filter[fields] and filter[queries] as criteria that all have to hold (contract v3-rest.md §1.1).
+"""Parser of filter[fields] and filter[queries] to criteria that all have to hold (contract v3-rest.md §1.1).
 
-A filter query is Lucene's `field:expression`; understood is what v3's clients are known to have sent: values, quoted
-values, ranges with both ends in, alternatives within one field, and several fields side by side.
+A filter query has Lucene's syntax `field:expression`. Supported is what v3 clients are known to have sent: values,
+quoted values, inclusive ranges, alternatives within one field, and conjunctions of fields.
 """
 
 import re
@@ -19,7 +19,7 @@ _RANGE = re.compile(r"\[(.+) TO (.+)\]")
 
 
 class Criterion(NamedTuple):
-    """A field holds one of `values`, or a value from `low` to `high` (both in; None is open)."""
+    """A field has one of `values`, or a value from `low` to `high` (inclusive; None is open)."""
 
     field: str
     values: tuple[str, ...] = ()
@@ -28,16 +28,16 @@ class Criterion(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether the ends count, and not the values."""
+        """Whether it is a range."""
         return not self.values
 
     @property
     def has_wildcard(self) -> bool:
-        """Whether a value has a * for anything in it."""
+        """Whether a value has the wildcard *."""
         return any("*" in value for value in self.values)
 
     def holds(self, value: object) -> bool:
-        """Whether a single value is one of those."""
+        """Whether a single value meets the criterion."""
         if not self.is_range:
             return any(like(wanted)(text(value)) for wanted in self.values)
         try:
@@ -49,16 +49,16 @@ class Criterion(NamedTuple):
 
 
 class _UnsupportedError(Exception):
-    """Something that v3 is not known to have understood."""
+    """An expression that v3 is not known to have supported."""
 
 
 def text(value: object) -> str:
-    """A value as people write it."""
+    """A value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Whether a text is the pattern, in which * stands for anything. No piece of it is looked for twice."""
+    """Matcher of a pattern with the wildcard *. Atomic groups prevent backtracking."""
     if "*" not in pattern:
         return pattern.__eq__
     first, *middle, last = map(re.escape, pattern.split("*"))
@@ -68,13 +68,13 @@ def like(pattern: str) -> Callable[[str], bool]:
 
 
 def of_field(field: str, values: list[str]) -> Criterion:
-    """filter[fields]: clients send a range here too."""
+    """Criterion of filter[fields], whose value may be a range."""
     found = _RANGE.fullmatch(values[0]) if len(values) == 1 else None
     return Criterion(field, (), _end(found[1]), _end(found[2])) if found else Criterion(field, tuple(values))
 
 
 def of_query(query: str) -> list[Criterion]:
-    """filter[queries]."""
+    """Criteria of filter[queries]."""
     if len(query) > MAX_QUERY_LENGTH:
         raise errors.bad_request(f"filter query is longer than {MAX_QUERY_LENGTH} characters")
     try:
@@ -102,7 +102,7 @@ def _read(node: tree.Item) -> Iterator[Criterion]:
 
 
 def _beside(nodes: list[tree.Item]) -> Iterator[Criterion]:
-    """Fields side by side, with or without a lower-case and, or with an or."""
+    """Several fields, joined by nothing, a lower-case and, or an or."""
     between = {str(node).strip().lower() for node in nodes if isinstance(node, tree.Word)}
     found = [each for node in nodes if not isinstance(node, tree.Word) for each in _read(node)]
     if not found or not between <= {"or", "and"} or len(between) > 1:
@@ -131,7 +131,7 @@ def _one(field: str, node: tree.Item) -> Criterion:
 
 
 def _alternatives(words: list[str]) -> tuple[str, ...]:
-    """`X5R or X7R`, else one value of several words."""
+    """Alternatives such as `X5R or X7R`, else one value of several words."""
     between = {word.lower() for word in words[1::2]}
     if "and" in between:
         raise _UnsupportedError("and within a field")

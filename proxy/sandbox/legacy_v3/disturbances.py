@@ -1,7 +1,7 @@
-"""What makes comparisons with the old v3 service hard, declared: each kind and its figures. Nothing acts here.
+"""Disturbances of the legacy v3 service, which make comparisons realistic: kinds, parameters and selection.
 
-Everything is drawn from the sandbox's seed. What drifts is drawn anew in every period of the clock, what flaps and
-fails at every request; which parts are there and how offers are ordered stays the same.
+Every draw is a digest of the seed and its subject, so draws do not depend on earlier requests. Drift is drawn per
+period of the clock, flapping and errors per request; missing parts and the order of offers are constant.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ Wait: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=600_000, description="mil
 
 
 class Disturbance(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
-    """Strikes a `share` of what it is about."""
+    """Affects a `share` of its objects."""
 
     share: Share = 1.0
 
 
 class PriceDrift(Disturbance, frozen=True, tag="price-drift"):
-    """In every period of `seconds` a share of the offers has prices up to `percent` higher or lower."""
+    """Changes the prices of a share of the offers by up to `percent`, anew in every period of `seconds`."""
 
     share: Share = 0.2
     percent: Percent = 5.0
@@ -38,7 +38,7 @@ class PriceDrift(Disturbance, frozen=True, tag="price-drift"):
 
 
 class StockDrift(Disturbance, frozen=True, tag="stock-drift"):
-    """In every period of `seconds` a share of the offers has up to `percent` fewer or more pieces in stock."""
+    """Changes the stock of a share of the offers by up to `percent`, anew in every period of `seconds`."""
 
     share: Share = 0.2
     percent: Percent = 20.0
@@ -46,7 +46,7 @@ class StockDrift(Disturbance, frozen=True, tag="stock-drift"):
 
 
 class Flapping(Disturbance, frozen=True, tag="flapping"):
-    """A field of parts is empty in a share of the places where it is shown, others at every request."""
+    """Empties a field in a random share of its occurrences, drawn for every request."""
 
     share: Share = 0.5
     field: Annotated[str, msgspec.Meta(pattern=r"^\w+(\.\w+)*$", description="a field of parts, such as mpn")] = (
@@ -55,29 +55,29 @@ class Flapping(Disturbance, frozen=True, tag="flapping"):
 
 
 class ReorderedOffers(Disturbance, frozen=True, tag="reordered-offers"):
-    """A share of the parts lists its offers in no order."""
+    """Shuffles the offers of a share of the parts."""
 
 
 class FewerParts(Disturbance, frozen=True, tag="fewer-parts"):
-    """A share of the parts is not known here."""
+    """Removes a share of the parts."""
 
     share: Share = 0.1
 
 
 class MoreParts(Disturbance, frozen=True, tag="more-parts"):
-    """A share of the parts has a twin of the same number, of a maker that only the old service knows."""
+    """Adds a duplicate of a share of the parts, by a manufacturer that only the legacy service has."""
 
     share: Share = 0.1
 
 
 class Slowness(Disturbance, frozen=True, tag="slowness"):
-    """A share of the replies is sent `ms` milliseconds late."""
+    """Delays a share of the responses by `ms` milliseconds."""
 
     ms: Wait = 200
 
 
 class Errors(Disturbance, frozen=True, tag="errors"):
-    """A share of the requests fails: with a gateway's page in HTML, or in the service's own words in JSON."""
+    """Fails a share of the requests, with a gateway's HTML error page or the service's JSON error."""
 
     share: Share = 0.1
     status: Annotated[Literal[500, 502, 503], msgspec.Meta(description="500, 502 or 503")] = 503
@@ -95,21 +95,21 @@ _DIGEST_RANGE = float(1 << 64)
 
 
 def seeded_fraction(*place: object) -> float:
-    """From 0 to 1, below 1; the same for the same place."""
+    """A fraction in [0, 1), the same for the same arguments."""
     digest = hashlib.blake2b(":".join(map(str, place)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) / _DIGEST_RANGE
 
 
 @dataclass(frozen=True, slots=True)
 class RequestMoment:
-    """One request's place in time: its number and when it came, in seconds since 1970."""
+    """Number and time of a request, in seconds since 1970."""
 
     number: int
     now: float
 
 
 class DisturbanceInjector:
-    """What is declared for one service, replaced at any moment."""
+    """The active disturbances of one service."""
 
     def __init__(self, declared: Collection[Disturbance], clock: clocks.Clock, seed: int) -> None:
         self._clock, self._seed = clock, seed
@@ -117,29 +117,28 @@ class DisturbanceInjector:
         self.replace(declared)
 
     def replace(self, declared: Collection[Disturbance]) -> None:
-        """From now on these and no others. Raises ValueError, and changes nothing, for a field that parts do not have
-        and for a kind given twice."""
+        """Replace all disturbances. Raises ValueError, and changes nothing, for an unknown field or duplicate kind."""
         for each in declared:
             if isinstance(each, Flapping) and not fields.known("Part", tuple(each.field.split("."))):
                 raise ValueError(f"disturbance flapping: parts have no field {each.field}")
         kinds = [type(each) for each in declared if not isinstance(each, Flapping)]
         for kind in kinds:
             if kinds.count(kind) > 1:
-                raise ValueError(f"disturbance {words.kind_name(kind)}: there can be one")
+                raise ValueError(f"disturbance {words.kind_name(kind)}: only one is allowed")
         self.declared = tuple(declared)
 
     def lift(self) -> None:
-        """No disturbances from now on."""
+        """Remove all disturbances."""
         self.replace(())
 
     def begin(self) -> "RequestDisturbances":
-        """What strikes the request that has just come."""
+        """Disturbances of a new request."""
         self._number += 1
         return RequestDisturbances(self.declared, RequestMoment(self._number, self._clock.now()), self._seed)
 
 
 class RequestDisturbances:
-    """What strikes one request. Everything it does not strike comes back as it was."""
+    """Disturbances of one request; unaffected values are returned unchanged."""
 
     def __init__(self, declared: tuple[Disturbance, ...], moment: RequestMoment, seed: int) -> None:
         self._by_kind = {type(each): each for each in declared}
@@ -153,48 +152,48 @@ class RequestDisturbances:
 
     @property
     def moves_parts(self) -> bool:
-        """Whether parts may be missing or doubled."""
+        """Whether parts may be missing or duplicated."""
         return FewerParts in self._by_kind or MoreParts in self._by_kind
 
     @property
     def delay(self) -> float:
-        """Seconds that the reply comes late."""
+        """Delay of the response in seconds."""
         slow = self._of(Slowness)
         return slow.ms / 1000 if slow and self._strikes(slow, self._moment.number) else 0.0
 
     @property
     def error(self) -> Errors | None:
-        """How the request fails."""
+        """The error of the request, if it fails."""
         error = self._of(Errors)
         return error if error and self._strikes(error, self._moment.number) else None
 
     def price(self, offer_id: str) -> float:
-        """What the offer's prices are multiplied by."""
+        """Factor of the offer's prices."""
         return self._drifted(self._of(PriceDrift), offer_id)
 
     def stock(self, offer_id: str, pieces: int) -> int:
-        """The offer's stock; codes, which are negative, and nothing stay so."""
+        """The offer's stock; negative codes and 0 are unchanged."""
         drift = self._drifted(self._of(StockDrift), offer_id) if pieces > 0 else 1.0
-        # One piece more or less where that is all that a drift can do.
+        # At least one piece of difference.
         return pieces if drift == 1.0 else max(round(pieces * drift), 0) + (round(pieces * drift) == pieces)
 
     def lacks(self, part_id: str) -> bool:
-        """Whether the part is not known here."""
+        """Whether the part is missing."""
         fewer = self._of(FewerParts)
         return fewer is not None and self._strikes(fewer, part_id)
 
     def doubles(self, part_id: str) -> bool:
-        """Whether the part has a twin."""
+        """Whether the part has a duplicate."""
         more = self._of(MoreParts)
         return more is not None and self._strikes(more, part_id)
 
     def place(self, part_id: str, offer_id: str) -> float | None:
-        """What the part's offers are to be ordered by; None where they stay in order."""
+        """Sort key of an offer of the part; None: regular order."""
         mixed = self._of(ReorderedOffers)
         return seeded_fraction(self._seed, "place", offer_id) if mixed and self._strikes(mixed, part_id) else None
 
     def flaps(self, flapping: Flapping, place: object) -> bool:
-        """Whether the field is empty in this place."""
+        """Whether the field is empty in this occurrence."""
         return self._strikes(flapping, self._moment.number, flapping.field, place)
 
     def _of(self, kind: type[D]) -> D | None:
@@ -211,5 +210,5 @@ class RequestDisturbances:
         if not self._strikes(drift, offer_id, period):
             return 1.0
         by = seeded_fraction(self._seed, "by", offer_id, period) * 2 - 1
-        # Never so little that nothing of it is seen.
+        # At least a fifth of the range, so that the drift is visible.
         return 1 + drift.percent / 100 * (by if abs(by) >= 0.2 else 0.2)

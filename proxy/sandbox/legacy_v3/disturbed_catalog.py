@@ -1,4 +1,4 @@
-"""The parts that the old service knows: those of the catalog, less and more what disturbances do to them."""
+"""The catalog as disturbances show it to a request: with missing and duplicate parts."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ from proxy.sandbox.legacy_v3 import disturbances
 
 _TWIN = "0dd7e4"
 _UID = re.compile(r"[0-9a-f]{16}")
-# Whom the GraphQL service has never heard of.
+# A manufacturer that is unknown to the GraphQL service.
 _MAKER = records.Company(
     id="999999",
     name="Bygone Semiconductor",
@@ -27,37 +27,37 @@ _MAKER = records.Company(
 
 
 class PartCopy(NamedTuple):
-    """A part by its id in the catalog, or that part's twin."""
+    """A part of the catalog by id, or its duplicate."""
 
     id: str
     is_twin: bool = False
 
 
 class DisturbedCatalog:
-    """The parts as one request finds them."""
+    """The parts of the catalog for one request."""
 
     def __init__(self, catalog: store.Catalog, draws: disturbances.RequestDisturbances) -> None:
         self._catalog, self._draws = catalog, draws
 
     def copies(self, ids: Iterable[str]) -> list[PartCopy]:
-        """What is there of these parts, a twin after its part."""
+        """Existing copies of these parts; a duplicate follows its part."""
         if not self.differs:
             return [PartCopy(id_) for id_ in ids]
         return [copy for id_ in ids for copy in self._copies(id_)]
 
     @property
     def differs(self) -> bool:
-        """Whether there may be less or more than in the catalog."""
+        """Whether parts may be missing or duplicated."""
         return self._draws.moves_parts
 
     def page(self, found: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
-        """A page of what is there of some hits."""
+        """A page of existing copies."""
         if not self.differs:
             return self.copies(found.page(start, limit))
         return self.copies(found.ids)[start : start + limit]
 
     def count(self, found: search_hits.SearchHits) -> int:
-        """How much is there of some hits."""
+        """Number of existing copies."""
         return len(self.copies(found.ids)) if self.differs else found.hits
 
     def part(self, copy: PartCopy) -> records.Part:
@@ -85,6 +85,6 @@ class DisturbedCatalog:
 
 
 def _twin(part: records.Part) -> records.Part:
-    """The same number of another maker."""
+    """The same part number of another manufacturer."""
     uid = f"{_TWIN}{int(part.id):010x}"
     return dataclasses.replace(part, v3uid=uid, manufacturer=_MAKER, redirected_uids=())

@@ -1,4 +1,4 @@
-"""The old service over HTTP: its paths under both prefixes, errors as v3 wrote them, disturbances on the way."""
+"""HTTP endpoints of the legacy v3 service under both prefixes: errors, formats (JSON, JSONP, gzip) and disturbances."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from proxy.sandbox import declaration_syntax, journal
 from proxy.sandbox.legacy_v3 import disturbances, errors, query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
-# Longer request targets were refused before they came to the service (contract v3-rest.md §6).
+# Longer request targets were refused by the server in front (contract v3-rest.md §6).
 MAX_TARGET = 8_192
 _CLASSES = {"parts": "Part", "brands": "Brand", "categories": "Category", "sellers": "Seller"}
 
@@ -24,7 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ResponseStyle(NamedTuple):
-    """How a caller wants its answers written."""
+    """Format of a response."""
 
     pretty: bool = False
     callback: str | None = None
@@ -32,13 +32,13 @@ class ResponseStyle(NamedTuple):
 
 
 class LegacyEndpoints:
-    """The handlers. Each request is an entry of the journal."""
+    """Handlers. Every request is journalled."""
 
     def __init__(self, served: service.LegacyService, kept: journal.RequestJournal) -> None:
         self._served, self._journal = served, kept
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """With and without a slash at the end; what is not there is a 404 in JSON."""
+        """Register paths with and without a trailing slash; unknown paths get a 404 in JSON."""
         answers = self._answers()
         for prefix in PREFIXES:
             for path, answer in answers.items():
@@ -132,7 +132,7 @@ _PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}<
 
 
 def response_style(given: query_string.QueryString) -> ResponseStyle:
-    """The style that a request asks for."""
+    """The format of the request's parameters."""
     callback = given.one("callback") or None
     if callback and not _CALLBACK.fullmatch(callback):
         raise errors.bad_request("callback is not the name of a function")
@@ -140,27 +140,26 @@ def response_style(given: query_string.QueryString) -> ResponseStyle:
 
 
 def success_response(body: dict[str, Any], wanted: ResponseStyle, request: web.Request) -> web.Response:
-    """What was asked for."""
+    """A successful response."""
     return _response(_written(body, 4 if wanted.pretty else 2), 200, wanted, request)
 
 
 def error_response(why: errors.LegacyError, wanted: ResponseStyle, request: web.Request) -> web.Response:
-    """An error, in the JSON of every other answer (§5)."""
+    """An error response in v3's JSON (§5)."""
     name = "ClientErrorResponse" if why.status < 500 else "ServerErrorResponse"
     body = _written({"__class__": name, "message": why.message}, 4 if wanted.pretty else 2)
     return _response(body, 200 if wanted.always_ok else why.status, wanted, request)
 
 
 def html_error_page(status: int) -> web.Response:
-    """What stands before the service says it in HTML."""
+    """The HTML error page of the server in front of the service."""
     return web.Response(
         text=_PAGE.format(f"{status} {HTTPStatus(status).phrase}"), status=status, content_type="text/html"
     )
 
 
 def _written(body: dict[str, Any], indent: int) -> bytes:
-    """Keys in alphabetical order, everything beyond ASCII escaped, `indent` spaces deep: 2, and 4 for pretty_print, as
-    the bodies on record are."""
+    """JSON with sorted keys, escaped non-ASCII, and an indent of 2, or 4 for pretty_print, as in recorded bodies."""
     if indent == 2:
         try:
             plain = orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()

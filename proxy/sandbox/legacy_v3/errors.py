@@ -1,4 +1,4 @@
-"""What the old service refuses, with the status and the words that a client sees (contract v3-rest.md §5)."""
+"""Errors of the legacy service with the status and message that clients see (contract v3-rest.md §5)."""
 
 
 class LegacyError(Exception):
@@ -11,5 +11,5 @@ class LegacyError(Exception):
 
 
 def bad_request(message: str) -> LegacyError:
-    """A request that cannot be understood."""
+    """An error for an invalid request."""
     return LegacyError(400, message)

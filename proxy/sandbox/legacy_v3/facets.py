@@ -1,4 +1,4 @@
-"""Facets and statistics as v3 wrote them (contract v3-rest.md §3.6), of values that somebody has counted."""
+"""Facets and statistics as v3 objects (contract v3-rest.md §3.6), and ordering of values."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ Counts = Sequence[tuple[Any, int]]
 
 
 def facet(counts: Counts, missing: int, on: search_request.CountOptions) -> Object:
-    """A SearchFacetResult of (value, count), most frequent first. Only a drilldown gives it a rank."""
+    """A SearchFacetResult of (value, count), most frequent first. Only a drilldown sets the rank."""
     page = counts[on.start : on.start + on.limit]
     return {
         "missing": missing,
@@ -41,26 +41,26 @@ def stats(numbers: Mapping[float, int], missing: int) -> Object:
 
 
 def by_frequency(counts: Mapping[Any, int]) -> Counts:
-    """Most frequent first, equal ones by what they say."""
+    """Most frequent first, ties by value."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], criteria.text(pair[0])))
 
 
 def several(value: Any) -> list[Any]:
-    """The values of a field: of a list each, of null none."""
+    """The values of a field as a list; null is empty."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
 def sort_key(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, before words by letters."""
+    """Numbers by value, before texts in alphabetical order."""
     is_number = isinstance(value, int | float)
     return (0, float(value), "") if is_number else (1, 0.0, criteria.text(value).casefold())
 
 
 def ordered(found: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
-    """By the first key, equal ones by the next; what has no value comes last. A key of None keeps the order (turned
-    round where it does not go downwards: scores are the order)."""
+    """Sort by several keys; missing values come last. A key of None is the score, which is the given order (reversed if
+    ascending)."""
     for key, downwards in reversed(list(keys)):
         if key is None:
             found = found if downwards else found[::-1]

@@ -1,14 +1,13 @@
 """The classes of v3 with their fields, as the contract's tables have them (contract v3-rest.md §3.1-3.5).
 
-A field's value is the class of the objects in it, "" for what is none. Read by show[], hide[], slice[], and wherever
-a field that a caller names has to exist.
+A field's value is the class of its objects, "" for scalars. Used by show[], hide[], slice[] and to validate names.
 """
 
 from collections.abc import Mapping
 
 Path = tuple[str, ...]
 
-# The objects of a field written so stand in an object of keys that are data.
+# The field whose objects are in an object with keys that are data.
 KEYED = "specs"
 ANY = "*"
 
@@ -69,7 +68,7 @@ CLASSES: Mapping[str, Mapping[str, str]] = {
     "Attribution": {"sources": "Source", "first_acquired": ""},
     "Source": {"uid": "", "name": ""},
 }
-# What a reply has only when include[] names it (§2.3).
+# Fields that are only in the response if include[] names them (§2.3).
 INCLUDED: Mapping[str, frozenset[str]] = {
     "Part": frozenset(
         {

@@ -1,4 +1,4 @@
-"""Brands, sellers and categories: by uid, and searched (contract v3-rest.md §1.1). Aliases count, `*` is anything."""
+"""Lookup and search of brands, sellers and categories by name, alias and wildcard (contract v3-rest.md §1.1)."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An object with its names in lower case, its own first. `also` are names by which a filter may call it, too."""
+    """An object with its names in lower case, its own first. `also`: other names in filters."""
 
     object: Object
     names: tuple[str, ...]
@@ -25,7 +25,7 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """What a search found: the page, all hits, and the counts."""
+    """Result of a search: page, number of hits, facets and statistics."""
 
     page: list[Object]
     hits: int
@@ -38,7 +38,7 @@ class LegacyListing:
     """All objects of one class."""
 
     def __init__(self, objects: Iterable[tuple[Object, Iterable[str], tuple[str, ...]]]) -> None:
-        """Objects with their aliases, and the other names that filters may use."""
+        """Objects with their aliases and other names in filters."""
         self._all = [
             ListedObject(each, _lower(each["name"], (*aliases, *also)), also) for each, aliases, also in objects
         ]
@@ -49,7 +49,7 @@ class LegacyListing:
         return self._by_uid.get(uid)
 
     def search(self, search: search_request.LegacySearch) -> ListingResult:
-        """A page of what matches, with the counts."""
+        """Search with paging, facets and statistics."""
         matching = self._matching(search.q)
         wanted = search.criteria
         found = self._passing(matching, wanted)
@@ -57,7 +57,7 @@ class LegacyListing:
         found = facets.ordered(found, keys)
 
         def counted(field: str, on: search_request.CountOptions) -> list[ListedObject]:
-            """What a count is over."""
+            """The objects that a facet counts."""
             if not on.exclude_filter:
                 return found
             return self._passing(matching, [each for each in wanted if each.field != field])
@@ -88,7 +88,7 @@ class LegacyListing:
         return found
 
     def _value(self, field: str) -> Callable[[ListedObject], Any]:
-        """What reads the field of an object. Refuses one that the objects do not have."""
+        """Accessor of a field. Refuses unknown fields."""
         if self._all and (field not in self._all[0].object or field.startswith("_")):
             raise errors.bad_request(f"there is no field {field[:60]}")
         get = methodcaller("get", field)

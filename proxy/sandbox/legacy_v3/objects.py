@@ -1,4 +1,4 @@
-"""A part of the catalog as a v3 Part (contract v3-rest.md §3.1, §3.5), built whole for what include[] names."""
+"""v3 objects of one catalog: Parts with the fields of include[] (contract v3-rest.md §3.1, §3.5), and listings."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -25,7 +25,7 @@ _EMPTY: dict[type, Callable[[], object]] = {list: list, dict: dict}
 
 
 class PartObjects:
-    """Makes parts for callers."""
+    """Builds Part objects."""
 
     def __init__(
         self, catalog: store.Catalog, known: companies.CompanyObjects, market: offers.OfferObjects, country: str
@@ -52,8 +52,8 @@ class PartObjects:
         apikey: str,
         draws: disturbances.RequestDisturbances,
     ) -> Object:
-        """The part as a caller sees it. `part` may be one that the catalog does not have: then `id` names the part
-        whose offers it shows."""
+        """The part after projection. `part` may be a duplicate that is not in the catalog: then `id` is that of the
+        part whose offers it shows."""
         sellers = self._catalog.sellers_of(part, self._country)
         whole: Object = {
             "offers": self._market.of(part.id, sellers, apikey, draws),
@@ -183,7 +183,7 @@ def _downloads(cad: records.Cad) -> list[str]:
 
 
 def _flapping(whole: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
-    """The part with what flaps just now empty."""
+    """The part with flapping fields emptied."""
     for each in draws.flapping:
         whole = _emptied(whole, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
     return whole
@@ -207,7 +207,7 @@ def _emptied(value: Any, path: list[str], strikes: Callable[[], bool]) -> Any:
 
 
 class LegacyObjects:
-    """The objects of one catalog as callers see them. `country` and `currency` are what offers are shown for."""
+    """All objects of one catalog, each kind built at first use. `country` and `currency` are those of offers."""
 
     def __init__(self, catalog: store.Catalog, country: str, currency: str) -> None:
         self._catalog, self._country, self._currency = catalog, country, currency

@@ -1,4 +1,4 @@
-"""What sellers list of a part, as v3 objects (contract v3-rest.md §3.3, §3.4): offers, and listings of brokers."""
+"""Offers and broker listings of a part as v3 objects (contract v3-rest.md §3.3, §3.4)."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 
 class OfferObjects:
-    """Makes them for callers of one market. `country` goes into click links, `currency` is the home currency."""
+    """Builds offers. `country` is part of click URLs, `currency` is the home currency."""
 
     def __init__(self, known: companies.CompanyObjects, country: str, currency: str) -> None:
         self._known, self._country, self._currency = known, country, currency
@@ -31,7 +31,7 @@ class OfferObjects:
         return [self._offer(part_id, seller, offer, apikey, draws) for seller, offer in found]
 
     def broker_listings(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
-        """One a broker."""
+        """One listing per broker."""
         return [self._listing(part_id, seller, apikey) for seller in sellers if seller.is_broker]
 
     def _offer(
@@ -79,7 +79,7 @@ class OfferObjects:
         }
 
     def _click_url(self, part_id: str, seller_id: str, offer_id: str, apikey: str) -> str:
-        """v3's click tracker, which says whose caller it was."""
+        """URL of v3's click tracker, signed with the API key."""
         signed = hashlib.blake2b(f"{offer_id}:{apikey}".encode(), digest_size=4).hexdigest()[:7]
         return (
             f"https://octopart.com/click/track?country={self._country}&ak={apikey}&sig={signed}"

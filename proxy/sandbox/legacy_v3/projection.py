@@ -1,6 +1,6 @@
-"""include[], show[], hide[] and slice[] (contract v3-rest.md §2.3, §2.4): which part of an object a caller sees.
+"""Projection of objects by include[], show[], hide[] and slice[] (contract v3-rest.md §2.3, §2.4).
 
-An object is built whole, with what include[] adds, and cut down here. Names that an object does not have are ignored.
+Objects are built with the fields of include[] and reduced here. Unknown names are ignored.
 """
 
 import re
@@ -21,7 +21,7 @@ _WHOLE: Paths = frozenset({()})
 
 @dataclass(frozen=True, slots=True)
 class LegacyProjection:
-    """What is seen of an object: `include` adds fields, `show` (None: everything) and `hide` are paths, `cuts` slices
+    """A projection: `include` adds fields, `show` (None: everything) and `hide` are paths, `cuts` slices
     of lists by path."""
 
     include: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ class LegacyProjection:
     cuts: tuple[tuple[fields.Path, slice], ...] = ()
 
     def of(self, built: dict[str, Any]) -> dict[str, Any]:
-        """The object as the caller sees it."""
+        """Apply the projection to an object."""
         if self.show is None and not self.hide and not self.cuts:
             return built
         seen: dict[str, Any] = _seen(built, self.show or _WHOLE, self.hide, dict(self.cuts))
@@ -38,7 +38,7 @@ class LegacyProjection:
 
 
 def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> LegacyProjection:
-    """The shape of objects of this class. `shown_as` says under which keys parts show a spec."""
+    """Parse the projection of a class. `shown_as` returns the keys under which parts have a spec."""
     show, hide = asked.all("show"), asked.all("hide")
     cuts = [(found[1], _cut(found[0], text)) for found, text in asked.like(_SLICE)]
     return LegacyProjection(
@@ -68,7 +68,7 @@ def _cut(name: str, text: str) -> slice:
 
 
 def _seen(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:
-    """What is seen of a value whose fields the paths begin with; a list's objects are at the list's own path."""
+    """Apply paths to a value; objects of a list have the path of the list."""
     if isinstance(value, list):
         cut = cuts.get(())
         return [_seen(each, show, hide, cuts) for each in (value if cut is None else value[cut])]

@@ -1,4 +1,4 @@
-"""Query strings as v3's clients send them (contract v3-rest.md §2, §6): arrays in four spellings, booleans in seven."""
+"""Parser of v3 query strings (contract v3-rest.md §2, §6): four notations of arrays, seven of booleans."""
 
 import re
 from urllib.parse import parse_qsl

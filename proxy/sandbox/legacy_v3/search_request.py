@@ -1,4 +1,4 @@
-"""What a caller of a */search asks for (contract v3-rest.md §1.1), and its echo (§3.6)."""
+"""Requests of */search (contract v3-rest.md §1.1), and their echo in responses (§3.6)."""
 
 import re
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class CountOptions:
 
 @dataclass(frozen=True, slots=True)
 class LegacySearch:
-    """One search. `order` is what `sortby` says: fields and whether they go downwards."""
+    """A search request. `order`: fields of `sortby`, and whether they are descending."""
 
     q: str
     start: int
@@ -44,7 +44,7 @@ class LegacySearch:
 
     @property
     def criteria(self) -> list[criteria.Criterion]:
-        """All that has to hold."""
+        """All filter criteria."""
         fields = [criteria.of_field(field, values) for field, values in self.filters.items()]
         return [*fields, *(each for query in self.filter_queries for each in criteria.of_query(query))]
 
@@ -80,7 +80,7 @@ class LegacySearch:
 
 
 def read(given: query_string.QueryString) -> LegacySearch:
-    """The search of a query string."""
+    """Parse a query string."""
     sortby = given.one("sortby") or "score desc"
     facet_names = (f"facet[fields][{field}]" for field in _named(given, _FACET))
     return LegacySearch(

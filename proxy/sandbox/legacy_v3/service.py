@@ -1,4 +1,6 @@
-"""The old v3 service without its HTTP: from a query string to what is answered (contract v3-rest.md §1-§4)."""
+"""The legacy v3 service without HTTP: from query strings to response bodies (contract v3-rest.md §1-§4), with API keys
+and their rate limits.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -58,7 +60,7 @@ MAX_UIDS = 100
 
 @dataclass(frozen=True, slots=True)
 class LegacyRequest:
-    """One request: what it says, whose it is, what strikes it, and when it came, in the clock's monotonic seconds."""
+    """One request: parameters, API key, disturbances, and start in monotonic seconds."""
 
     given: query_string.QueryString
     apikey: str = field(repr=False)
@@ -67,7 +69,7 @@ class LegacyRequest:
 
 
 class LegacyService:
-    """Answers the 13 endpoints. `disturbances` can be replaced at any moment, `keys` counts requests."""
+    """Implements the 13 endpoints. `disturbances` can be replaced at run time, `keys` counts requests."""
 
     def __init__(self, chosen: settings.LegacySettings, catalog: store.Catalog, clock: clocks.Clock, seed: int) -> None:
         self.keys = LegacyKeys(chosen.apikeys, chosen.requests_per_second, clock)
@@ -86,7 +88,7 @@ class LegacyService:
         return self.keys.requests(apikey)
 
     def caller(self, given: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
-        """Who asks. Refuses whom the service does not serve."""
+        """The authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
         return LegacyRequest(given, self.keys.admit(given.one("apikey")), draws, self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
@@ -129,7 +131,7 @@ class LegacyService:
         return found
 
     def get_multi(self, caller: LegacyRequest, name: str) -> Object:
-        """Several by the uids they were asked for, in an object that has no class; unknown ones are left out."""
+        """Objects by requested uid, without `__class__`; unknown uids are omitted."""
         wanted = list(dict.fromkeys(caller.given.all("uid")))
         if not 1 <= len(wanted) <= MAX_UIDS:
             raise errors.bad_request(f"uid argument has {len(wanted)} uids; it takes 1 to {MAX_UIDS}")

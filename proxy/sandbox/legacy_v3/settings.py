@@ -1,17 +1,17 @@
-"""What can be chosen about the old v3 service, in one frozen value. Defaults follow the contract."""
+"""Settings of the legacy v3 service. Defaults follow the contract."""
 
 from dataclasses import dataclass
 
 from proxy.sandbox.legacy_v3 import disturbances as disturbances_of
 
-# The apikey that is served when nobody hands one in: the one of the shipped configuration.
+# The default API key: that of the shipped configuration.
 DEFAULT_APIKEY = "EXAMPLE_KEY"
 
 
 @dataclass(frozen=True, slots=True)
 class LegacySettings:
-    """`requests_per_second` is what each apikey may ask; None is no limit. `country` and `currency` are those that the
-    service takes its callers for. `disturbances` are there from the start."""
+    """`requests_per_second`: rate limit per API key; None: no limit. `country` and `currency` are those assumed for all
+    clients. `disturbances` are active from the start."""
 
     apikeys: tuple[str, ...] = (DEFAULT_APIKEY,)
     requests_per_second: int | None = 3
@@ -26,4 +26,4 @@ class LegacySettings:
             raise ValueError(f"requests_per_second must be 1 or more, or None, not {self.requests_per_second}")
 
     def __repr__(self) -> str:
-        return f"Settings({len(self.apikeys)} apikeys, requests_per_second={self.requests_per_second})"
+        return f"LegacySettings({len(self.apikeys)} apikeys, requests_per_second={self.requests_per_second})"

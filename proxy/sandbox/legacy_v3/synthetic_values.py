@@ -1,6 +1,6 @@
-"""What v3 had and the catalog has not, made up: drawn from what it is about, so that it is always the same.
+"""Synthetic values of v3 fields without a source in the catalog, derived from their subject, so always the same.
 
-A comparison has to find these and say that the new service has no source for them.
+Comparisons have to report that the new service has no source for them.
 """
 
 from datetime import UTC, datetime, timedelta

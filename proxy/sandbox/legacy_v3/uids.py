@@ -1,7 +1,7 @@
 """v3's uids of companies, categories and sources, which the catalog holds by numeric id or name only.
 
-Those that are on record stand in data/uids.jsonl: by the numeric id where that is known, else by name. Of several uids
-of one object the newest is sent, and all lead to it. Every other uid is a keyed digest that nobody can turn back.
+Recorded uids are in data/uids.jsonl, by numeric id if known, else by name. Of several uids of an object the newest is
+sent, and all are accepted. Other uids are keyed digests.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _KEY = b"octopart v3, 2012 to 2022"
 
 
 class RecordedUid(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A uid on record. `name` is the object's newest in v3, `also` are others; `year` that of the newest response."""
+    """A recorded uid. `name` is the object's newest in v3, `also` are others; `year` that of the newest response."""
 
     kind: Kind
     uid: str
@@ -27,7 +27,7 @@ class RecordedUid(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class LegacyUids:
-    """The uid of everything but parts, whose own the catalog has, and the names of sources."""
+    """Uids of all objects but parts, whose uids are in the catalog, and names of sources."""
 
     def __init__(self, path: Path = RECORDED) -> None:
         decode = msgspec.json.Decoder(RecordedUid).decode
@@ -38,17 +38,17 @@ class LegacyUids:
         }
 
     def of(self, kind: Kind, number: str, name: str) -> str:
-        """Of a company or category."""
+        """Uid of a company or category."""
         recorded = self._newest.get((kind, number)) or self._newest.get((kind, name.casefold()))
         return recorded.uid if recorded else _digest(kind, number)
 
     def of_source(self, name: str) -> str:
-        """Of who is credited for something."""
+        """Uid of a source."""
         recorded = self._newest.get(("Source", name.casefold()))
         return recorded.uid if recorded else _digest("Source", name)
 
     def source_name(self, name: str) -> str:
-        """What v3 called a source: as it called the seller of that name where nothing else is on record."""
+        """v3's name of a source; if not recorded, its name of the seller with that name."""
         recorded = self._newest.get(("Source", name.casefold()))
         if recorded is None:
             sellers = (line for (kind, _), line in self._newest.items() if kind == "Seller" and line.id)
@@ -56,12 +56,12 @@ class LegacyUids:
         return recorded.name if recorded else name
 
     def current(self, uid: str) -> str:
-        """The uid that is sent for the object that a uid leads to."""
+        """The current uid of the object with this uid."""
         return self._current.get(uid, uid)
 
 
 def _keys(line: RecordedUid) -> tuple[str, ...]:
-    """What a line is found by: a number, or names in any case of letters."""
+    """Lookup keys of a recorded uid: the numeric id, or case-folded names."""
     return (line.id,) if line.id else tuple(name.casefold() for name in (line.name, *line.also))
 
 

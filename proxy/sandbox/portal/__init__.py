@@ -1,3 +1,1 @@
-"""The portal of the sandbox: pages on which the users of an organisation look after its applications and each other
-(contract graphql.md §8).
-"""
+"""Portal of the sandbox: pages for managing an organisation's applications and users (contract graphql.md §8)."""

@@ -1,6 +1,4 @@
-"""What can be changed about an application by itself: its secret, its callback URLs, its plan, and whether the IDE uses
-it. The rest is in `application_pages.py`.
-"""
+"""Changes of an application's secret, callback URLs, plan and use by the IDE. Others are in `application_pages.py`."""
 
 import random
 from dataclasses import replace
@@ -15,7 +13,7 @@ ONE = application_pages.APPLICATION_PATH
 
 
 class ApplicationChanges:
-    """The handlers. `rng` must not be foreseeable."""
+    """Handlers of the changes. `rng` must be unpredictable."""
 
     def __init__(
         self,
@@ -46,21 +44,21 @@ class ApplicationChanges:
         router.add_post(f"{ONE}/plan", opened(self.change_plan))
 
     async def confirm(self, request: requests.PortalRequest) -> web.Response:
-        """Asks whether to change the secret."""
+        """Page that confirms the rotation."""
         application = application_pages.requested_application(request, self._registry)
         return self._responder.show(
             request, "rotate", application=application, path=application_pages.details_path(application)
         )
 
     async def rotate(self, request: requests.PortalRequest) -> web.Response:
-        """Another secret. The old one, and codes and refresh tokens that were sent with it, are no longer taken."""
+        """Rotate the secret. The old one is refused, and codes and refresh tokens are revoked."""
         application = application_pages.requested_application(request, self._registry)
         self._registry.replace(replace(application, client_secret=application_pages.new_secret(self._rng)))
         self._authorizations.forget(application.client_id)
-        return self._back(request, application, "There is a new secret. The old one is no longer taken.")
+        return self._back(request, application, "The secret was rotated. The old one is refused.")
 
     async def add_callback(self, request: requests.PortalRequest) -> web.Response:
-        """One more address to which browsers may be sent."""
+        """Add a callback URL."""
         application, read = (
             application_pages.requested_application(request, self._registry),
             form_input.FormInput(request.form),
@@ -70,26 +68,26 @@ class ApplicationChanges:
             shown = self._details.shown(application)
             return self._responder.show(request, "details", status=400, **shown, mistakes=read.mistakes, typed=address)
         self._registry.replace(replace(application, redirect_uris=(*application.redirect_uris, address)))
-        return self._back(request, application, f"Browsers may be sent to {address}.")
+        return self._back(request, application, f"Callback URL {address} was added.")
 
     async def remove_callback(self, request: requests.PortalRequest) -> web.Response:
-        """One address less; what is not there is gone already."""
+        """Remove a callback URL if it exists."""
         application, address = (
             application_pages.requested_application(request, self._registry),
             request.text("callback"),
         )
         left = tuple(uri for uri in application.redirect_uris if uri != address)
         self._registry.replace(replace(application, redirect_uris=left))
-        return self._back(request, application, f"Browsers are no longer sent to {address}.")
+        return self._back(request, application, f"Callback URL {address} was removed.")
 
     async def choose_for_ide(self, request: requests.PortalRequest) -> web.Response:
-        """The IDE authorises with this one."""
+        """The IDE uses this one."""
         application = application_pages.requested_application(request, self._registry)
         self._registry.choose_for_ide(application.application_id)
-        return self._back(request, application, f"The IDE authorises with {application.name}.")
+        return self._back(request, application, f"The IDE uses {application.name}.")
 
     async def form(self, request: requests.PortalRequest) -> web.Response:
-        """The plan as it is."""
+        """Form with the current plan."""
         application = self._with_parts(request)
         plan = plans.plan_of(application)
         own = "" if plan is not None and plan.parts == application.part_limit else str(application.part_limit)
@@ -100,7 +98,7 @@ class ApplicationChanges:
         )
 
     async def change_plan(self, request: requests.PortalRequest) -> web.Response:
-        """Another limit and other features, from now on; what was used this month stays used."""
+        """Change plan, limit and features. This month's usage is kept."""
         application, read = self._with_parts(request), form_input.FormInput(request.form)
         plan, add_ons, parts = read.plan()
         if read.mistakes:
@@ -111,7 +109,7 @@ class ApplicationChanges:
     def _with_parts(self, request: requests.PortalRequest) -> applications.SandboxApplication:
         application = application_pages.requested_application(request, self._registry)
         if applications.SUPPLY_SCOPE not in application.scopes:
-            raise requests.PortalNotFoundError(f"{application.name} has no supply data, and so no plan.")
+            raise requests.PortalNotFoundError(f"{application.name} has no supply domain, so it has no plan.")
         return application
 
     def _plan(

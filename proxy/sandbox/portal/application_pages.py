@@ -1,4 +1,4 @@
-"""The organisation's applications: the list, a new one, its details, its name and flows, its end."""
+"""Pages for applications: list, creation, details, editing and deletion."""
 
 import random
 import uuid
@@ -14,19 +14,19 @@ from proxy.sandbox.portal import form_input, formatting, requests
 
 PATH = f"{requests.PATH}/applications"
 APPLICATION_PATH = f"{PATH}/{{id}}"
-# What is ticked in a form that nobody has filled in yet.
+# Initial values of the form for a new application.
 INITIAL_FORM = {"domain-supply": "on", "plan": "evaluation"}
 
 
 def details_path(application: applications.SandboxApplication) -> str:
-    """Its details."""
+    """Path of the details page."""
     return f"{PATH}/{application.application_id}"
 
 
 def requested_application(
     request: requests.PortalRequest, registry: applications.ApplicationRegistry
 ) -> applications.SandboxApplication:
-    """The application in the path. Raises AbsentError unless it is the organisation's own."""
+    """The application in the path. Raises PortalNotFoundError unless it belongs to the organisation."""
     application = registry.by_application(request.named("id"))
     if application is None or application.organisation != request.organisation.id:
         raise requests.PortalNotFoundError("Your organisation has no such application.")
@@ -39,7 +39,7 @@ def new_secret(rng: random.Random) -> str:
 
 
 class ApplicationPages:
-    """The handlers. `rng` must not be foreseeable."""
+    """Handlers of the pages. `rng` must be unpredictable."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ApplicationPages:
         router.add_post(f"{APPLICATION_PATH}/delete", opened(self.delete))
 
     async def list(self, request: requests.PortalRequest) -> web.Response:
-        """All of the organisation's."""
+        """List the organisation's applications."""
         id_ = request.organisation.id
         rows = [
             (application, details_path(application), self._usage(application))
@@ -83,11 +83,11 @@ class ApplicationPages:
         return self._responder.show(request, "applications", rows=rows, ide_application=ide, new=f"{PATH}/new")
 
     async def form(self, request: requests.PortalRequest) -> web.Response:
-        """For a new one."""
+        """Form for a new application."""
         return self._new(request, form_input.FormInput(INITIAL_FORM))
 
     async def create(self, request: requests.PortalRequest) -> web.Response:
-        """It may ask for tokens at once."""
+        """Create an application."""
         read = form_input.FormInput(request.form)
         name, description = self._words(read)
         domains, (plan, add_ons, parts) = read.domains(), read.plan()
@@ -111,15 +111,15 @@ class ApplicationPages:
         )
         application = plans.with_plan(application, plan, add_ons, parts)
         self._registry.add(application)
-        return self._responder.go(request, details_path(application), f"{name} is there. It may ask for tokens now.")
+        return self._responder.go(request, details_path(application), f"{name} was created and can request tokens now.")
 
     async def details(self, request: requests.PortalRequest) -> web.Response:
-        """Everything about one."""
+        """Details of an application."""
         application = requested_application(request, self._registry)
         return self._responder.show(request, "details", **self.shown(application), mistakes={}, typed="")
 
     def shown(self, application: applications.SandboxApplication) -> dict[str, Any]:
-        """What its details page says."""
+        """Template values of the details page."""
         return {
             "application": application,
             "path": details_path(application),
@@ -130,14 +130,14 @@ class ApplicationPages:
         }
 
     async def edit(self, request: requests.PortalRequest) -> web.Response:
-        """Its name, its description and its flows as they are."""
+        """Form with the current name, description and grant types."""
         application = requested_application(request, self._registry)
         ticked = {f"flow-{flow}": "on" for flow in application.flows}
         typed = {"name": application.name, "description": application.description or "", **ticked}
         return self._edit(request, application, form_input.FormInput(typed))
 
     async def change(self, request: requests.PortalRequest) -> web.Response:
-        """As they are wanted. Its domains stay: they are chosen once."""
+        """Save name, description and grant types. Domains cannot be changed."""
         application, read = requested_application(request, self._registry), form_input.FormInput(request.form)
         name, description = self._words(read)
         flows = read.flows()
@@ -147,12 +147,12 @@ class ApplicationPages:
         return self._responder.go(request, details_path(application), "The changes are saved.")
 
     async def confirm(self, request: requests.PortalRequest) -> web.Response:
-        """Asks whether to delete it."""
+        """Page that confirms the deletion."""
         application = requested_application(request, self._registry)
         return self._responder.show(request, "delete", application=application, path=details_path(application))
 
     async def delete(self, request: requests.PortalRequest) -> web.Response:
-        """It gets no more tokens, and those that it has are worth nothing."""
+        """Delete the application and invalidate its tokens."""
         application = requested_application(request, self._registry)
         self._registry.remove(application.application_id)
         self._authorizations.forget(application.client_id)

@@ -1,4 +1,4 @@
-"""What people type into the portal's forms, read: values, or what is wrong with them in words for them. Pure."""
+"""Validation of the portal's forms: values, or messages for users. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,33 +8,33 @@ from proxy.sandbox import applications, plans, user_directory
 NAME_LENGTH, TEXT_LENGTH, ADDRESS_LENGTH, MOST_ADDRESSES = 100, 500, 2_000, 50
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 8, 200
 FLOWS = {
-    applications.CLIENT_CREDENTIALS: "Client credentials: the application asks for itself",
-    applications.AUTHORIZATION_CODE: "Authorization code: users sign in and allow it",
-    applications.PASSWORD: "Password: the application may bring users' passwords",
+    applications.CLIENT_CREDENTIALS: "Client credentials: the application requests tokens for itself",
+    applications.AUTHORIZATION_CODE: "Authorization code: users sign in and consent",
+    applications.PASSWORD: "Password: the application sends users' passwords",
 }
 DOMAINS = {"supply": "Supply: parts, offers and prices", "design": "Design: projects, boards and bills of materials"}
 
 
 @dataclass(slots=True)
 class FormInput:
-    """A form as it is read. `mistakes` by field; a page shows them beside what was typed."""
+    """A submitted form. `mistakes`: messages by field, shown beside the input."""
 
     form: Mapping[str, str]
     mistakes: dict[str, str] = field(default_factory=dict)
 
     def line(self, name: str, what: str, *, needed: bool = True, longest: int = NAME_LENGTH) -> str:
-        """One line of text."""
+        """A line of text."""
         text = self.form.get(name, "").strip()
         if needed and not text:
             self.mistakes[name] = f"{what} is missing."
         elif len(text) > longest:
-            self.mistakes[name] = f"{what} has {len(text)} characters; {longest} is the most."
+            self.mistakes[name] = f"{what} has {len(text)} characters; the limit is {longest}."
         elif not text.replace("\r\n", " ").replace("\n", " ").isprintable():
-            self.mistakes[name] = f"{what} has characters in it that nobody can see."
+            self.mistakes[name] = f"{what} contains invisible characters."
         return text
 
     def chosen(self, name: str, among: Iterable[str]) -> tuple[str, ...]:
-        """The boxes that are ticked: their fields are `name-value`."""
+        """Values of checked boxes; their fields are named `name-value`."""
         return tuple(value for value in among if self.form.get(f"{name}-{value}"))
 
     def domains(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class FormInput:
         return flows
 
     def plan(self) -> tuple[plans.SandboxPlan, tuple[str, ...], int | None]:
-        """The plan, its add-ons and a limit of the application's own."""
+        """Plan, add-ons and custom part limit."""
         key = self.form.get("plan", "")
         plan = plans.PLANS.get(key)
         if plan is None:
@@ -66,7 +66,7 @@ class FormInput:
         return plan, add_ons, self._parts()
 
     def address(self, name: str, known: tuple[str, ...] = ()) -> str:
-        """A callback URL that an application may have."""
+        """A valid callback URL."""
         text = self.form.get(name, "").strip()
         mistake = callback_error(text, known)
         if mistake:
@@ -74,7 +74,7 @@ class FormInput:
         return text
 
     def addresses(self, name: str) -> tuple[str, ...]:
-        """Callback URLs, one a line; each once."""
+        """Callback URLs, one per line, without duplicates."""
         found: tuple[str, ...] = ()
         for line in self.form.get(name, "").split("\n"):
             text = line.strip()
@@ -86,20 +86,20 @@ class FormInput:
         return found
 
     def password(self) -> str:
-        """As it was typed, blanks and all."""
+        """The password, not stripped."""
         text = self.form.get("password", "")
         if not SHORTEST_PASSWORD <= len(text) <= LONGEST_PASSWORD:
             self.mistakes["password"] = f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters."
         return text
 
     def email(self, users: user_directory.UserDirectory) -> str:
-        """An address that nobody has."""
+        """An unused e-mail address."""
         text = self.line("email", "The e-mail address", longest=254)
         if "email" not in self.mistakes:
             if not user_directory.EMAIL_ADDRESS.fullmatch(text):
-                self.mistakes["email"] = f"{text!r} is no e-mail address."
+                self.mistakes["email"] = f"{text!r} is not an e-mail address."
             elif users.by_email(text) is not None:
-                self.mistakes["email"] = "A user has this address already."
+                self.mistakes["email"] = "This address is already in use."
         return text
 
     def _parts(self) -> int | None:
@@ -113,13 +113,13 @@ class FormInput:
 
 
 def callback_error(text: str, known: tuple[str, ...]) -> str:
-    """What is wrong with one more callback URL; empty: nothing."""
+    """Why a callback URL cannot be added; empty: it can."""
     if not text:
         return "The callback URL is missing."
     if len(text) > ADDRESS_LENGTH:
-        return f"The callback URL has {len(text)} characters; {ADDRESS_LENGTH} is the most."
+        return f"The callback URL has {len(text)} characters; the limit is {ADDRESS_LENGTH}."
     if not applications.is_absolute_uri(text):
-        return f"{text!r} is no absolute URL without a fragment, such as http://localhost:3000/login."
+        return f"{text!r} is not an absolute URL without a fragment, such as http://localhost:3000/login."
     if text in known:
-        return f"{text} is there already."
+        return f"{text} is already listed."
     return f"An application has {MOST_ADDRESSES} callback URLs at most." if len(known) >= MOST_ADDRESSES else ""

@@ -1,4 +1,4 @@
-"""Numbers and days as the portal's pages show them."""
+"""Usage, dates and numbers as the portal shows them."""
 
 import datetime
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from proxy.sandbox import applications, part_usage, plans
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """Parts of an application in this month against what it may have, and in the months before. `features` by name."""
+    """An application's usage and limit of this month, and usage of earlier months. `features`: display names."""
 
     used: int
     limit: int
@@ -19,12 +19,12 @@ class UsageSummary:
 
     @property
     def left(self) -> int:
-        """The last request may have gone over."""
+        """Parts remaining; 0 if the last request exceeded the limit."""
         return max(self.limit - self.used, 0)
 
 
 def usage_summary(application: applications.SandboxApplication, usage: part_usage.PartUsage) -> UsageSummary | None:
-    """None for an application that cannot ask for parts."""
+    """None for an application without the supply domain."""
     if applications.SUPPLY_SCOPE not in application.scopes:
         return None
     id_, plan = application.application_id, plans.plan_of(application)
@@ -32,19 +32,19 @@ def usage_summary(application: applications.SandboxApplication, usage: part_usag
         usage.used(id_),
         usage.limit(application),
         usage.month,
-        plan.name if plan else "A plan of its own",
+        plan.name if plan else "Custom plan",
         tuple(name for feature, name in plans.NAMES.items() if feature in application.features),
         tuple(usage.history(id_)),
     )
 
 
 def format_date(seconds: float | None) -> str:
-    """A moment as a day; None: with the sandbox."""
+    """A time as a date; None: `initially`."""
     if seconds is None:
-        return "with the sandbox"
+        return "initially"
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d")
 
 
 def format_number(number: int) -> str:
-    """With a thin space between thousands."""
+    """With a narrow space between thousands."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

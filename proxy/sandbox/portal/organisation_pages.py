@@ -1,4 +1,4 @@
-"""The user's organisation: its name and its users."""
+"""Page of the organisation: its name and its users."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ REMOVE = f"{PATH}/users/{{id}}/remove"
 
 
 class OrganisationPages:
-    """The handlers. `rng` must not be foreseeable."""
+    """Handlers of the page. `rng` must be unpredictable."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class OrganisationPages:
         router.add_post(REMOVE, opened(self.remove))
 
     async def page(self, request: requests.PortalRequest) -> web.Response:
-        """Its name and its users."""
+        """Show name and users."""
         return self._page(request, form_input.FormInput({"organisation": request.organisation.name}))
 
     async def rename(self, request: requests.PortalRequest) -> web.Response:
-        """Another name."""
+        """Rename the organisation."""
         read = form_input.FormInput(request.form)
         name = read.line("organisation", "The name")
         if read.mistakes:
@@ -51,7 +51,7 @@ class OrganisationPages:
         return self._responder.go(request, PATH, f"The organisation's name is {name}.")
 
     async def add(self, request: requests.PortalRequest) -> web.Response:
-        """One more user, who may sign in at once."""
+        """Add a user."""
         read = form_input.FormInput({"organisation": request.organisation.name, **request.form})
         name, email, password = read.line("name", "The name"), read.email(self._users), read.password()
         if read.mistakes:
@@ -61,23 +61,23 @@ class OrganisationPages:
         user = user_directory.SandboxUser(id_, email, name, hashed, request.organisation.id, self._clock.now())
         try:
             self._users.add(user)
-        except ValueError:  # somebody was quicker
-            read.mistakes["email"] = "A user has this address already."
+        except ValueError:  # added concurrently
+            read.mistakes["email"] = "This address is already in use."
             return self._page(request, read)
         return self._responder.go(request, PATH, f"{name} may sign in as {email}.")
 
     async def confirm(self, request: requests.PortalRequest) -> web.Response:
-        """Asks whether to remove the user."""
+        """Page that confirms the removal."""
         return self._responder.show(request, "remove_user", removed=self._other(request), path=PATH)
 
     async def remove(self, request: requests.PortalRequest) -> web.Response:
-        """One user less, in all windows at once."""
+        """Remove the user and end the user's sessions."""
         user = self._other(request)
         self._users.remove(user.id)
         return self._responder.go(request, PATH, f"{user.name} is removed.")
 
     def _other(self, request: requests.PortalRequest) -> user_directory.SandboxUser:
-        """The user in the path. Raises AbsentError for those of other organisations, and for oneself."""
+        """The user in the path. Raises PortalNotFoundError for users of other organisations and for oneself."""
         user = self._users.by_id(request.named("id"))
         if user is None or user.organisation != request.organisation.id:
             raise requests.PortalNotFoundError("Your organisation has no such user.")

@@ -1,5 +1,4 @@
-"""Who is at the portal: a page is for users who have signed in, a form for those who were given it, and what a change
-has done is said on the next page.
+"""Requests to the portal: sign-in and CSRF checks, rendering of pages, and notices after changes.
 
 All other modules of the portal get a `Visit` and answer with `Desk.show` or `Desk.go`. Whatever is not of the user's
 own organisation does not exist: `AbsentError`.
@@ -20,17 +19,17 @@ from proxy.sandbox.state import file
 PATH = "/portal"
 ORGANISATION_PATH = f"{PATH}/organisation"
 IDE_PATH = "/graphql"
-# Seconds that a message waits for its page, and how many wait.
+# Lifetime in seconds of a notice that has not been shown, and the maximum number of notices.
 NOTICE_SECONDS, MAX_NOTICES = 600, 1_000
 
 
 class PortalNotFoundError(Exception):
-    """There is no such page for this user. The text says what there isn't."""
+    """The page does not exist for this user. The text names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortalRequest:
-    """A request of a user. `form` is empty unless something is sent."""
+    """A request of a signed-in user. `form` is empty unless the method is POST."""
 
     request: web.Request
     session: sessions.BrowserSession
@@ -39,11 +38,11 @@ class PortalRequest:
     form: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, name: str) -> str:
-        """A part of the path."""
+        """A parameter of the path."""
         return self.request.match_info[name]
 
     def text(self, name: str) -> str:
-        """A field of the form, without the blanks around it."""
+        """A field of the form, stripped."""
         return self.form.get(name, "").strip()
 
 
@@ -51,7 +50,7 @@ Page = Callable[[PortalRequest], Awaitable[web.Response]]
 
 
 class PortalResponder:
-    """Lets visitors in, and makes answers."""
+    """Wraps page handlers and makes their responses."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class PortalResponder:
         self._said: TTLCache[str, str] = TTLCache(MAX_NOTICES, NOTICE_SECONDS, clock.now)
 
     def open(self, page: Page) -> Callable[[web.Request], Awaitable[web.Response]]:
-        """The page as a handler: others are sent to sign in first, and a form that is not the portal's is refused."""
+        """Wrap a page handler: redirect to login without a session, refuse forms without a valid CSRF token."""
 
         async def handler(request: web.Request) -> web.Response:
             sending = request.method == "POST"
@@ -81,12 +80,12 @@ class PortalResponder:
             except PortalNotFoundError as absent:
                 return self._message(visit, 404, "Not found", str(absent))
             except file.StateError as error:
-                return self._message(visit, 500, "Nothing was changed", f"It cannot be kept: {error}.")
+                return self._message(visit, 500, "Nothing was changed", f"The state file cannot be written: {error}.")
 
         return handler
 
     def show(self, visit: PortalRequest, template: str, *, status: int = 200, **values: Any) -> web.Response:
-        """A page of `templates/portal/`."""
+        """Render a template of `templates/portal/`."""
         return self._pages.render(
             f"portal/{template}.html",
             status=status,
@@ -103,7 +102,7 @@ class PortalResponder:
         )
 
     def go(self, visit: PortalRequest, path: str, said: str) -> web.Response:
-        """On to another page, which says what has been done."""
+        """Redirect to another page, which shows a notice."""
         self._said[visit.session.id] = said
         return web.Response(status=303, headers={"Location": path, **pages.HEADERS})
 

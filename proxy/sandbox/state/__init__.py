@@ -1,1 +1,1 @@
-"""What a sandbox keeps over its end, if it is given a file: rows of any kind, in one SQLite database."""
+"""Persistent state of the sandbox in one SQLite file, or in memory."""

@@ -1,7 +1,6 @@
-"""The state file: a SQLite database with one table, rows by kind and key, held by one sandbox at a time.
+"""The state file: a SQLite database with one table of rows by kind and key, locked by one sandbox at a time.
 
-Only `store.py` uses it. It does not know what is in a row. SQLite's own lock on the file is the lock of the sandbox: it
-is gone with the process, however that ends.
+Used by `store.py` only, which encodes the rows. SQLite's file lock is released when the process ends.
 """
 
 import os
@@ -18,14 +17,14 @@ _PUT = "INSERT INTO row VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = exclu
 
 
 class StateError(Exception):
-    """A change that cannot be written: the disk is full, the folder is gone. Nothing has changed."""
+    """A change could not be written (disk full, folder missing). Nothing has changed."""
 
 
 class StateFile:
-    """Open until it is closed. Each change is in the file when the call returns; else it raises StateError.
+    """An open state file. A change is written when the call returns, or StateError is raised.
 
-    Raises ValueError, which names the file, where it cannot be had: it is another program's or a newer version's, it
-    cannot be written, or a sandbox holds it.
+    The constructor raises ValueError, which names the file, if the file is another program's or a newer version's, is
+    not writable, or is locked by another sandbox.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,16 +46,16 @@ class StateFile:
             raise ValueError(f"{self._path}: {_reason(error)}") from None
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Add it, or put it in the place of the one with its key."""
+        """Insert or update a row."""
         self._run(_PUT, (kind, key, value))
 
     def remove(self, kind: str, key: str) -> None:
-        """Take it away, if it is there."""
+        """Delete a row if it exists."""
         self._run("DELETE FROM row WHERE kind = ? AND key = ?", (kind, key))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All changes of the block, or none. Within another one it adds to that."""
+        """A transaction around the block. Nested blocks join the outer one."""
         if self._database.in_transaction:
             yield
             return
@@ -70,12 +69,12 @@ class StateFile:
             raise
 
     def complete_creation(self) -> None:
-        """What a new file begins with is complete; a file that was left before is as good as empty."""
+        """Commit the initial content of a new file; without it the file counts as empty."""
         if self._database.in_transaction:
             self._database.execute("COMMIT")
 
     def close(self) -> None:
-        """The next may have it."""
+        """Close the file and release its lock."""
         self._database.close()
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> None:
@@ -108,7 +107,7 @@ class StateFile:
 
 
 def _make(path: Path) -> None:
-    """An empty file that only its owner reads, where there is none."""
+    """Create an empty file with mode 0600 if there is none."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
     except OSError as error:
@@ -116,7 +115,7 @@ def _make(path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """In a user's words, as far as it is a user's to know."""
+    """The error as a message for users."""
     code = getattr(error, "sqlite_errorname", "")
     if code.startswith("SQLITE_BUSY"):
         return "another sandbox is using it"

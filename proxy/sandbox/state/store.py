@@ -1,7 +1,7 @@
-"""Rows of frozen values by kind, as mappings: in memory, and written through to the state file where there is one.
+"""State store: mappings of frozen values by kind, in memory and written through to the state file if there is one.
 
-Whoever holds something that should outlive the sandbox asks for its rows at the start and uses them as a dict. What is
-put in again is written again; a value that is changed by itself is not.
+A component gets its rows at the start and uses them as a dict. Assigning a key writes it; changing a value in place
+does not.
 """
 
 from collections.abc import Iterator, MutableMapping, ValuesView
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class StateStore:
-    """All that one sandbox keeps. Without a path it is in memory and begins anew. Raises as `StateFile` does."""
+    """The state of one sandbox; without a path in memory only. Raises as `StateFile` does."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -26,16 +26,16 @@ class StateStore:
 
     @property
     def is_new(self) -> bool:
-        """Whether there is nothing yet, so that somebody has to put in what is there at the start."""
+        """Whether the store is empty, so that initial values have to be added."""
         return self._file is None or self._file.is_new
 
     @property
     def is_persistent(self) -> bool:
-        """Whether there is a file."""
+        """Whether the state is written to a file."""
         return self._file is not None
 
     def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:
-        """Those of one kind by key, oldest first. Raises ValueError for one that cannot be read."""
+        """The rows of a kind by key, oldest first. Raises ValueError for an unreadable row."""
         if self._file is None:
             return {}
         return PersistentRows(
@@ -43,16 +43,16 @@ class StateStore:
         )
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A block whose changes are in the file all at once, or none of them."""
+        """A transaction around the block."""
         return nullcontext() if self._file is None else self._file.transaction()
 
     def complete_creation(self) -> None:
-        """All that a new one begins with has been put in."""
+        """Commit the initial values of a new file."""
         if self._file is not None:
             self._file.complete_creation()
 
     def close(self) -> None:
-        """Nothing can be kept from now on."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -64,7 +64,7 @@ class StateStore:
 
 
 class PersistentRows(MutableMapping[str, T]):
-    """Written to the file first: what is not there is not here either."""
+    """Rows that are written to the file before memory, so that both agree after a failure."""
 
     def __init__(self, into: file.StateFile, kind: str, held: dict[str, T]) -> None:
         self._file, self._kind, self._held = into, kind, held
@@ -93,14 +93,14 @@ class PersistentRows(MutableMapping[str, T]):
 
 
 class ExpiringRow(msgspec.Struct, Generic[T], frozen=True):
-    """`until` in seconds since 1970."""
+    """A value that expires at `until`, in seconds since 1970."""
 
     value: T
     until: float
 
 
 class ExpiringRows(Generic[T]):
-    """Rows that are over `lifetime` seconds after they came, and no more than `most` of them: the oldest go first."""
+    """Rows that expire `lifetime` seconds after insertion; at most `most` of them, the oldest are dropped first."""
 
     def __init__(
         self, rows: MutableMapping[str, ExpiringRow[T]], clock: clocks.Clock, lifetime: float, most: int = 10_000
@@ -112,22 +112,22 @@ class ExpiringRows(Generic[T]):
         return self.get(key) is not None
 
     def get(self, key: str) -> T | None:
-        """What there is, unless it is over."""
+        """The value unless it has expired."""
         row = self._rows.get(key)
         return None if row is None or row.until <= self._clock.now() else row.value
 
     def put(self, key: str, value: T) -> None:
-        """Add it, or replace what has its key: that does not make it last longer."""
+        """Insert or replace a value; replacing keeps its expiry."""
         known = self._rows.get(key)
         self._rows[key] = ExpiringRow(value, known.until if known else self._clock.now() + self._lifetime)
         self._drop_old()
 
     def drop(self, key: str) -> None:
-        """Take it away, if it is there."""
+        """Delete a row if it exists."""
         self._rows.pop(key, None)
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Those that are not over, oldest first; they may be dropped meanwhile."""
+        """Unexpired rows, oldest first; rows may be dropped while iterating."""
         now = self._clock.now()
         yield from [(key, row.value) for key, row in self._rows.items() if row.until > now]
 

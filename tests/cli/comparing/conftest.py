@@ -38,11 +38,11 @@ def run(start: Any) -> Any:
 
 
 class Two:
-    """Two services that answer alike; the new one says that each answer cost two parts. Either can be changed."""
+    """Two services that answer alike; the candidate says that each response cost two parts. Either can be changed."""
 
     def __init__(self) -> None:
-        self.old = ComparisonServer(lambda q: {"hits": len(q)})
-        self.new = ComparisonServer(lambda q: {"hits": len(q)}, parts=2)
+        self.baseline = ComparisonServer(lambda q: {"hits": len(q)})
+        self.candidate = ComparisonServer(lambda q: {"hits": len(q)}, parts=2)
         self.old_url = self.new_url = ""
 
     @property
@@ -55,8 +55,8 @@ class Two:
 async def two() -> Any:
     made = Two()
     async with AsyncExitStack() as stack:
-        made.old_url = await stack.enter_async_context(serve(made.old.handle))
-        made.new_url = await stack.enter_async_context(serve(made.new.handle))
+        made.old_url = await stack.enter_async_context(serve(made.baseline.handle))
+        made.new_url = await stack.enter_async_context(serve(made.candidate.handle))
         yield made
 
 

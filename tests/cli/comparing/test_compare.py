@@ -11,37 +11,38 @@ from support import commands
 
 from proxy.compare.recording import line_files
 
-SEEN, OLD, NEW = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
+SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
 async def test_two_sides_that_answer_alike_are_equivalent(run: Any, two: Any, log: Any) -> None:
     found = await run("compare", *two.sides, "--requests", log(30, SEEN), "--budget", "90", "--json", "r.json")
     assert found.code == 0, found
     assert "equivalent on 100" in found.out
-    assert "30 calls of 30; 90 parts at worst; budget 90 parts" in found.err
-    assert len(two.new.requests) == 30
-    assert set(two.new.requests) == set(two.old.requests)
-    assert set(two.new.keys) == {SEEN}
+    assert "30 requests of 30; 90 parts at worst; budget 90 parts" in found.err
+    assert len(two.candidate.requests) == 30
+    assert set(two.candidate.requests) == set(two.baseline.requests)
+    assert set(two.candidate.keys) == {SEEN}
 
 
 async def test_no_output_holds_a_key(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     def echoing(key: Any, price: Any) -> Any:
         return lambda q: {"results": [{"click": f"https://x/?apikey={key}&k={key}", key: price, "q": f"{key} {q}"}]}
 
-    two.old.answer, two.new.answer = echoing(OLD, 1), echoing(NEW, 2)
+    two.baseline.answer, two.candidate.answer = echoing(BASELINE, 1), echoing(CANDIDATE, 2)
     (tmp_path / "rules.yaml").write_text(
-        f'shipped_rules: false\nkeys: [{{name: erp, source: "{SEEN}", old: env:OLD_KEY, new: "{NEW}"}}]\n'
+        "shipped_rules: false\n"
+        f'keys: [{{name: erp, source: "{SEEN}", baseline: env:OLD_KEY, candidate: "{CANDIDATE}"}}]\n'
     )
     reports = [("--html", "r.html"), ("--json", "r.json"), ("--markdown", "r.md"), ("--junit", "r.xml")]
     found = await run(
         *("compare", *two.sides, "--requests", log(12, SEEN), "--yes", "--rules", "rules.yaml", "--log-level", "debug"),
         *("--record", "rec.zst", "--progress", "run.jsonl"),
         *(word for pair in reports for word in pair),
-        OLD_KEY=OLD,
+        BASELINE_KEY=BASELINE,
     )
     assert found.code == 1, found
-    assert set(two.old.keys) == {OLD}
-    assert set(two.new.keys) == {NEW}
+    assert set(two.baseline.keys) == {BASELINE}
+    assert set(two.candidate.keys) == {CANDIDATE}
     recorded = b"\n".join(line_files.WholeLines(tmp_path / "rec.zst")).decode()
     texts = [found.out, found.err, recorded, (tmp_path / "run.jsonl").read_text()]
     texts += [(tmp_path / name).read_text() for _, name in reports]
@@ -52,17 +53,17 @@ async def test_no_output_holds_a_key(run: Any, two: Any, log: Any, tmp_path: Pat
 
 
 async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run: Any, two: Any, log: Any) -> None:
-    two.old.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
+    two.baseline.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
     command = ("compare", *two.sides, "--requests", log(40), "--budget", "200")
     found = await run(*command)
     assert found.code == 2, found
-    assert "stopped: the old side answers with HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
+    assert "stopped: the baseline answers with HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
     assert "the same command goes on from here" in found.err
-    assert two.new.requests == []
-    two.old.answer = lambda q: {"hits": len(q)}
+    assert two.candidate.requests == []
+    two.baseline.answer = lambda q: {"hits": len(q)}
     found = await run(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert Counter(two.new.requests) == Counter(f"part-{n}" for n in range(40))
+    assert Counter(two.candidate.requests) == Counter(f"part-{n}" for n in range(40))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +74,8 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run: A
         (["--fail-on", "nonsense"], "nonsense"),
         (["--log-level", "loud"], "is none of debug, info, warning, error"),
         (["--kind", "novel"], "'novel' is no kind of file"),
-        (["--config", "c.yaml"], "one new side is enough"),
-        (["--replay", "x"], "asks nobody and costs nothing"),
+        (["--config", "c.yaml"], "give either a URL, or a configuration"),
+        (["--replay", "x"], "cannot be combined with --replay"),
         (["--old", "ftp://old/v3"], "is no http:// or https:// address"),
         (["--old", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
         (
@@ -102,7 +103,7 @@ async def test_what_does_not_go_together_is_one_clear_message(
     assert words in " ".join(found.err.replace("│", " ").split())
     assert "c4n4ry" not in found.err
     assert "Traceback" not in found.err
-    assert two.new.requests == []
+    assert two.candidate.requests == []
 
 
 async def test_columns_of_a_list_of_parts_are_named_on_the_command_line(run: Any, two: Any, tmp_path: Path) -> None:
@@ -136,26 +137,28 @@ async def test_options_are_checked_before_a_service_is_made(
     assert found.code == 2
     assert words in found.err
     loaded = {line.rpartition("|")[2].strip() for line in found.err.splitlines()}
-    assert "proxy.cli.comparing.choice" in loaded
+    assert "proxy.cli.comparing.checks" in loaded
     assert loaded & {"proxy.sandbox.app", "proxy.workers.alone"} == set()
 
 
-async def test_answers_of_ones_own_are_the_old_side_and_say_what_to_ask(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_answers_of_ones_own_are_the_baseline_side_and_say_what_to_ask(
+    run: Any, two: Any, tmp_path: Path
+) -> None:
     lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
     found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes")
     assert found.code == 1, found
-    assert sorted(two.new.requests) == [f"part-{n}" for n in range(4)]
-    assert "1 line is no answer, the first is 5" in found.err
+    assert sorted(two.candidate.requests) == [f"part-{n}" for n in range(4)]
+    assert "1 line is no response, the first is 5" in found.err
 
 
-async def test_the_embedded_old_service_comes_with_the_shipped_configuration(run: Any, log: Any) -> None:
+async def test_the_embedded_baseline_service_comes_with_the_shipped_configuration(run: Any, log: Any) -> None:
     found = await run("compare", "--old", "sandbox", "--requests", log(2, "EXAMPLE_KEY"))
     assert found.code == 0, found
     assert "none is paid for" in found.err
 
 
-async def test_no_output_holds_a_key_of_old_answers_of_ones_own(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_no_output_holds_a_key_of_baseline_answers_of_ones_own(run: Any, two: Any, tmp_path: Path) -> None:
     body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
     line = json.dumps({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part&limit=3", "body": body})
     (tmp_path / "own.jsonl").write_text(line + "\n")
@@ -172,4 +175,4 @@ async def test_a_side_that_is_missing_is_named(run: Any, two: Any, log: Any, opt
     found = await run("compare", *(word for pair in given.items() for word in pair), "--requests", log(1), "--yes")
     assert found.code == 2
     assert f"Invalid value for {option}: there is nothing to compare with" in found.err
-    assert two.old.requests == two.new.requests == []
+    assert two.baseline.requests == two.candidate.requests == []

@@ -15,7 +15,7 @@ upstream: sandbox
 store: "memory:"
 applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}
 """
-CALLS = 60
+REQUESTS = 60
 DEFECTS = {  # the file, what is right, what is wrong, and what is in the path of each difference
     "a wrong field": (
         "mappings/offer.yaml",
@@ -40,18 +40,18 @@ DEFECTS = {  # the file, what is right, what is wrong, and what is in the path o
 
 @pytest.fixture
 async def recorded(run: Any, tmp_path: Path) -> None:
-    """A recording of generated calls, in the folder of the test."""
+    """A recording of generated requests, in the folder of the test."""
     chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
     async with app.serve(chosen) as sandbox:
         stock = await generated_requests.CatalogContents.of(sandbox.legacy_url)
     made = [
-        call
-        for call in generated_requests.RequestGenerator(stock, seed=1, whole=True).calls(2 * CALLS)
-        if _asks_no_uids(call)
+        request
+        for request in generated_requests.RequestGenerator(stock, seed=1, whole=True).requests(2 * REQUESTS)
+        if _asks_no_uids(request)
     ]
-    assert len(made) > CALLS
+    assert len(made) > REQUESTS
     (tmp_path / "own.yaml").write_text(CONFIG)
-    (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_requests.KEY)}\n" for call in made))
+    (tmp_path / "calls.txt").write_text("".join(f"/v3{request.target(generated_requests.KEY)}\n" for request in made))
     found = await run(
         *("record", "--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst"),
         "--yes",
@@ -59,10 +59,10 @@ async def recorded(run: Any, tmp_path: Path) -> None:
     assert found.code == 0, found
 
 
-def _asks_no_uids(call: Any) -> Any:
-    """Whether a call is for parts alone: the sides cannot share the uids of companies and categories that nobody
+def _asks_no_uids(request: Any) -> Any:
+    """Whether a request is for parts alone: the sides cannot share the uids of companies and categories that nobody
     recorded, and a request by one of those counts as a difference."""
-    return call.path.startswith("/parts") and not any("category_uids]" in name for name, _ in call.query)
+    return request.path.startswith("/parts") and not any("category_uids]" in name for name, _ in request.query)
 
 
 @pytest.mark.usefixtures("recorded")
@@ -73,7 +73,7 @@ async def test_every_defect_is_found_at_its_field_and_nothing_else_is(run: Any, 
         command = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "result.json")
         found = await run(*command, PYTHONPATH=str(folder))
         result = json.loads((tmp_path / "result.json").read_text("utf-8"))
-        assert (result["troubles"], result["cost"]["spent"]) == ([], 0), found
+        assert (result["failures"], result["cost"]["spent"]) == ([], 0), found
         return found.code, {group["path"] for group in result["groups"] if group["counts"]}
 
     assert await paths() == (0, set())

@@ -14,7 +14,7 @@ from support import commands
 from support.comparison_server import serve
 
 
-async def test_calls_with_trouble_are_asked_again_by_the_same_command(
+async def test_requests_with_failure_are_asked_again_by_the_same_command(
     run: Any, two: Any, log: Any, tmp_path: Path
 ) -> None:
     released = asyncio.Event()
@@ -25,26 +25,26 @@ async def test_calls_with_trouble_are_asked_again_by_the_same_command(
             await released.wait()
         if q == "part-2" and not released.is_set():
             request.transport.abort()
-        return await two.new.handle(request)
+        return await two.candidate.handle(request)
 
     async with serve(odd) as url:
         command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(6), "--yes")
         found = await run(*command, "--timeout", "1", "--json", "r.json")
         assert "nothing is lost: the same command goes on from here" in found.err
         result = json.loads((tmp_path / "r.json").read_text())
-        assert {each["reason"] for each in result["troubles"]} == {
-            "the new side gives no whole answer within 1 s",
-            "the new side broke the connection off without an answer",
+        assert {each["reason"] for each in result["failures"]} == {
+            "the candidate gives no complete response within 1 s",
+            "the candidate broke the connection off without a response",
         }
         assert result["cost"]["spent"] == 4 * 2 + 2 * 3  # what may have been paid is counted
         released.set()
-        two.new.requests.clear()
+        two.candidate.requests.clear()
         found = await run(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert set(two.new.requests) == {"part-1", "part-2"}
+    assert set(two.candidate.requests) == {"part-1", "part-2"}
     result = json.loads((tmp_path / "r.json").read_text())
-    assert sum(row["calls"] for row in result["rows"]) == 6
-    assert result["troubles"] == []
+    assert sum(row["requests"] for row in result["rows"]) == 6
+    assert result["failures"] == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
@@ -54,10 +54,10 @@ async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
     reached, released = asyncio.Event(), asyncio.Event()
 
     async def holding(request: Any) -> Any:
-        if len(two.new.requests) >= 15 and not released.is_set():
+        if len(two.candidate.requests) >= 15 and not released.is_set():
             reached.set()
             await released.wait()
-        return await two.new.handle(request)
+        return await two.candidate.handle(request)
 
     async with serve(holding) as url:
         command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(40), "--yes")
@@ -71,24 +71,24 @@ async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
             await asyncio.sleep(0)
         released.set()
         first = await commands.wait(process)
-        before = Counter(two.new.requests)
+        before = Counter(two.candidate.requests)
         found = await run(*command, "--json", "r.json")
     assert found.code == 0, found
     assert "going on:" in found.err
     result = json.loads((tmp_path / "r.json").read_text())
-    assert sum(row["calls"] for row in result["rows"]) == 40
-    assert set(two.new.requests) == {f"part-{n}" for n in range(40)}
+    assert sum(row["requests"] for row in result["rows"]) == 40
+    assert set(two.candidate.requests) == {f"part-{n}" for n in range(40)}
     if how == signal.SIGINT:
         assert first.code == 2, first
         assert "interrupted" in first.out + first.err
-        assert max(Counter(two.new.requests).values()) == 1
+        assert max(Counter(two.candidate.requests).values()) == 1
         assert result["cost"]["spent"] == 80
     else:  # what was under way is asked again, and counts as the most that it can have cost
         assert len(before) < 40
-        again = sum(Counter(two.new.requests).values()) - 40
+        again = sum(Counter(two.candidate.requests).values()) - 40
         assert again <= 8
         assert result["cost"]["spent"] == 80
-        assert any("parts more may have been spent: on calls that were cut off" in note for note in result["notes"])
+        assert any("parts more may have been spent: on requests that were cut off" in note for note in result["notes"])
 
 
 async def test_a_run_keeps_its_budget_and_goes_on_with_another(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
@@ -96,27 +96,27 @@ async def test_a_run_keeps_its_budget_and_goes_on_with_another(run: Any, two: An
     found = await run(*command, "--budget", "25", "--json", "r.json")
     assert found.code == 2, found
     result = json.loads((tmp_path / "r.json").read_text())
-    assert result["cost"] == {"spent": len(two.new.requests) * 2, "budget": 25, "a_month": None}
+    assert result["cost"] == {"spent": len(two.candidate.requests) * 2, "budget": 25, "per_month": None}
     assert 22 <= result["cost"]["spent"] <= 25
-    assert "calls were left out: the budget does not cover" in found.err
+    assert "requests were left out: the budget does not cover" in found.err
     found = await run(*command, "--budget", "1000", "--json", "r.json")
     assert found.code == 0, found
     assert json.loads((tmp_path / "r.json").read_text())["cost"]["spent"] == 60
-    assert Counter(two.new.requests) == Counter(f"part-{n}" for n in range(30))
+    assert Counter(two.candidate.requests) == Counter(f"part-{n}" for n in range(30))
 
 
 async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run: Any, two: Any, log: Any) -> None:
     found = await run("compare", *two.sides, "--requests", log(5))
     assert found.code == 2
-    assert "15 parts at worst; no budget: a call whose data moves meanwhile is paid for twice" in found.err
+    assert "15 parts at worst; no budget: a request whose data moves meanwhile is paid for twice" in found.err
     assert "up to 15 parts may be spent" in found.err
-    assert two.new.requests == []
+    assert two.candidate.requests == []
 
 
 async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run: Any, two: Any, log: Any) -> None:
-    two.old.answer = lambda q: web.Response(text="<html>", content_type="text/html")
+    two.baseline.answer = lambda q: web.Response(text="<html>", content_type="text/html")
     await run("compare", *two.sides, "--requests", log(12), "--yes")
-    two.old.answer = lambda q: {"hits": len(q)}
+    two.baseline.answer = lambda q: {"hits": len(q)}
     found = await run("compare", *two.sides, "--requests", log(13), "--yes")
     assert found.code == 2
     assert "the file of requests has changed" in found.err
@@ -129,8 +129,8 @@ async def test_what_was_compared_before_it_was_to_be_recorded_is_counted(run: An
     await run(*command, "--budget", "25")
     found = await run(*command, "--budget", "1000", "--record", "rec.zst")
     assert found.code == 0, found
-    before = found.err.partition(" of 30 calls were compared before")[0].rpartition(" ")[2]
-    assert f"{before} calls that were compared before are not recorded; with --fresh all are" in found.err
+    before = found.err.partition(" of 30 requests were compared before")[0].rpartition(" ")[2]
+    assert f"{before} requests that were compared before are not recorded; with --fresh all are" in found.err
 
 
 class Terminal:
@@ -170,15 +170,15 @@ async def test_on_a_terminal_a_question_is_asked_before_parts_are_spent(on_termi
     await asked.until("Up to 15 parts may be spent. Go on?")
     asked.type("n\n")
     assert (await commands.wait(asked.process)).code == 2
-    assert two.new.requests == []
+    assert two.candidate.requests == []
     asked = await on_terminal(*command)
     await asked.until("Go on?")
     asked.process.send_signal(signal.SIGINT)
     assert (await commands.wait(asked.process)).code == 2
-    assert two.new.requests == []
+    assert two.candidate.requests == []
     asked = await on_terminal(*command, "--budget", "4")
     await asked.until("Up to 4 parts may be spent. Go on?")
     asked.type("y\n")
     await asked.until("2 parts")  # of the bar
     assert (await commands.wait(asked.process)).code == 2
-    assert len(two.new.requests) == 1
+    assert len(two.candidate.requests) == 1

@@ -1,6 +1,6 @@
 """Defects put into mappings: each is found by mapping again what was recorded, at its field and nowhere else.
 
-A defect does not count as planted where the mappings with it are refused at start, or where every recorded call is
+A defect does not count as planted where the mappings with it are refused at start, or where every recorded request is
 answered with it as without it: no comparison of answers can find that.
 """
 
@@ -57,13 +57,15 @@ def mappings() -> Any:
 
 @pytest.fixture
 async def recording(tmp_path: Path) -> Any:
-    """Few calls that show everything the old service has something for, recorded with both sides' answers."""
+    """Few requests that show everything the old service has something for, recorded with both sides' answers."""
     with log_lines.collected("error"):
         chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
         async with app.serve(chosen) as sandbox:
-            calls = await covering_requests.covering_requests(sandbox.legacy_url)
+            requests = await covering_requests.covering_requests(sandbox.legacy_url)
         (tmp_path / "own.yaml").write_text(CONFIG)
-        (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_requests.KEY)}\n" for call in calls))
+        (tmp_path / "calls.txt").write_text(
+            "".join(f"/v3{request.target(generated_requests.KEY)}\n" for request in requests)
+        )
         asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
         found = await commands.wait(await commands.start(tmp_path, "record", *asked))
         assert found.code == 0, found
@@ -79,7 +81,7 @@ class Tried:
         self._recording, self._mappings, self._right, self._folder = recording, mappings, right, folder
 
     async def shows(self, defect: Any) -> Any:
-        """Whether an answer is another with it; then it has to be found. False too where it is refused at start."""
+        """Whether a response is another with it; then it has to be found. False too where it is refused at start."""
         self._mappings.write(defect, self._folder)
         try:
             found = await self._recording.mapped(self._folder)
@@ -88,7 +90,7 @@ class Tried:
         if found.answers == self._right.answers:
             return False
         more = {sort: times for sort, times in found.counted.items() if times > self._right.counted.get(sort, 0)}
-        assert found.result.troubles == self._right.result.troubles, (str(defect), found.result.troubles)
+        assert found.result.failures == self._right.result.failures, (str(defect), found.result.failures)
         assert more, f"not found: {defect}"
         elsewhere = [sort for sort in more if not planted_defects.is_at_field(sort[1], sort[2], defect, self._mappings)]
         assert not elsewhere, (str(defect), elsewhere)
@@ -99,7 +101,7 @@ class Tried:
 @pytest.fixture
 async def tried(recording: Any, mappings: Any, tmp_path: Path) -> Any:
     right = await recording.mapped(shipped.path("mappings"))
-    assert right.result.troubles == ()
+    assert right.result.failures == ()
     return Tried(recording, mappings, right, tmp_path / "planted")
 
 

@@ -37,7 +37,7 @@ async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothin
     found, result = await replayed()
     assert found.code == 0, found
     assert result["cost"]["spent"] == 0
-    assert sum(row["calls"] for row in result["rows"]) == 4
+    assert sum(row["requests"] for row in result["rows"]) == 4
     assert "none is paid for" in found.err
 
     change("mappings/part.yaml", "    mpn: mpn\n", "    mpn: v3uid\n")
@@ -49,23 +49,25 @@ async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothin
     change("mappings/part.yaml", "    mpn: v3uid\n", "    mpn: shortDescription\n")
     found, result = await replayed()
     assert found.code == 2, found
-    assert sum(each["calls"] for each in result["troubles"]) == 3  # all that ask for parts
-    for trouble in result["troubles"]:
-        assert "the mappings ask for more than was recorded (" in trouble["reason"]
-        assert ".shortDescription): record again" in trouble["reason"]
+    assert sum(each["requests"] for each in result["failures"]) == 3  # all that ask for parts
+    for failure in result["failures"]:
+        assert "the mappings ask for more than was recorded (" in failure["reason"]
+        assert ".shortDescription): record again" in failure["reason"]
 
 
-async def test_a_replay_is_compared_with_old_answers_of_ones_own_where_there_are_some(run: Any, tmp_path: Path) -> None:
+async def test_a_replay_is_compared_with_baseline_answers_of_ones_own_where_there_are_some(
+    run: Any, tmp_path: Path
+) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run("record", "--config", "own.yaml", "--requests", "urls.txt", "--output", "r.zst")
     assert found.code == 0, found
-    old = {"url": "/v3/brands/search?q=texas", "body": {"hits": "many"}}
-    (tmp_path / "old.jsonl").write_text(json.dumps(old) + "\n")
+    baseline = {"url": "/v3/brands/search?q=texas", "body": {"hits": "many"}}
+    (tmp_path / "old.jsonl").write_text(json.dumps(baseline) + "\n")
     found = await run("compare", "--replay", "r.zst", "--config", "own.yaml", "--old", "old.jsonl", "--json", "r.json")
     result = json.loads((tmp_path / "r.json").read_text())
     assert found.code == 1, found
-    assert any(sample["old"] == '"many"' for group in result["groups"] for sample in group["samples"])
+    assert any(sample["baseline"] == '"many"' for group in result["groups"] for sample in group["samples"])
 
 
 async def test_a_replay_needs_no_credentials(run: Any, tmp_path: Path) -> None:
@@ -87,27 +89,27 @@ applications:
     assert found.code == 0, found
 
 
-async def test_a_recording_of_the_old_side_alone_costs_nothing_and_goes_on(
+async def test_a_recording_of_the_baseline_side_alone_costs_nothing_and_goes_on(
     run: Any, two: Any, log: Any, tmp_path: Path
 ) -> None:
-    two.old.answer = lambda q: {"hits": 1} if len(two.old.requests) <= 5 else web.Response(status=502)
+    two.baseline.answer = lambda q: {"hits": 1} if len(two.baseline.requests) <= 5 else web.Response(status=502)
     command = ("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(30), "--output", "rec.zst")
     found = await run(*command)
     assert found.code == 2, found
     assert "10 times in a row" in found.err
-    two.old.answer = lambda q: {"hits": len(q)}
-    two.old.requests.clear()
+    two.baseline.answer = lambda q: {"hits": len(q)}
+    two.baseline.requests.clear()
     found = await run(*command)
     assert found.code == 0, found
-    assert "going on: 5 calls were recorded before" in found.err
-    assert len(two.old.requests) == 25
-    assert two.new.requests == []
+    assert "going on: 5 requests were recorded before" in found.err
+    assert len(two.baseline.requests) == 25
+    assert two.candidate.requests == []
     found = await run("compare", "--old", "rec.zst", "--new", two.new_url, "--yes", "--json", "r.json")
-    assert sum(row["calls"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
+    assert sum(row["requests"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
 
 
 async def test_a_recording_without_upstream_answers_cannot_be_mapped_again(run: Any, two: Any, log: Any) -> None:
     await run("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(2), "--output", "rec.zst")
     found = await run("compare", "--replay", "rec.zst")
     assert found.code == 2
-    assert "holds no answers of the GraphQL service" in " ".join(found.err.split())
+    assert "holds no responses of the GraphQL service" in " ".join(found.err.split())

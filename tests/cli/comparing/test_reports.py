@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-CALLS = "".join(f"/v3/parts/search?apikey=a-key&q=part-{number}\n" for number in range(4))
+REQUESTS = "".join(f"/v3/parts/search?apikey=a-key&q=part-{number}\n" for number in range(4))
 
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Any:
-    (tmp_path / "urls.txt").write_text(CALLS)
+    (tmp_path / "urls.txt").write_text(REQUESTS)
     return ("--requests", "urls.txt", "--yes")
 
 
@@ -22,11 +22,11 @@ async def test_a_report_can_have_standard_output_for_itself(run: Any, two: Any, 
     assert "Ready: equivalent on 100" in found.err
     refused = await run("compare", *two.sides, *asked, "--json", "-", "--markdown", "-")
     assert (refused.code, refused.out) == (2, "")
-    assert "one report can go to standard output, not several" in refused.err
+    assert "only one report can go to standard output" in refused.err
 
 
-async def test_a_verdict_of_one_call_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
-    (tmp_path / "urls.txt").write_text(CALLS.partition("\n")[0])
+async def test_a_verdict_of_one_request_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text(REQUESTS.partition("\n")[0])
     found = await run("compare", *two.sides, "--requests", "urls.txt", "--yes", "--json", "-")
     assert json.loads(found.out)["verdict"] == "inconclusive"
     assert "Inconclusive: equivalent on 100" in found.err
@@ -36,7 +36,7 @@ async def test_what_the_side_that_refuses_says_is_in_every_report(
     run: Any, two: Any, asked: Any, tmp_path: Path
 ) -> None:
     refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
-    two.new.answer = lambda q: web.json_response(refusal, status=400)
+    two.candidate.answer = lambda q: web.json_response(refusal, status=400)
     files = {name: tmp_path / f"report.{name}" for name in ("html", "json", "markdown", "junit")}
     options = [each for name, file in files.items() for each in (f"--{name}", file)]
     found = await run("compare", *two.sides, *asked, *options)
@@ -52,12 +52,12 @@ async def test_a_curl_line_is_there_only_where_there_is_an_address(
 ) -> None:
     recorded = await run("record", "--old", two.old_url, "--old-rate", "0", *asked, "--output", "old.zst")
     assert recorded.code == 0, recorded
-    two.new.answer = lambda q: {"hits": -1}
+    two.candidate.answer = lambda q: {"hits": -1}
     found = await run("compare", "--old", "old.zst", "--new", two.new_url, *asked, "--html", "report.html")
     assert found.code == 1, found
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count('<p class="curl"><span>New</span><code>curl ') == 3
-    assert '<p class="curl"><span>Old</span>' not in page
+    assert page.count('<p class="curl"><span>Candidate</span><code>curl ') == 3
+    assert '<p class="curl"><span>Baseline</span>' not in page
 
 
 RULES = """
@@ -70,16 +70,16 @@ rules:
 async def test_a_rule_that_hides_more_than_before_fails_the_run(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
     command = ("compare", *two.sides, *asked, "--rules", "own.yaml")
-    two.new.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
+    two.candidate.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
     saved = await run(*command, "--save-hidden", "hidden.json")
     assert (saved.code, "rules hid 1 difference (any hits 1)" in " ".join(saved.out.split())) == (0, True), saved
-    assert json.loads((tmp_path / "hidden.json").read_text()) == {"calls": 4, "hidden": {"any hits": 1}}
+    assert json.loads((tmp_path / "hidden.json").read_text()) == {"requests": 4, "hidden": {"any hits": 1}}
     held = ("--hidden-baseline", "hidden.json")
     assert (await run(*command, *held, "--fresh")).code == 0
-    two.new.answer = lambda q: {"hits": 0}
+    two.candidate.answer = lambda q: {"hits": 0}
     more = await run(*command, *held, "--fresh")
     assert more.code == 1, more
-    words = "the rule any hits hides 4 differences of 4 calls, more than the baseline: 1 of 4"
+    words = "the rule any hits hides 4 differences of 4 requests, more than the baseline: 1 of 4"
     assert words in " ".join(more.out.split())
     (tmp_path / "own.yaml").write_text(RULES + "hidden_margin: 3\n")
     assert (await run(*command, *held, "--fresh")).code == 0
@@ -87,9 +87,9 @@ async def test_a_rule_that_hides_more_than_before_fails_the_run(run: Any, two: A
 
 async def test_what_varies_is_not_held_to_the_baseline(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
-    (tmp_path / "hidden.json").write_text('{"calls": 4, "hidden": {}}')
-    two.old.answer = lambda q: {"hits": len(q), "took": 1}
-    two.new.answer = lambda q: {"hits": len(q), "took": 2}
+    (tmp_path / "hidden.json").write_text('{"requests": 4, "hidden": {}}')
+    two.baseline.answer = lambda q: {"hits": len(q), "took": 1}
+    two.candidate.answer = lambda q: {"hits": len(q), "took": 2}
     found = await run("compare", *two.sides, *asked, "--rules", "own.yaml", "--hidden-baseline", "hidden.json")
     assert (found.code, "(any time 4)" in found.out) == (0, True), found
 
@@ -101,5 +101,5 @@ async def test_a_baseline_that_is_none_is_refused_before_anything_is_asked(
     if text is not None:
         (tmp_path / "hidden.json").write_text(text)
     found = await run("compare", *two.sides, *asked, "--hidden-baseline", "hidden.json")
-    assert (found.code, words in found.err, two.old.requests) == (2, True, []), found
+    assert (found.code, words in found.err, two.baseline.requests) == (2, True, []), found
     assert "--save-hidden FILE writes one" in found.err

@@ -15,35 +15,35 @@ shadow: {{old_url: "{old}", rate: 0}}
 """
 
 
-async def test_clients_that_the_old_service_still_answers_are_asked_for_the_new_way(
+async def test_clients_that_the_baseline_service_still_answers_are_asked_for_the_candidate_way(
     run: Any, two: Any, log: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG.format(old=two.old_url))
+    (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=two.old_url))
     found = await run(
         *("compare", "--old", two.old_url, "--config", "own.yaml", "--requests", log(3, "EXAMPLE_KEY")),
         *("--old-rate", "0", "--log-level", "warning"),
     )
-    assert found.code == 1, found  # the old side's answers are made up, and the new way does not give them back
-    assert set(two.old.keys) == {"EXAMPLE_KEY"}
-    assert len(two.old.requests) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
+    assert found.code == 1, found  # the baseline's answers are made up, and the new way does not give them back
+    assert set(two.baseline.keys) == {"EXAMPLE_KEY"}
+    assert len(two.baseline.requests) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
 
 
-def log_line(call: Any, key: Any) -> Any:
+def log_line(request: Any, key: Any) -> Any:
     """As nginx writes it."""
-    asked = f'"GET /api/v3{call}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
+    asked = f'"GET /api/v3{request}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
     return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
 
 
 async def test_clients_whose_key_it_does_not_know_are_named(run: Any, tmp_path: Path) -> None:
     key = "c4n4ry-of-nobody"
-    lines = [log_line(call, key) for call in (SEARCH, PART, BRANDS, SEARCH)]
+    lines = [log_line(request, key) for request in (SEARCH, PART, BRANDS, SEARCH)]
     (tmp_path / "access.log").write_text("".join(lines))
     found = await run("compare", "--old", "sandbox", "--requests", "access.log", "--json", "result.json")
     assert found.code == 2, found
     result = json.loads((tmp_path / "result.json").read_text("utf-8"))
     assert result["groups"] == []  # one cause, not a difference at each endpoint
-    (trouble,) = result["troubles"]
-    assert (trouble["reason"], trouble["calls"]) == (f"new: no application has the key of key 1 ({REFUSED})", 3)
+    (failure,) = result["failures"]
+    assert (failure["reason"], failure["requests"]) == (f"new: no application has the key of key 1 ({REFUSED})", 3)
     shown = hashlib.sha256(key.encode()).hexdigest()[:4]
     first = found.out.partition("What to do next")[2].splitlines()[1]
     assert f"key 1 (fingerprint {shown}, access.log:1 to access.log:4, kicost/1.1)" in " ".join(found.out.split())

@@ -1,4 +1,4 @@
-"""What a comparison of generated calls is asked with, and how its result is read."""
+"""What a comparison of generated requests is asked with, and how its result is read."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

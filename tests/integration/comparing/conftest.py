@@ -1,4 +1,4 @@
-"""The command `compare` between the proxy and the sandbox's old service, on generated calls."""
+"""The command `compare` between the proxy and the sandbox's old service, on generated requests."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ UPSTREAM = {
     "applications": (dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=1_000_000),),
 }
 NOISE = """
-noise: {share: %s, least_calls: 10}
+noise: {share: %s, min_requests: 10}
 """
 LISTS = ("brands", "sellers", "categories")
 LATEST = 500.0  # seconds that a comparison may take on a slow machine
@@ -67,25 +67,25 @@ async def _learn(house: House, folder: Path) -> str:
 
 @pytest.fixture
 def makes(house: House) -> Makes:
-    """Makes so many calls of what the old service has; what `Maker` takes may be chosen."""
+    """Makes so many requests of what the old service has; what `Maker` takes may be chosen."""
 
     async def making(number: int, seed: int = 0, **which: Any) -> list[V3Request]:
         stock = await generated_requests.CatalogContents.of(house.sandbox.legacy_url)
-        return generated_requests.RequestGenerator(stock, seed, **which).calls(number)
+        return generated_requests.RequestGenerator(stock, seed, **which).requests(number)
 
     return making
 
 
 @pytest.fixture
 def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
-    """Compares calls while the old service is disturbed; gives the result as JSON, its exit code as `code`. The proxy
-    is one that has learnt all uids, unless another is named.
+    """Compares requests while the old service is disturbed; gives the result as JSON, its exit code as `code`. Unless
+    another is named, the proxy is one that has learnt all uids.
     """
 
     async def comparing(
-        calls: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
+        requests: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
     ) -> dict[str, Any]:
-        lines = [f"/v3{call.target(generated_requests.KEY)}\n" for call in calls]
+        lines = [f"/v3{request.target(generated_requests.KEY)}\n" for request in requests]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
         (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
         house.sandbox.legacy.disturbances.replace(disturbed)

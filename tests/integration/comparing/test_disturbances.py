@@ -1,4 +1,4 @@
-"""The old service otherwise than the new one: each thing that differs is found with its cause, and nothing else is."""
+"""A disturbed baseline: each difference is found with its cause, and nothing else is."""
 
 from collections import Counter
 from typing import Any
@@ -29,7 +29,7 @@ SINGLE: Sorts = {("[*]", "extra", "extra part"), ("(status)", "status", "extra p
 async def test_data_that_moves_is_told_and_does_not_count(
     makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, field: str
 ) -> None:
-    """What is struck once more when asked again has not moved for certain; the old side's own noise excuses it. That is
+    """What is struck once more when asked again has not moved for certain; the baseline's own noise excuses it. That is
     the share that the disturbance strikes.
     """
     result = await compares(await makes(200, seed=1, whole=True), disturbance)
@@ -39,7 +39,7 @@ async def test_data_that_moves_is_told_and_does_not_count(
     for group in result["groups"]:
         found[group["cause"]] += group["differences"]
     assert found["unexplained"] / found.total() == pytest.approx(disturbance.share, abs=0.1)
-    assert (result["code"], result["troubles"]) == (0, [])
+    assert (result["code"], result["failures"]) == (0, [])
 
 
 async def test_offers_in_another_order_are_found_as_that_and_count(makes: Makes, compares: Compares) -> None:
@@ -64,8 +64,8 @@ async def test_offers_in_another_order_are_found_as_that_and_count(makes: Makes,
 async def test_parts_of_one_side_are_found_as_that_and_count(
     makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, always: Sorts, rarely: Sorts
 ) -> None:
-    """`rarely`: where a call happens to ask for such a part by its uid, or for its facet, or filters by a uid that the
-    new side cannot know."""
+    """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
+    the candidate cannot know."""
     result = await compares(await makes(120, seed=1, whole=True), disturbance)
     sorts = {(_last(group["path"]), group["kind"], group["cause"]) for group in result["groups"]}
     assert always <= sorts <= always | rarely
@@ -82,19 +82,19 @@ async def test_a_slow_service_shows_in_the_times_and_nowhere_else(makes: Makes, 
     assert (told(result), result["code"]) == (set(), 0)
     times = {(each["endpoint"], each["side"]): each for each in result["times"]}
     for endpoint, side in times:
-        assert times[endpoint, "old"]["p50"] >= 0.25, (endpoint, side)
+        assert times[endpoint, "baseline"]["p50"] >= 0.25, (endpoint, side)
 
 
 @pytest.mark.parametrize("body, reason", [("html", "HTML"), ("json", "503")])
-async def test_a_service_that_fails_now_and_then_is_trouble_and_no_difference(
+async def test_a_service_that_fails_now_and_then_is_failure_and_no_difference(
     makes: Makes, compares: Compares, body: Any, reason: str
 ) -> None:
     result = await compares(await makes(120, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))
     assert told(result) == set()
-    assert result["troubles"]
-    for trouble in result["troubles"]:
-        assert reason in trouble["reason"]
-        assert trouble["reason"].startswith("the old side ")
-    compared = sum(row["calls"] for row in result["rows"])
-    assert compared + sum(trouble["calls"] for trouble in result["troubles"]) == 120
-    assert {row["share"] for row in result["rows"] if row["calls"]} == {1.0}
+    assert result["failures"]
+    for failure in result["failures"]:
+        assert reason in failure["reason"]
+        assert failure["reason"].startswith("the baseline ")
+    compared = sum(row["requests"] for row in result["rows"])
+    assert compared + sum(failure["requests"] for failure in result["failures"]) == 120
+    assert {row["share"] for row in result["rows"] if row["requests"]} == {1.0}

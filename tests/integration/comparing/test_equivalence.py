@@ -1,4 +1,4 @@
-"""2 000 generated calls on all endpoints: what nobody disturbs is equivalent, but for uids that nobody recorded. The
+"""2 000 generated requests on all endpoints: what nobody disturbs is equivalent, but for uids that nobody recorded. The
 old service has a formula of its own for them; with a table learnt from its responses nothing differs at all.
 """
 
@@ -8,19 +8,19 @@ from integration.house import House
 
 from proxy import endpoints
 
-CALLS, TURNS = 2_000, 8
+REQUESTS, TURNS = 2_000, 8
 
 
-async def test_the_generated_calls_are_of_every_endpoint(makes: Makes) -> None:
+async def test_the_generated_requests_are_of_every_endpoint(makes: Makes) -> None:
     known = {endpoint.path for endpoint in endpoints.ENDPOINTS if endpoint.alias_of is None}
-    assert {call.endpoint for call in await makes(CALLS)} == known
+    assert {request.endpoint for request in await makes(REQUESTS)} == known
 
 
 async def test_what_nobody_disturbs_differs_in_uids_that_nobody_recorded_and_in_nothing_else(
     house: House, makes: Makes, compares: Compares
 ) -> None:
-    calls = await makes(300)
-    result = await compares(calls, proxy=house.proxy.url)
+    requests = await makes(300)
+    result = await compares(requests, proxy=house.proxy.url)
     assert {group["kind"] for group in result["groups"]} == {"uid not known"}
     assert {(group["cause"], group["counts"]) for group in result["groups"]} == {
         ("uid not known", False),
@@ -32,17 +32,17 @@ async def test_what_nobody_disturbs_differs_in_uids_that_nobody_recorded_and_in_
     assert {share for endpoint, share in shares.items() if endpoint not in asked} == {1.0}
     assert shares["/parts/match"] == shares["/parts/{uid}"] == 1.0
     assert any("uids are not known" in note for note in result["notes"])
-    assert result["troubles"] == []
+    assert result["failures"] == []
 
 
 @pytest.mark.parametrize("turn", range(TURNS))
 async def test_with_a_learnt_table_what_nobody_disturbs_is_equivalent(
     makes: Makes, compares: Compares, turn: int
 ) -> None:
-    calls = (await makes(CALLS))[turn::TURNS]
-    result = await compares(calls)
+    requests = (await makes(REQUESTS))[turn::TURNS]
+    result = await compares(requests)
     assert told(result) == set()
-    assert (result["verdict"], result["code"], result["troubles"]) == ("ready", 0, [])
-    assert sum(row["calls"] for row in result["rows"]) == CALLS // TURNS
-    assert {row["endpoint"] for row in result["rows"]} == {call.endpoint for call in calls}
+    assert (result["verdict"], result["code"], result["failures"]) == ("ready", 0, [])
+    assert sum(row["requests"] for row in result["rows"]) == REQUESTS // TURNS
+    assert {row["endpoint"] for row in result["rows"]} == {request.endpoint for request in requests}
     assert {row["share"] for row in result["rows"]} == {1.0}

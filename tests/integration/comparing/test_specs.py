@@ -34,11 +34,11 @@ def _within(field: str, low: str, high: str) -> V3Request:
     return _search(("filter[queries][]", f"{field}:[{low} TO {high}]"))
 
 
-async def _same(compares: Compares, calls: list[V3Request]) -> None:
-    result = await compares(calls)
+async def _same(compares: Compares, requests: list[V3Request]) -> None:
+    result = await compares(requests)
     assert told(result) == set(), [(group["path"], group["samples"][:1]) for group in result["groups"]]
-    assert sum(row["calls"] for row in result["rows"]) == len({call.id for call in calls})
-    assert result["troubles"] == []
+    assert sum(row["requests"] for row in result["rows"]) == len({request.id for request in requests})
+    assert result["failures"] == []
 
 
 @pytest.mark.parametrize("q", ["", "resistor", "op amp"])
@@ -58,7 +58,7 @@ async def test_filters_are_the_same(compares: Compares) -> None:
     spelled = [_filter(field, value) for field in TOLERANCES for value in ("±5%", "5%", "5", "5.0", "±3%")]
     numbers = [_within(field, low, high) for field in FIELDS for low, high in (("2", "10"), ("5", "*"), ("*", "3"))]
     value = "specs.supply_voltage_dc.value:"  # the service cannot filter by either of several specs: a 400
-    able = [call for call in numbers if not any(text.startswith(value) for _, text in call.query)]
+    able = [request for request in numbers if not any(text.startswith(value) for _, text in request.query)]
     temperature = [_filter("specs.operating_temperature.value", degrees) for degrees in ("85", "-200")]
     await _same(compares, [*spelled, *able, *temperature])
 

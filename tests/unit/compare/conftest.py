@@ -1,4 +1,4 @@
-"""What tests of judging share: the shipped mappings, settings from text, replies, and a diff as simple as can be."""
+"""What tests of judging share: the shipped mappings, settings from text, responses, and a diff as simple as can be."""
 
 import json
 from datetime import date
@@ -19,30 +19,30 @@ from proxy.compare.responses import SideResponse
 TODAY = date(2026, 6, 1)
 
 
-def plain_diff(old: Any, new: Any, path: str = "", place: str = "") -> Any:
+def plain_diff(baseline: Any, candidate: Any, path: str = "", place: str = "") -> Any:
     """Lists by position, and no matching of anything."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*old, *(key for key in new if key not in old)]:
+    if isinstance(baseline, dict) and isinstance(candidate, dict):
+        for key in [*baseline, *(key for key in candidate if key not in baseline)]:
             inner = (f"{path}.{key}".lstrip("."), f"{place}.{key}".lstrip("."))
-            yield from _both(old.get(key, ABSENT), new.get(key, ABSENT), *inner)
-    elif isinstance(old, list) and isinstance(new, list):
-        for at, (one, other) in enumerate(zip_longest(old, new, fillvalue=ABSENT)):
+            yield from _both(baseline.get(key, ABSENT), candidate.get(key, ABSENT), *inner)
+    elif isinstance(baseline, list) and isinstance(candidate, list):
+        for at, (one, other) in enumerate(zip_longest(baseline, candidate, fillvalue=ABSENT)):
             yield from _both(one, other, f"{path}[*]", f"{place}[{at}]")
-    elif old != new:
-        yield Difference("value" if type(old) is type(new) else "type", path, place, old, new)
+    elif baseline != candidate:
+        yield Difference("value" if type(baseline) is type(candidate) else "type", path, place, baseline, candidate)
 
 
-def _both(old: Any, new: Any, path: Any, place: Any) -> Any:
-    if new is ABSENT:
-        yield Difference("missing", path, place, old=old)
-    elif old is ABSENT:
-        yield Difference("extra", path, place, new=new)
+def _both(baseline: Any, candidate: Any, path: Any, place: Any) -> Any:
+    if candidate is ABSENT:
+        yield Difference("missing", path, place, baseline=baseline)
+    elif baseline is ABSENT:
+        yield Difference("extra", path, place, candidate=candidate)
     else:
-        yield from plain_diff(old, new, path, place)
+        yield from plain_diff(baseline, candidate, path, place)
 
 
-def documents(old: Any, new: Any) -> Any:
-    return list(plain_diff(old.value, new.value))
+def documents(baseline: Any, candidate: Any) -> Any:
+    return list(plain_diff(baseline.value, candidate.value))
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,7 @@ def judge(load: Any, causes: Any) -> Any:
 
 
 @pytest.fixture
-def reply() -> Any:
+def response() -> Any:
     def of(value: Any, status: int = 200, **more: Any) -> Any:
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         return msgspec.structs.replace(SideResponse(status, body, 0.1), **more)
@@ -94,7 +94,7 @@ def reply() -> Any:
 
 
 @pytest.fixture
-def call() -> Any:
+def v3_request() -> Any:
     return requests.V3Request(
         "/parts/match", (("queries", '[{"mpn":"X1"}]'),), client="erp", times=4, origin="access.log:7"
     )

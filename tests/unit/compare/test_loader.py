@@ -27,24 +27,27 @@ def test_everything_that_is_written_arrives(load: Any, tmp_path: Path) -> None:
         f"""\
 shipped_rules: false
 keys:
-  - {{name: erp, source: "sha256:{hashlib.sha256(b"1a2b3c4d").hexdigest()}", old: env:OLD, new: file:new-key}}
+  - name: erp
+    source: "sha256:{hashlib.sha256(b"1a2b3c4d").hexdigest()}"
+    baseline: env:OLD
+    candidate: file:new-key
 fail_on: [missing-part, price>1%]
-noise: {{share: 0.5, least_calls: 10}}
-ready: {{share: 0.95, least_calls: 20}}
+noise: {{share: 0.5, min_requests: 10}}
+ready: {{share: 0.95, min_requests: 20}}
 latency: 1.5
 budget: 500
 """,
         OLD="0ld",
     )
     assert found.keys[0].source == digest("1a2b3c4d")
-    assert (found.keys[0].old.reveal(), found.keys[0].new.reveal()) == ("0ld", "n3w")
+    assert (found.keys[0].baseline.reveal(), found.keys[0].candidate.reveal()) == ("0ld", "n3w")
     assert [each.text for each in found.fail_on] == ["missing-part", "price>1%"]
     assert (found.noise, found.ready) == (NoiseSettings(0.5, 10), ReadinessSettings(0.95, 20))
     assert (found.latency, found.budget) == (1.5, 500)
 
 
 def test_no_key_is_seen_in_the_settings(load: Any) -> None:
-    shown = repr(load("keys: [{name: erp, source: s0urce, old: 0ld, new: n3w}]"))
+    shown = repr(load("keys: [{name: erp, source: s0urce, baseline: 0ld, candidate: n3w}]"))
     assert not any(key in shown for key in ("s0urce", "0ld", "n3w", hashlib.sha256(b"s0urce").hexdigest()))
 
 
@@ -90,7 +93,7 @@ def test_the_shipped_file_named_by_its_path_has_its_rules_once() -> None:
     "text, message",
     [
         ("rule: []", "ours.yaml:1:1: rule: unknown key; did you mean rules? Known here: keys, "),
-        ("noise: {share: 2}", "ours.yaml:1:9: noise.share: 2 is not accepted; it accepts a share of all calls"),
+        ("noise: {share: 2}", "ours.yaml:1:9: noise.share: 2 is not accepted; it accepts a share of all requests"),
         ("budget: much", "ours.yaml:1:1: budget: 'much' is not accepted; it accepts a number of parts"),
         (
             "fail_on: [misssing]",
@@ -129,7 +132,7 @@ def test_the_shipped_file_named_by_its_path_has_its_rules_once() -> None:
         ),
         ("keys: [{name: 'a b'}]", "keys[0].name: 'a b' is not accepted; it accepts letters, digits"),
         ("keys: [{name: a}, {name: a}]", "keys[1]: the name a is already given"),
-        ("keys: [{name: a, old: env:NONE}]", "keys[0].old: the environment variable NONE is not set"),
+        ("keys: [{name: a, baseline: env:NONE}]", "keys[0].baseline: the environment variable NONE is not set"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(load: Any, text: str, message: str) -> None:
@@ -146,8 +149,8 @@ def test_a_mistake_is_named_with_its_place(load: Any, text: str, message: str) -
         "keys: [{s3cret: erp}]",
         "keys: {erp: s3cret}",
         "keys: [{name: erp, source: 'sha256:s3cret'}]",
-        "keys: [{name: erp, old: [s3cret]}]",
-        "keys: [{name: erp, old: {k: s3cret}}]",
+        "keys: [{name: erp, baseline: [s3cret]}]",
+        "keys: [{name: erp, baseline: {k: s3cret}}]",
     ],
 )
 def test_no_mistake_shows_a_key(load: Any, text: str) -> None:

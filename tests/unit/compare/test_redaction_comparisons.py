@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import msgspec
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy.compare.judging.findings import ABSENT, Comparison, Difference, Finding
 from proxy.compare.redaction import Redaction, redact_comparison
@@ -11,11 +11,11 @@ from proxy.compare.redaction import Redaction, redact_comparison
 KEY = "c4n4ry-key"
 
 
-def test_no_key_is_left_in_a_call_whatever_its_parameter_is_called() -> None:
-    call = call_from_target(f"/v3/brands/search?q=x&token={KEY}&{KEY}=1")
-    kept = redact_comparison(Comparison(call, 1.0), Redaction([KEY]))
-    assert kept.call.query == (("q", "x"), ("token", "…"), ("…", "1"))
-    assert redact_comparison(Comparison(call, 1.0), Redaction([])).call == call
+def test_no_key_is_left_in_a_request_whatever_its_parameter_is_called() -> None:
+    request = request_from_target(f"/v3/brands/search?q=x&token={KEY}&{KEY}=1")
+    kept = redact_comparison(Comparison(request, 1.0), Redaction([KEY]))
+    assert kept.request.query == (("q", "x"), ("token", "…"), ("…", "1"))
+    assert redact_comparison(Comparison(request, 1.0), Redaction([])).request == request
 
 
 def test_numbers_of_any_size_can_be_written() -> None:
@@ -23,9 +23,11 @@ def test_numbers_of_any_size_can_be_written() -> None:
     value = {"a": [large, -large, 1, True, 1.5], "b": "text"}
     moved = Finding(Difference("missing", "b", "b", value, ABSENT), "moved")
     found = Finding(Difference("value", "a", "a", large, 2), "unexplained")
-    kept = redact_comparison(Comparison(call_from_target("/v3/brands/search"), 1.0, (found,), (moved,)), Redaction([]))
+    kept = redact_comparison(
+        Comparison(request_from_target("/v3/brands/search"), 1.0, (found,), (moved,)), Redaction([])
+    )
     assert kept.findings[0].difference == Difference("value", "a", "a", Decimal(large), 2)
-    assert kept.moved[0].difference.old == {"a": [Decimal(large), Decimal(-large), 1, True, 1.5], "b": "text"}
-    assert kept.moved[0].difference.new is ABSENT
+    assert kept.moved[0].difference.baseline == {"a": [Decimal(large), Decimal(-large), 1, True, 1.5], "b": "text"}
+    assert kept.moved[0].difference.candidate is ABSENT
     text = msgspec.json.Encoder(decimal_format="number").encode(kept)
     assert str(large).encode() in text

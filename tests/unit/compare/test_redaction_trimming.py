@@ -1,6 +1,7 @@
 """What is kept of anybody's data: no key, no half character, not too much."""
 
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
@@ -30,13 +31,13 @@ def test_a_key_is_not_cut_in_two_but_taken_out_before() -> None:
 
 def test_ten_megabytes_leave_little() -> None:
     huge = {f"k{n}": ["x" * 1000] * 1000 for n in range(100)}
-    found = TRIMMING.difference(Difference("missing", "p" * 10_000, "q" * 10_000, old=huge))
+    found = TRIMMING.difference(Difference("missing", "p" * 10_000, "q" * 10_000, baseline=huge))
     assert len(ENCODER.encode(found)) < 300_000
-    assert found.new is ABSENT
+    assert found.candidate is ABSENT
 
 
 def test_what_nests_without_end_is_cut() -> None:
-    deep = []
+    deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
     assert len(repr(TRIMMING.value(deep))) < 40
@@ -45,4 +46,4 @@ def test_what_nests_without_end_is_cut() -> None:
 def test_half_characters_can_be_written_to_a_file() -> None:
     found = TRIMMING.difference(Difference("value", "a\ud800", "b\udfff", "\ud83d", {"\ud800": "😀"}))
     assert ENCODER.encode(found)
-    assert found.new == {"�": "😀"}
+    assert found.candidate == {"�": "😀"}

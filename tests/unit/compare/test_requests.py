@@ -1,4 +1,4 @@
-"""Targets as they were sent, into calls and back."""
+"""Targets as they were sent, into requests and back."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ PAIR = st.tuples(NAME, TEXT)
 @given(
     path=st.sampled_from(["/parts/match", "/brands/ü ?#%", "/parts/search"]), query=st.lists(PAIR, max_size=5), key=TEXT
 )
-def test_what_a_call_sends_is_read_as_the_same_call(path: Any, query: Any, key: Any) -> None:
-    call = requests.V3Request(path, tuple(query))
-    read = requests.parse_target("/v3" + call.target(key))
-    assert read == (path, call.query, key or None)
+def test_what_a_request_sends_is_read_as_the_same_request(path: Any, query: Any, key: Any) -> None:
+    request = requests.V3Request(path, tuple(query))
+    read = requests.parse_target("/v3" + request.target(key))
+    assert read == (path, request.query, key or None)

@@ -59,7 +59,9 @@ CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="
         ([], [], True, {"specAggs"}, {"size": 100, "attributes": [], "selection": "WITH_SUGGESTED"}),
     ],
 )
-def test_what_is_asked_for(chosen: Any, stats: Any, drilldown: bool, names: set[str], variables: Any) -> None:
+def test_what_is_asked_for(
+    chosen: Any, stats: Any, drilldown: bool, names: frozenset[str], variables: dict[str, Any]
+) -> None:
     wanted = facets.request(TABLES, chosen, stats, drilldown, ALL)
     assert (wanted.aggregations, wanted.variables()) == (names, variables)
 
@@ -135,7 +137,10 @@ def test_a_suggested_spec_has_ten_values_however_many_are_counted() -> None:
 
 def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
     drilled, _ = facets.drilldown_results(TABLES, FOUND, 10)
-    asked = {"brand.name": {"facets": [], "spec_drilldown_rank": None}, R: {"facets": [1], "spec_drilldown_rank": None}}
+    asked: dict[str, dict[str, Any]] = {
+        "brand.name": {"facets": [], "spec_drilldown_rank": None},
+        R: {"facets": [1], "spec_drilldown_rank": None},
+    }
     found = facets.with_drilldown(asked, drilled)
     assert found["brand.name"] == asked["brand.name"]
     assert found[R] == {"facets": [1], "spec_drilldown_rank": 1}

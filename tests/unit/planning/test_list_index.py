@@ -58,7 +58,7 @@ def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> 
     list_index.check_field("name", ONE)
 
 
-OBJECTS = {"n": [1, 3, None], "t": ["b", "a", "b"], "l": [["x", "y"], [], ["x"]]}
+OBJECTS: dict[str, list[Any]] = {"n": [1, 3, None], "t": ["b", "a", "b"], "l": [["x", "y"], [], ["x"]]}
 ALL = 0x010101
 
 

@@ -32,7 +32,7 @@ def a_listing(count: int) -> Listing:
             "num_parts": number * 37 % 1000,
         }
 
-    return Listing(records, to_v3, "computed-{}".format)
+    return Listing(records, to_v3, lambda number, _: [f"computed-{number}"])
 
 
 SMALL, LARGE = a_listing(10_000), a_listing(20_000)

@@ -3,7 +3,7 @@
 import asyncio
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import prometheus_client
 import pytest
@@ -92,7 +92,7 @@ def test_token_age_is_that_of_the_newest_token(worker: Any, time: clock.ManualCl
 
 
 @pytest.mark.parametrize("merged, total", [("sum", 9.0), ("max", 5.0), ("last", 4.0)])
-def test_gauges_merge_by_sum_max_or_last(merged: str, total: float) -> None:
+def test_gauges_merge_by_sum_max_or_last(merged: Literal["sum", "max", "last"], total: float) -> None:
     gauge = metrics.Gauge("a", "An a", "application", merged=merged)
     for each in (5.0, 4.0):
         gauge.merge(("demo",), each)

@@ -125,7 +125,7 @@ def serve() -> Any:
 
 @pytest.fixture
 def service(clock: clocks.ManualClock, make_jwt: Callable[..., str]) -> Any:
-    service = identity_service.Service(clock, make_jwt)
+    service = identity_service.ScriptedIdentityService(clock, make_jwt)
     with service.mock:
         yield service
 
@@ -144,7 +144,7 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, kept: Any,
         clock.advance(seconds)
         await asyncio.sleep(0)
 
-    workers = []
+    workers: list[token_cache.TokenCache] = []
 
     async with aiohttp.ClientSession() as session:
 

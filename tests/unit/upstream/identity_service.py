@@ -19,11 +19,12 @@ class Response(aiohttp.ClientResponse):
     """aioresponses hands over no writer, which aiohttp 3.14 asks for its size."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, stream_writer=SimpleNamespace(output_size=0), **kwargs)
+        writer: Any = SimpleNamespace(output_size=0)
+        super().__init__(*args, stream_writer=writer, **kwargs)
 
 
-class Service:
-    """The identity service as these tests see it: what it is to answer, and what it was asked."""
+class ScriptedIdentityService:
+    """Identity service with scripted responses that records its requests."""
 
     def __init__(self, clock: Any, make_jwt: Any) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""One GraphQL operation, asked of a service on loopback."""
+"""GraphQL client against a server on loopback."""
 
 import asyncio
 import io
@@ -30,9 +30,9 @@ class Store(token_cache.TokenCache):
         self.current: str | None = None
         self.refusals: list[str] = []
         self.good: list[str] = []
-        self.allowed: list[float] = []
+        self.allowed: list[float | None] = []
 
-    async def get(self, credentials: Any, seconds: Any) -> Any:
+    async def get(self, credentials: Any, seconds: float | None = None) -> str:
         self.allowed.append(seconds)
         if self.current is None:
             self.handed += 1
@@ -50,7 +50,7 @@ class Store(token_cache.TokenCache):
         self.refusals.append(error.message)
 
 
-class Upstream:
+class _Upstream:
     """A GraphQL service that gives the answers it was told, the last one for ever."""
 
     def __init__(self, *told: tuple[int, object]) -> None:
@@ -111,8 +111,8 @@ def ask(
     return asking
 
 
-async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
-    upstream = Upstream(GOOD)
+async def test_operation_is_sent_unchanged(ask: Any) -> None:
+    upstream = _Upstream(GOOD)
     data = await ask(upstream.answer)
     assert data.supSearchMpn == {"hits": 1}
     (request,) = upstream.seen
@@ -124,10 +124,10 @@ async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("refusal", [EXPIRED, (401, b""), (401, {"errors": [answers.coded("AuthInvalidToken")]})])
-async def test_a_refused_token_is_replaced_and_the_request_repeated_once(
+async def test_refused_token_is_replaced_and_the_request_retried_once(
     ask: Any, store: Any, metrics: metering.Metrics, refusal: Any
 ) -> None:
-    upstream = Upstream(refusal, GOOD)
+    upstream = _Upstream(refusal, GOOD)
     await ask(upstream.answer)
     assert [request.headers["Authorization"] for request in upstream.seen] == ["Bearer t1", "Bearer t2"]
     text = metrics.text().decode()
@@ -137,7 +137,7 @@ async def test_a_refused_token_is_replaced_and_the_request_repeated_once(
     assert store.good == ["t2"]
 
 
-async def test_a_fresh_token_brings_no_fresh_time(
+async def test_new_token_does_not_extend_the_time_limit(
     ask: Any, store: Any, clock: clocks.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
@@ -149,12 +149,12 @@ async def test_a_fresh_token_brings_no_fresh_time(
         return replies.pop(0)
 
     monkeypatch.setattr(http_post, "post", slowly)
-    await ask(Upstream(GOOD).answer)
+    await ask(_Upstream(GOOD).answer)
     assert allowed == store.allowed == [30, 18]
 
 
-async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -> None:
-    upstream = Upstream(EXPIRED)
+async def test_second_refusal_is_credentials_refused(ask: Any, store: Any) -> None:
+    upstream = _Upstream(EXPIRED)
     with pytest.raises(errors.CredentialsRefused, match="takes no token of application demo"):
         await ask(upstream.answer)
     assert len(upstream.seen) == 2
@@ -162,9 +162,9 @@ async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -
     assert store.refusals == ["the GraphQL service takes no token of application demo: AuthExpiredToken"]
 
 
-async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configuration(ask: Any, store: Any) -> None:
+async def test_token_invalid_twice_names_the_settings(ask: Any, store: Any) -> None:
     with pytest.raises(errors.CredentialsRefused) as found:
-        await ask(Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
+        await ask(_Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
     assert found.value.message == (
         "the GraphQL service takes no token of application demo: AuthInvalidToken; "
         "is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
@@ -173,11 +173,11 @@ async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configurat
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 500])
-async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
+async def test_missing_scope_is_explained_and_not_retried(
     ask: Any, store: Any, metrics: metering.Metrics, logged: io.StringIO, status: int
 ) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
-    upstream = Upstream((status, {"errors": [refusal], "data": None}))
+    upstream = _Upstream((status, {"errors": [refusal], "data": None}))
     with pytest.raises(errors.CredentialsRefused) as found:
         await ask(upstream.answer, retries=5)
     assert found.value.message == (
@@ -194,9 +194,9 @@ async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
 
 
 @pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
-async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
+async def test_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": path}
-    upstream = Upstream((200, {"errors": [refusal], "data": data}))
+    upstream = _Upstream((200, {"errors": [refusal], "data": data}))
     if data is None:
         with pytest.raises(errors.QueryRefused):
             await ask(upstream.answer)
@@ -216,24 +216,24 @@ async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: A
         ((200, b'{"data":'), errors.UpstreamUnreadable),
     ],
 )
-async def test_no_other_answer_is_asked_for_again(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
-    upstream = Upstream(answer)
+async def test_other_errors_are_not_retried(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
+    upstream = _Upstream(answer)
     with pytest.raises(error):
         await ask(upstream.answer, retries=5)
     assert len(upstream.seen) == 1
     assert f'outcome="{error.__name__}"}} 1.0' in metrics.text().decode()
 
 
-async def test_errors_beside_data_are_counted_and_logged(
+async def test_errors_in_a_response_with_data_are_counted_and_logged(
     ask: Any, metrics: metering.Metrics, logged: io.StringIO
 ) -> None:
     faults = [answers.fault("half"), answers.fault("x")]
-    await ask(Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
+    await ask(_Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
     assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
     assert '"errors": ["half", "x"]' in logged.getvalue()
 
 
-async def test_a_redirect_is_not_followed(ask: Any) -> None:
+async def test_redirect_is_not_followed(ask: Any) -> None:
     async def away(_: web.Request) -> web.Response:
         raise web.HTTPTemporaryRedirect("/elsewhere")
 
@@ -242,7 +242,7 @@ async def test_a_redirect_is_not_followed(ask: Any) -> None:
 
 
 async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
-    await ask(Upstream(GOOD).answer)
+    await ask(_Upstream(GOOD).answer)
     assert 'v3bridge_upstream_request_duration_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
 
 
@@ -255,28 +255,28 @@ async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> No
         ((200, {"errors": [answers.fault("Unexpected Execution Error")]}), "UpstreamFault"),
     ],
 )
-async def test_what_was_turned_away_is_sent_again_and_counted(
+async def test_unbilled_request_is_retried_and_counted(
     ask: Any, metrics: metering.Metrics, answer: Any, reason: str
 ) -> None:
-    upstream = Upstream(answer, answer, GOOD)
+    upstream = _Upstream(answer, answer, GOOD)
     assert (await ask(upstream.answer, retries=2)).supSearchMpn == {"hits": 1}
     assert len(upstream.seen) == 3
     text = metrics.text().decode()
     assert f'v3bridge_upstream_retries_total{{operation="supSearchMpn",reason="{reason}"}} 2.0' in text
 
 
-async def test_the_last_error_is_the_callers_when_all_repetitions_are_spent(ask: Any) -> None:
-    upstream = Upstream((503, b""))
+async def test_last_error_is_raised_after_all_retries(ask: Any) -> None:
+    upstream = _Upstream((503, b""))
     with pytest.raises(errors.UpstreamFault, match="HTTP 503"):
         await ask(upstream.answer, retries=2)
     assert len(upstream.seen) == 3
 
 
-async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
+async def test_open_circuit_breaker_sends_nothing_and_closes_on_success(
     ask: Any, make_breaker: Any, clock: clocks.ManualClock
 ) -> None:
     breaker = make_breaker(failures=2)
-    upstream = Upstream((500, b""), (500, b""), GOOD)
+    upstream = _Upstream((500, b""), (500, b""), GOOD)
     for error in (errors.UpstreamFault, errors.UpstreamFault, errors.CircuitBreakerOpen):
         with pytest.raises(error):
             await ask(upstream.answer, retries=2, breaker=breaker)
@@ -287,16 +287,14 @@ async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
 
 
 @pytest.mark.parametrize("answer", [(400, {"errors": [answers.fault("no")]}), (429, b""), (404, b"<html>"), EXPIRED])
-async def test_a_service_that_refuses_opens_no_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
+async def test_refusals_do_not_open_the_circuit_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
     breaker = make_breaker(failures=1)
     with pytest.raises(errors.BridgeError):
-        await ask(Upstream(answer).answer, breaker=breaker)
+        await ask(_Upstream(answer).answer, breaker=breaker)
     assert breaker.refusal() is None
 
 
-async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(
-    ask: Any, clock: clocks.ManualClock
-) -> None:
+async def test_follow_up_request_has_the_remaining_time(ask: Any, clock: clocks.ManualClock) -> None:
     async def silent(_: Any) -> None:
         await asyncio.Event().wait()
 
@@ -305,7 +303,7 @@ async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(
 
 
 @pytest.mark.parametrize("kind, counts", [(errors.DeadlineExceeded, False), (errors.UpstreamUnreachable, True)])
-async def test_only_what_had_its_time_is_held_against_the_service(
+async def test_timeout_counts_as_failure_only_after_a_fair_time(
     ask: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, counts: bool
 ) -> None:
     async def late(*_: Any) -> None:
@@ -314,14 +312,14 @@ async def test_only_what_had_its_time_is_held_against_the_service(
     monkeypatch.setattr(http_post, "post", late)
     breaker = make_breaker(failures=1)
     with pytest.raises(kind):
-        await ask(Upstream(GOOD).answer, retries=2, breaker=breaker)
+        await ask(_Upstream(GOOD).answer, retries=2, breaker=breaker)
     assert (breaker.refusal() is not None) is counts
 
 
-async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(
+async def test_request_without_remaining_time_is_not_sent_and_no_failure(
     ask: Any, clock: clocks.ManualClock, metrics: metering.Metrics
 ) -> None:
-    upstream = Upstream(GOOD)
+    upstream = _Upstream(GOOD)
     with pytest.raises(errors.UpstreamUnreachable, match="no time") as caught:
         await ask(upstream.answer, retries=2, since=clock.monotonic() - 30)
     assert not caught.value.may_be_billed

@@ -58,6 +58,7 @@ async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
         with pytest.raises(errors.UpstreamUnreadable, match=f"more than {MOST} bytes") as caught:
             await post(through, session, request(url)._replace(max_bytes=MOST))
         assert caught.value.may_be_billed
+        assert session.connector is not None
         assert not any(session.connector._conns.values())  # the connection is not used again
     assert sent < 8 * MOST
 

@@ -14,7 +14,7 @@ from proxy.workers import messages
 SETTINGS = config.Config(
     applications={
         "demo": config.ApplicationSettings(
-            apikeys=(config.digest("a-key"),),
+            apikeys=(config.ApiKeySettings(config.digest("a-key")),),
             client_id=config.ClientId("an-id"),
             client_secret=config.Secret("a-secret"),
         )
@@ -44,7 +44,9 @@ def sent() -> Iterator[Callable[[bytes], int]]:
 def test_start_message_keeps_secrets_and_digests(sent: Callable[[bytes], int]) -> None:
     message = messages.read_start(sent(messages.write_start(MESSAGE)))
     assert message == MESSAGE
-    assert message.settings.applications["demo"].client_secret.reveal() == "a-secret"
+    secret = message.settings.applications["demo"].client_secret
+    assert secret is not None
+    assert secret.reveal() == "a-secret"
 
 
 def test_bytes_after_the_start_message_stay_in_the_pipe(sent: Callable[[bytes], int]) -> None:

@@ -40,7 +40,7 @@ COVERAGE = """\
 
 Fields with `include[]` are present only on request. Where a field needs a feature that the application's plan lacks,
 a client sees the field's empty value. "Read from" is the path in the GraphQL schema: `^` is the enclosing object,
-`$asked` the requested uid, and `String` a plain value that the object is made from.
+`$requested_uid` the requested uid, and `String` a plain value that the object is made from.
 
 """
 SEARCHES = f"""\

@@ -112,7 +112,7 @@ def test_a_difference_has_its_cause(causes: Any, difference: Any, cause: str) ->
     ],
 )
 def test_a_part_is_one_wherever_an_endpoint_has_them(causes: Any, endpoint: Any, path: str, cause: str) -> None:
-    assert causes.of(endpoint, Difference("extra", path, path, new={})) == cause
+    assert causes.of(endpoint, Difference("extra", path, path, candidate={})) == cause
 
 
 def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes: Any) -> None:
@@ -146,7 +146,7 @@ def test_every_cause_has_words(causes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "endpoint, old, new, cause",
+    "endpoint, baseline, candidate, cause",
     [
         (ONE, 200, 404, "missing part"),
         (ONE, 404, 200, "extra part"),
@@ -155,6 +155,6 @@ def test_every_cause_has_words(causes: Any) -> None:
     ],
 )
 def test_a_part_that_one_side_does_not_know_is_missing_or_extra(
-    causes: Any, endpoint: Any, old: int, new: int, cause: str
+    causes: Any, endpoint: Any, baseline: int, candidate: int, cause: str
 ) -> None:
-    assert causes.of(endpoint, Difference("status", "(status)", "(status)", old, new)) == cause
+    assert causes.of(endpoint, Difference("status", "(status)", "(status)", baseline, candidate)) == cause

@@ -14,7 +14,7 @@ def row(client: str = "erp", endpoint: str = "/parts/match", paid: int = 0, pric
     return RowCount(client, endpoint, asked=asked, paid=paid, priced=priced)
 
 
-def test_each_call_costs_what_it_cost_as_often_as_it_is_asked() -> None:
+def test_each_request_costs_what_it_cost_as_often_as_it_is_asked() -> None:
     assert counting.monthly_parts([row(paid=300, priced=100, asked=100)], None, 3 * DAY) == 3000
 
 

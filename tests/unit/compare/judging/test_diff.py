@@ -1,4 +1,4 @@
-"""What differs between two answers: one difference each, of the right kind, at its place."""
+"""What differs between two responses: one difference each, of the right kind, at its place."""
 
 from decimal import Decimal
 from typing import Any
@@ -34,8 +34,8 @@ def of_offers(*offers: Any) -> Any:
     return answer(match(part(offers=list(offers))))
 
 
-def seen(old: Any, new: Any) -> Any:
-    return [(each.kind, each.path, each.place) for each in diff.diff(old, new)]
+def seen(baseline: Any, candidate: Any) -> Any:
+    return [(each.kind, each.path, each.place) for each in diff.diff(baseline, candidate)]
 
 
 OFFERS = "results[*].items[*].offers"
@@ -43,14 +43,14 @@ AT_OFFERS = "results[0].items[aa00000000000001].offers"
 
 
 def test_equal_answers_have_no_difference_whatever_the_order_of_their_keys() -> None:
-    old = of_offers(offer(), offer("67K1122"))
-    assert diff.diff(old, dict(reversed(old.items()))) == []
+    baseline = of_offers(offer(), offer("67K1122"))
+    assert diff.diff(baseline, dict(reversed(baseline.items()))) == []
 
 
 def test_a_changed_price_stands_at_its_quantity() -> None:
-    old = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.5"]]}))
-    new = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.6"]]}))
-    assert diff.diff(old, new) == [
+    baseline = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.5"]]}))
+    candidate = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.6"]]}))
+    assert diff.diff(baseline, candidate) == [
         Difference(
             "value",
             "results[*].items[*].offers[*].prices.USD[*]",
@@ -62,9 +62,9 @@ def test_a_changed_price_stands_at_its_quantity() -> None:
 
 
 def test_a_dropped_price_break_is_one_difference() -> None:
-    old = of_offers(offer(prices={"USD": [[1, "0.7"], [10, "0.6"], [100, "0.5"]]}))
-    new = of_offers(offer(prices={"USD": [[1, "0.7"], [100, "0.5"]]}))
-    assert diff.diff(old, new) == [
+    baseline = of_offers(offer(prices={"USD": [[1, "0.7"], [10, "0.6"], [100, "0.5"]]}))
+    candidate = of_offers(offer(prices={"USD": [[1, "0.7"], [100, "0.5"]]}))
+    assert diff.diff(baseline, candidate) == [
         Difference(
             "missing", OFFERS + "[*].prices.USD[*]", AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10]", [10, "0.6"]
         )
@@ -72,25 +72,27 @@ def test_a_dropped_price_break_is_one_difference() -> None:
 
 
 def test_a_quantity_written_as_text_is_that_and_no_price_break_lost() -> None:
-    old, new = (of_offers(offer(prices={"USD": [[quantity, "0.7"]]})) for quantity in (10, "10"))
+    baseline, candidate = (of_offers(offer(prices={"USD": [[quantity, "0.7"]]})) for quantity in (10, "10"))
     path = "[*].prices.USD[*].quantity"
-    assert seen(old, new) == [("type", OFFERS + path, AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10].quantity")]
+    assert seen(baseline, candidate) == [
+        ("type", OFFERS + path, AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10].quantity")
+    ]
 
 
 def test_a_price_break_of_another_shape_is_compared_piece_by_piece() -> None:
-    old = of_offers(offer(prices={"USD": [[10, "0.7"]]}))
-    new = of_offers(offer(prices={"USD": [[10, "0.7", "net"]]}))
+    baseline = of_offers(offer(prices={"USD": [[10, "0.7"]]}))
+    candidate = of_offers(offer(prices={"USD": [[10, "0.7", "net"]]}))
     place = AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10][net]"
-    assert seen(old, new) == [("extra", OFFERS + "[*].prices.USD[*][*]", place)]
+    assert seen(baseline, candidate) == [("extra", OFFERS + "[*].prices.USD[*][*]", place)]
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_an_added_offer_is_one_difference_wherever_it_stands(at: int) -> None:
     offers = [offer(), offer("67K1122", MOUSER)]
-    added = offer("new", MOUSER)
-    new = of_offers(*offers[:at], added, *offers[at:])
-    assert diff.diff(of_offers(*offers), new) == [
-        Difference("extra", OFFERS + "[*]", AT_OFFERS + "[Mouser new]", ABSENT, added)
+    added = offer("candidate", MOUSER)
+    candidate = of_offers(*offers[:at], added, *offers[at:])
+    assert diff.diff(of_offers(*offers), candidate) == [
+        Difference("extra", OFFERS + "[*]", AT_OFFERS + "[Mouser candidate]", ABSENT, added)
     ]
 
 
@@ -108,9 +110,9 @@ def test_offers_that_have_moved_are_one_difference_of_the_list() -> None:
 
 
 def test_what_has_moved_and_changed_is_both() -> None:
-    old = of_offers(offer("1", moq=1), offer("2"))
-    new = of_offers(offer("2"), offer("1", moq=9))
-    assert seen(old, new) == [
+    baseline = of_offers(offer("1", moq=1), offer("2"))
+    candidate = of_offers(offer("2"), offer("1", moq=9))
+    assert seen(baseline, candidate) == [
         ("order", OFFERS, AT_OFFERS),
         ("value", OFFERS + "[*].moq", AT_OFFERS + "[Digi-Key 1].moq"),
     ]
@@ -118,8 +120,8 @@ def test_what_has_moved_and_changed_is_both() -> None:
 
 def test_offers_of_one_sku_are_told_apart_by_packaging() -> None:
     reel, cut = offer(packaging="Reel", moq=1000), offer(packaging="Cut Tape", moq=1)
-    new = of_offers({**cut, "moq": 2}, {**reel, "moq": 2000})
-    assert [(each.kind, each.old, each.new) for each in diff.diff(of_offers(reel, cut), new)] == [
+    candidate = of_offers({**cut, "moq": 2}, {**reel, "moq": 2000})
+    assert [(each.kind, each.baseline, each.candidate) for each in diff.diff(of_offers(reel, cut), candidate)] == [
         ("order", ["[Digi-Key 296-1-ND]", "[Digi-Key 296-1-ND #2]"], ["[Digi-Key 296-1-ND #2]", "[Digi-Key 296-1-ND]"]),
         ("value", 1000, 2000),
         ("value", 1, 2),
@@ -159,26 +161,26 @@ def test_a_seller_of_another_uid_is_known_by_its_name() -> None:
 
 def test_a_part_that_is_not_there_is_one_difference() -> None:
     one, other = part(), part("aa00000000000002", "SN74LS74")
-    new = {**answer(match(one)), "results": [{**match(one), "hits": 2}]}
-    assert diff.diff(answer(match(one, other)), new) == [
+    candidate = {**answer(match(one)), "results": [{**match(one), "hits": 2}]}
+    assert diff.diff(answer(match(one, other)), candidate) == [
         Difference("missing", "results[*].items[*]", "results[0].items[aa00000000000002]", other)
     ]
 
 
 def test_a_part_of_another_uid_is_known_by_number_and_maker() -> None:
-    old, new = answer(match(part())), answer(match(part("bb00000000000001")))
-    assert seen(old, new) == [("value", "results[*].items[*].uid", "results[0].items[aa00000000000001].uid")]
+    baseline, candidate = answer(match(part())), answer(match(part("bb00000000000001")))
+    assert seen(baseline, candidate) == [("value", "results[*].items[*].uid", "results[0].items[aa00000000000001].uid")]
 
 
 def test_another_part_in_the_place_of_one_is_no_change_of_it() -> None:
-    old, new = answer(match(part())), answer(match(part("bb00000000000001", "LM358")))
-    assert [kind for kind, _, _ in seen(old, new)] == ["missing", "extra"]
+    baseline, candidate = answer(match(part())), answer(match(part("bb00000000000001", "LM358")))
+    assert [kind for kind, _, _ in seen(baseline, candidate)] == ["missing", "extra"]
 
 
 def test_results_are_known_by_their_reference() -> None:
-    old = answer(match(part(), reference="a"), match(reference="b"))
-    new = answer(match(reference="b"), match(part(moq=1), reference="a"))
-    assert seen(old, new) == [
+    baseline = answer(match(part(), reference="a"), match(reference="b"))
+    candidate = answer(match(reference="b"), match(part(moq=1), reference="a"))
+    assert seen(baseline, candidate) == [
         ("order", "results", "results"),
         ("extra", "results[*].items[*].moq", "results[0].items[aa00000000000001].moq"),
     ]
@@ -197,8 +199,11 @@ def test_results_without_a_reference_are_known_by_their_position() -> None:
 
 
 def test_a_reference_of_another_type_is_that_and_no_other_result() -> None:
-    old, new = answer(match(reference=7), match(reference=8)), answer(match(reference="7"), match(reference="8"))
-    assert seen(old, new) == [
+    baseline, candidate = (
+        answer(match(reference=7), match(reference=8)),
+        answer(match(reference="7"), match(reference="8")),
+    )
+    assert seen(baseline, candidate) == [
         ("type", "results[*].reference", "results[0].reference"),
         ("type", "results[*].reference", "results[1].reference"),
     ]
@@ -223,16 +228,16 @@ def test_results_of_a_search_are_known_by_what_they_hold() -> None:
 
 def test_the_uids_of_get_multi_are_data() -> None:
     one, other = part(), part("aa00000000000002")
-    old = {one["uid"]: one, "bb00000000000009": other}
-    assert diff.diff(old, {one["uid"]: {**one, "mpn": "X"}}) == [
+    baseline = {one["uid"]: one, "bb00000000000009": other}
+    assert diff.diff(baseline, {one["uid"]: {**one, "mpn": "X"}}) == [
         Difference("missing", "[*]", "[bb00000000000009]", other),
         Difference("value", "[*].mpn", "[aa00000000000001].mpn", "SN74S74N", "X"),
     ]
 
 
 def test_a_uid_is_data_beside_an_error_as_well() -> None:
-    new = {"__class__": "ClientErrorResponse", "message": "no"}
-    assert seen({"aa00000000000001": part()}, new) == [
+    candidate = {"__class__": "ClientErrorResponse", "message": "no"}
+    assert seen({"aa00000000000001": part()}, candidate) == [
         ("missing", "[*]", "[aa00000000000001]"),
         ("extra", "__class__", "__class__"),
         ("extra", "message", "message"),
@@ -240,23 +245,23 @@ def test_a_uid_is_data_beside_an_error_as_well() -> None:
 
 
 def test_a_missing_field_is_one_difference_however_much_is_in_it() -> None:
-    old = of_offers(offer(prices={"USD": [[1, "1.0"], [2, "2.0"]], "EUR": [[1, "1.0"]]}))
-    assert seen(old, of_offers(offer(prices={"EUR": [[1, "1.0"]]}))) == [
+    baseline = of_offers(offer(prices={"USD": [[1, "1.0"], [2, "2.0"]], "EUR": [[1, "1.0"]]}))
+    assert seen(baseline, of_offers(offer(prices={"EUR": [[1, "1.0"]]}))) == [
         ("missing", OFFERS + "[*].prices.USD", AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD")
     ]
 
 
 def test_keys_that_are_no_names_are_quoted() -> None:
-    old = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 1}}}}
-    new = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 2}}}}
+    baseline = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 1}}}}
+    candidate = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 2}}}}
     where = 'facet_results.fields["specs.resistance.value"].missing'
-    assert seen(old, new) == [("value", where, where)]
+    assert seen(baseline, candidate) == [("value", where, where)]
 
 
 def test_documents_are_known_by_url_and_descriptions_by_their_text() -> None:
-    old = part(datasheets=[{"url": "a"}, {"url": "b"}], descriptions=[{"value": "x"}, {"value": "y"}])
-    new = part(datasheets=[{"url": "b", "mimetype": "text/html"}], descriptions=[{"value": "y"}, {"value": "x"}])
-    assert seen(old, new) == [
+    baseline = part(datasheets=[{"url": "a"}, {"url": "b"}], descriptions=[{"value": "x"}, {"value": "y"}])
+    candidate = part(datasheets=[{"url": "b", "mimetype": "text/html"}], descriptions=[{"value": "y"}, {"value": "x"}])
+    assert seen(baseline, candidate) == [
         ("missing", "datasheets[*]", "datasheets[a]"),
         ("extra", "datasheets[*].mimetype", "datasheets[b].mimetype"),
         ("order", "descriptions", "descriptions"),
@@ -264,8 +269,8 @@ def test_documents_are_known_by_url_and_descriptions_by_their_text() -> None:
 
 
 def test_texts_of_a_list_are_known_by_themselves() -> None:
-    old, new = part(category_uids=["a", "b", "c"]), part(category_uids=["a", "c", "d"])
-    assert seen(old, new) == [
+    baseline, candidate = part(category_uids=["a", "b", "c"]), part(category_uids=["a", "c", "d"])
+    assert seen(baseline, candidate) == [
         ("missing", "category_uids[*]", "category_uids[b]"),
         ("extra", "category_uids[*]", "category_uids[d]"),
     ]
@@ -276,13 +281,13 @@ def test_a_lone_text_that_says_something_else_is_a_change() -> None:
 
 
 def test_what_nothing_identifies_is_compared_in_turn() -> None:
-    old = {"_custom": [{"a": 1}, {"a": 2}, {"b": 0}]}
-    new = {"_custom": [{"a": 2}, {"a": 3}, {"b": 0}]}
-    assert seen(old, new) == [("value", "_custom[*].a", "_custom[#1].a")]
+    baseline = {"_custom": [{"a": 1}, {"a": 2}, {"b": 0}]}
+    candidate = {"_custom": [{"a": 2}, {"a": 3}, {"b": 0}]}
+    assert seen(baseline, candidate) == [("value", "_custom[*].a", "_custom[#1].a")]
 
 
 @pytest.mark.parametrize(
-    "old,new,kind",
+    "baseline,candidate,kind",
     [
         (b"1", b"1.0", "format"),
         (b"1", b"1e0", "format"),
@@ -306,8 +311,10 @@ def test_what_nothing_identifies_is_compared_in_turn() -> None:
     ],
 )
 @pytest.mark.parametrize("around", [b"%s", b'{"a": [{"b": %s}], "c": [%s]}', b'[[%s], {"uid": 4, "d": {"e": %s}}]'])
-def test_nothing_is_hidden_by_what_python_takes_for_equal(old: bytes, new: bytes, kind: str, around: bytes) -> None:
-    values = [responses.read_json(around.replace(b"%s", text)).value for text in (old, new)]
+def test_nothing_is_hidden_by_what_python_takes_for_equal(
+    baseline: bytes, candidate: bytes, kind: str, around: bytes
+) -> None:
+    values = [responses.read_json(around.replace(b"%s", text)).value for text in (baseline, candidate)]
     assert {each.kind for each in diff.diff(*values)} == {kind}
     assert diff.diff(values[0], values[0]) == []
 
@@ -322,16 +329,16 @@ def test_a_whole_answer_of_another_type_is_one_difference() -> None:
 
 
 def test_keys_that_stand_twice_on_one_side_are_differences() -> None:
-    old, new = JsonDocument({}, ("sku", "a.b")), JsonDocument({}, ("a.b", "uid"))
-    assert diff.diff_documents(old, new) == [
+    baseline, candidate = JsonDocument({}, ("sku", "a.b")), JsonDocument({}, ("a.b", "uid"))
+    assert diff.diff_documents(baseline, candidate) == [
         Difference("twice", "**.sku", "**.sku", "twice", "once"),
         Difference("twice", "**.uid", "**.uid", "once", "twice"),
     ]
 
 
 def test_documents_are_compared_by_their_values_too() -> None:
-    old, new = responses.read_json(b'{"a": 1, "a": 2}'), responses.read_json(b'{"a": 3}')
-    assert [each.kind for each in diff.diff_documents(old, new)] == ["value", "twice"]
+    baseline, candidate = responses.read_json(b'{"a": 1, "a": 2}'), responses.read_json(b'{"a": 3}')
+    assert [each.kind for each in diff.diff_documents(baseline, candidate)] == ["value", "twice"]
 
 
 @pytest.mark.parametrize("around", [b"[%s]", b'{"a": %s}', b'{"items": [%s]}'])
@@ -352,18 +359,18 @@ def test_deep_nesting_is_walked_to_its_end(around: bytes, leaf: bytes) -> None:
 def test_huge_texts_are_kept_whole_as_values_and_cut_in_places() -> None:
     huge = "x" * 10_000_000
     [missing, extra] = diff.diff({"l": [huge, "a"], "v": 1}, {"l": ["a", huge + "y"], "v": 1})
-    assert (missing.old, extra.new) == (huge, huge + "y")
+    assert (missing.baseline, extra.candidate) == (huge, huge + "y")
     assert len(missing.place) < 200
     assert missing.place != extra.place
 
 
 def test_halves_of_characters_are_compared_like_any_text() -> None:
-    old, new = (
+    baseline, candidate = (
         responses.read_json(rb'{"a": "\ud800", "b": [1]}').value,
         responses.read_json(rb'{"b": [1], "a": "\ud801"}').value,
     )
-    assert seen(old, new) == [("value", "a", "a")]
-    assert diff.diff(old, dict(reversed(old.items()))) == []
+    assert seen(baseline, candidate) == [("value", "a", "a")]
+    assert diff.diff(baseline, dict(reversed(baseline.items()))) == []
 
 
 def test_a_decimal_is_no_object_that_looks_like_one() -> None:

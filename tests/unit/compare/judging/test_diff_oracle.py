@@ -23,13 +23,15 @@ KINDS = {
 }
 
 
-def deep(old: Any, new: Any, **options: Any) -> DeepDiff:
-    return DeepDiff(old, new, ignore_private_variables=False, threshold_to_diff_deeper=0, view="tree", **options)
+def deep(baseline: Any, candidate: Any, **options: Any) -> DeepDiff:
+    return DeepDiff(
+        baseline, candidate, ignore_private_variables=False, threshold_to_diff_deeper=0, view="tree", **options
+    )
 
 
-def oracle(old: Any, new: Any) -> Counter[tuple[str, str, str, str]]:
+def oracle(baseline: Any, candidate: Any) -> Counter[tuple[str, str, str, str]]:
     """Kind, path, old and new of what DeepDiff finds."""
-    levels = [(KINDS[kind], level) for kind, levels in deep(old, new).items() for level in levels]
+    levels = [(KINDS[kind], level) for kind, levels in deep(baseline, candidate).items() for level in levels]
     return Counter(
         (kind, path_of(level.path(output_format="list")), str(level.t1), str(level.t2)) for kind, level in levels
     )
@@ -47,13 +49,13 @@ def path_of(steps: list[Any]) -> str:
     return path
 
 
-def ours(old: Any, new: Any) -> Counter[tuple[str, str, str, str]]:
+def ours(baseline: Any, candidate: Any) -> Counter[tuple[str, str, str, str]]:
     absent = {"UNSET": "not present"}
     words = (
-        (each.kind, each.path, *(absent.get(str(side), str(side)) for side in (each.old, each.new)))
-        for each in diff.diff(old, new)
+        (each.kind, each.path, *(absent.get(str(side), str(side)) for side in (each.baseline, each.candidate)))
+        for each in diff.diff(baseline, candidate)
     )
-    return Counter(("value" if kind == "format" else kind, *rest) for kind, *rest in words)
+    return Counter(("value" if kind == "format" else kind, path, one, other) for kind, path, one, other in words)
 
 
 def spots(value: Any) -> list[tuple[Any, Any]]:
@@ -74,7 +76,9 @@ def change(value: Any, rng: random.Random, times: int) -> Any:
         container, at = rng.choice(found)
         do = rng.choice(["set", "drop", "add", "pop"])
         if do == "set" or isinstance(container, list):
-            container[at] = f"other {rng.random()}" if rng.random() < 0.7 else rng.choice([None, True, 12, {"new": 1}])
+            container[at] = (
+                f"other {rng.random()}" if rng.random() < 0.7 else rng.choice([None, True, 12, {"candidate": 1}])
+            )
         elif do == "drop":
             del container[at]
         elif do == "add":
@@ -110,5 +114,5 @@ def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -
 
 @given(st.lists(v3_responses.PLAIN_JSON, max_size=4), st.lists(v3_responses.PLAIN_JSON, max_size=4))
 @settings(max_examples=50)
-def test_of_any_json_the_two_agree(old: Any, new: Any) -> None:
-    assert bool(diff.diff(old, new)) == bool(deep(old, new))
+def test_of_any_json_the_two_agree(baseline: Any, candidate: Any) -> None:
+    assert bool(diff.diff(baseline, candidate)) == bool(deep(baseline, candidate))

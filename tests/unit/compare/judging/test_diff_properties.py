@@ -1,4 +1,4 @@
-"""What holds for the differences of any two answers, and of any JSON."""
+"""What holds for the differences of any two responses, and of any JSON."""
 
 import copy
 import random
@@ -22,15 +22,15 @@ def again(value: Any, rng: random.Random) -> Any:
     return [again(each, rng) for each in value] if isinstance(value, list) else copy.copy(value)
 
 
-def alike(old: Any, new: Any) -> bool:
+def alike(baseline: Any, candidate: Any) -> bool:
     """What `same` means, as slowly as one can write it."""
-    if type(old) is not type(new):
+    if type(baseline) is not type(candidate):
         return False
-    if isinstance(old, dict):
-        return old.keys() == new.keys() and all(alike(old[key], new[key]) for key in old)
-    if isinstance(old, list):
-        return len(old) == len(new) and all(map(alike, old, new))
-    return str(old) == str(new)
+    if isinstance(baseline, dict):
+        return baseline.keys() == candidate.keys() and all(alike(baseline[key], candidate[key]) for key in baseline)
+    if isinstance(baseline, list):
+        return len(baseline) == len(candidate) and all(map(alike, baseline, candidate))
+    return str(baseline) == str(candidate)
 
 
 def shuffled(value: Any, rng: random.Random) -> Any:
@@ -68,8 +68,8 @@ def test_nothing_differs_from_itself(value: Any, rng: Any) -> None:
 
 
 @given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
-def test_there_is_a_difference_exactly_where_two_values_are_not_alike(old: Any, new: Any) -> None:
-    assert (diff.diff(old, new) == []) == alike(old, new)
+def test_there_is_a_difference_exactly_where_two_values_are_not_alike(baseline: Any, candidate: Any) -> None:
+    assert (diff.diff(baseline, candidate) == []) == alike(baseline, candidate)
 
 
 @given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
@@ -82,11 +82,13 @@ def test_every_single_change_is_found(value: Any, rng: Any) -> None:
 def test_missing_and_extra_are_each_others_mirror(value: Any, rng: Any) -> None:
     made, _ = changed(changed(shuffled(value, rng), rng)[0], rng)
     mirrored = {"missing": "extra", "extra": "missing"}
-    forth = Counter((each.kind, each.path, repr(each.old), repr(each.new)) for each in diff.diff(value, made))
+    forth = Counter(
+        (each.kind, each.path, repr(each.baseline), repr(each.candidate)) for each in diff.diff(value, made)
+    )
     back = diff.diff(made, value)
-    places = {"order"}  # an order is told by the old side's places
+    places = {"order"}  # an order is told by the baseline's places
     assert Counter({key: count for key, count in forth.items() if key[0] not in places}) == Counter(
-        (mirrored.get(each.kind, each.kind), each.path, repr(each.new), repr(each.old))
+        (mirrored.get(each.kind, each.kind), each.path, repr(each.candidate), repr(each.baseline))
         for each in back
         if each.kind not in places
     )
@@ -129,6 +131,6 @@ def test_another_order_of_any_list_is_nothing_but_that(elements: Any, name: Any,
 
 
 @given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
-def test_no_two_differences_of_a_kind_share_a_place(old: Any, new: Any) -> None:
-    found = Counter((each.kind, each.place) for each in diff.diff(old, new))
+def test_no_two_differences_of_a_kind_share_a_place(baseline: Any, candidate: Any) -> None:
+    found = Counter((each.kind, each.place) for each in diff.diff(baseline, candidate))
     assert set(found.values()) <= {1}

@@ -8,7 +8,7 @@ from proxy.compare.judging import equality
 
 
 @pytest.mark.parametrize(
-    "old,new",
+    "baseline,candidate",
     [
         ("0.64700", "0.647"),
         ("1", "1.0"),
@@ -24,13 +24,13 @@ from proxy.compare.judging import equality
         ("2020-01-01T00:00:00", "2020-01-01 00:00:00.0"),
     ],
 )
-def test_the_same_in_other_letters(old: Any, new: str) -> None:
-    assert equality.same_spelling(old, new)
-    assert equality.same_spelling(new, old)
+def test_the_same_in_other_letters(baseline: Any, candidate: str) -> None:
+    assert equality.same_spelling(baseline, candidate)
+    assert equality.same_spelling(candidate, baseline)
 
 
 @pytest.mark.parametrize(
-    "old,new",
+    "baseline,candidate",
     [
         ("0402", "402"),
         ("+1", "1"),
@@ -52,5 +52,5 @@ def test_the_same_in_other_letters(old: Any, new: str) -> None:
         ("a", "A"),
     ],
 )
-def test_something_else(old: Any, new: Any) -> None:
-    assert not equality.same_spelling(old, new)
+def test_something_else(baseline: Any, candidate: Any) -> None:
+    assert not equality.same_spelling(baseline, candidate)

@@ -22,25 +22,27 @@ ELEMENTS = st.lists(
 
 
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
-def test_no_element_is_lost_and_none_is_paired_twice(old: Any, new: Any, name: Any, within: Any) -> None:
-    found = matching.match(old, new, identity.for_list(name, within, [*old, *new]))
+def test_no_element_is_lost_and_none_is_paired_twice(baseline: Any, candidate: Any, name: Any, within: Any) -> None:
+    found = matching.match(baseline, candidate, identity.for_list(name, within, [*baseline, *candidate]))
     pairs = [*found.same, *found.changed]
-    assert sorted([*(was for was, _ in pairs), *found.missing]) == list(range(len(old)))
-    assert sorted([*(now for _, now in pairs), *found.extra]) == list(range(len(new)))
+    assert sorted([*(was for was, _ in pairs), *found.missing]) == list(range(len(baseline)))
+    assert sorted([*(now for _, now in pairs), *found.extra]) == list(range(len(candidate)))
 
 
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
-def test_same_pairs_are_the_same_and_changed_ones_are_not(old: Any, new: Any, name: Any, within: Any) -> None:
-    found = matching.match(old, new, identity.for_list(name, within, [*old, *new]))
-    assert all(equality.same(old[was], new[now]) for was, now in found.same)
-    assert not any(equality.same(old[was], new[now]) for was, now in found.changed)
+def test_same_pairs_are_the_same_and_changed_ones_are_not(
+    baseline: Any, candidate: Any, name: Any, within: Any
+) -> None:
+    found = matching.match(baseline, candidate, identity.for_list(name, within, [*baseline, *candidate]))
+    assert all(equality.same(baseline[was], candidate[now]) for was, now in found.same)
+    assert not any(equality.same(baseline[was], candidate[now]) for was, now in found.changed)
 
 
 @given(ELEMENTS, ELEMENTS)
-def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(old: Any, new: Any) -> None:
-    found = matching.match(old, new, identity.for_list("other", "", []))
-    left = {equality.canonical(new[at]) for at in found.extra}
-    assert not left.intersection(equality.canonical(old[at]) for at in found.missing)
+def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(baseline: Any, candidate: Any) -> None:
+    found = matching.match(baseline, candidate, identity.for_list("other", "", []))
+    left = {equality.canonical(candidate[at]) for at in found.extra}
+    assert not left.intersection(equality.canonical(baseline[at]) for at in found.missing)
 
 
 def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common() -> None:
@@ -50,8 +52,8 @@ def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common(
     def offer(moq: Any, link: Any) -> Any:
         return {"sku": "296-1", "seller": seller, "packaging": "Reel", "moq": moq, "product_url": link}
 
-    old = [offer(1, "a"), offer(2500, "b"), offer(10, "c")]
-    new = [offer(10, "x"), offer(2500, "y"), offer(1, "z")]
-    found = matching.match(old, new, identity.for_list("offers", "", old))
+    baseline = [offer(1, "a"), offer(2500, "b"), offer(10, "c")]
+    candidate = [offer(10, "x"), offer(2500, "y"), offer(1, "z")]
+    found = matching.match(baseline, candidate, identity.for_list("offers", "", baseline))
     assert found.changed == [(0, 2), (1, 1), (2, 0)]
     assert found.moved

@@ -58,7 +58,7 @@ def test_the_first_rule_that_fits_takes_it(rules: Any) -> None:
         ("normalise: sorted", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), True),
         ("normalise: trim", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), False),
         ("normalise: empty", Difference("missing", "p", "p", None), True),
-        ("normalise: empty", Difference("extra", "p", "p", new=[]), True),
+        ("normalise: empty", Difference("extra", "p", "p", candidate=[]), True),
         ("normalise: empty", Difference("missing", "p", "p", "x"), False),
         ("normalise: empty", Difference("type", "p", "p", None, ""), True),
         ("normalise: trim", Difference("missing", "p", "p", None), False),
@@ -96,12 +96,12 @@ def test_a_rule_can_be_for_derived_fields_at_a_path(rules: Any) -> None:
 
 
 def test_a_rule_holds_to_the_end_of_its_last_day(rules: Any) -> None:
-    text = "path: '**', ignore: all, name: old, expires: 2026-05-31"
+    text = "path: '**', ignore: all, name: baseline, expires: 2026-05-31"
     held, expired = rules(text, today=date(2026, 5, 31)), rules(text, today=date(2026, 6, 1))
-    assert (held.apply(MATCH, [MPN]).hidden, held.expired) == ({"old": 1}, ())
+    assert (held.apply(MATCH, [MPN]).hidden, held.expired) == ({"baseline": 1}, ())
     assert expired.apply(MATCH, [MPN]) == ([MPN], {})
-    assert [rule.name for rule in expired.expired] == ["old"]
-    assert expired.uses({})[0] == RuleUse("old", "because", "2026-05-31", 0, True)
+    assert [rule.name for rule in expired.expired] == ["baseline"]
+    assert expired.uses({})[0] == RuleUse("baseline", "because", "2026-05-31", 0, True)
 
 
 def test_a_rule_that_hid_nothing_is_there_with_nothing(rules: Any) -> None:
@@ -119,7 +119,7 @@ def test_what_a_rule_hid_that_has_gone_since_is_not_lost(rules: Any) -> None:
 def test_paths_without_end_are_not_all_remembered(rules: Any) -> None:
     found = rules("path: '**.x', ignore: all, expires: never")
     for number in range(5000):
-        found.apply(MATCH, [Difference("extra", f"k{number}", "k", new=1)])
+        found.apply(MATCH, [Difference("extra", f"k{number}", "k", candidate=1)])
     assert found._at.cache_info().currsize <= 2000
 
 

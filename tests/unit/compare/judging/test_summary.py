@@ -16,7 +16,9 @@ MPN = Finding(Difference("value", "results[*].items[*].mpn", "results[0].items[0
 PRICE = Finding(
     Difference("value", "results[*].items[*].offers[*].prices.USD[*]", "results[0]", "1.0", "2.0"), "unexplained"
 )
-RUN = RunInfo(started=10.0, ended=20.0, source="access.log", old="https://old/v3", new="http://127.0.0.1:8080/v3")
+RUN = RunInfo(
+    started=10.0, ended=20.0, source="access.log", baseline="https://old/v3", candidate="http://127.0.0.1:8080/v3"
+)
 
 
 def subject(path: Any) -> Any:
@@ -36,7 +38,7 @@ def summarise(load: Any, causes: Any) -> Any:
     return of
 
 
-def calls(number: Any, findings: Any = (), start: int = 0, client: str = "erp", **more: Any) -> Any:
+def requests(number: Any, findings: Any = (), start: int = 0, client: str = "erp", **more: Any) -> Any:
     path = ("/parts/match", (("q", "x"),))
     return [
         Comparison(V3Request(*path, client, 2, f"log:{n}"), float(n), findings, **more)
@@ -45,34 +47,40 @@ def calls(number: Any, findings: Any = (), start: int = 0, client: str = "erp", 
 
 
 def test_a_row_says_how_many_of_how_many_are_equivalent(summarise: Any) -> None:
-    result = summarise([*calls(995), *calls(5, (MPN,), 1000), *calls(3, (), 2000, trouble="old: gone")])
+    result = summarise([*requests(995), *requests(5, (MPN,), 1000), *requests(3, (), 2000, failure="old: gone")])
     (row,) = result.rows
-    assert (row.client, row.endpoint, row.calls, row.asked, row.equivalent, row.troubled) == (
+    assert (row.client, row.endpoint, row.requests, row.occurrences, row.equivalent, row.not_compared) == (
         *("erp", "/parts/match"),
         *(1000, 2000, 995, 3),
     )
     assert row.share == 0.995
     assert (round(row.interval.low, 4), round(row.interval.high, 4)) == (0.9883, 0.9979)
     assert (row.verdict, result.verdict) == ("inconclusive", "inconclusive")
-    assert [(each.reason, each.calls, each.first_origin) for each in result.troubles] == [("old: gone", 3, "log:2000")]
+    assert [(each.reason, each.requests, each.first_origin) for each in result.failures] == [
+        ("old: gone", 3, "log:2000")
+    ]
 
 
 def test_a_run_without_differences_is_ready(summarise: Any) -> None:
-    result = summarise(calls(400))
+    result = summarise(requests(400))
     assert (result.verdict, result.failed, result.groups) == ("ready", (), ())
 
 
 def test_a_source_that_was_asked_whole_needs_no_least_number(summarise: Any) -> None:
     asked = {("erp", "/parts/match"): SourceCount(5, 10)}
-    run = RunInfo(**{name: getattr(RUN, name) for name in ("started", "ended", "source", "old", "new")}, asked=asked)
-    assert summarise(calls(5), run=run).verdict == "ready"
-    assert summarise(calls(4), run=run).verdict == "inconclusive"
+    run = RunInfo(
+        **{name: getattr(RUN, name) for name in ("started", "ended", "source", "baseline", "candidate")}, asked=asked
+    )
+    assert summarise(requests(5), run=run).verdict == "ready"
+    assert summarise(requests(4), run=run).verdict == "inconclusive"
 
 
 def test_a_client_that_was_never_reached_has_its_row(summarise: Any) -> None:
     asked = {("erp", "/parts/match"): SourceCount(400, 800), ("shop", "/parts/match"): SourceCount(5, 10)}
-    result = summarise(calls(400), run=RunInfo(started=0, ended=1, source="log", old="a", new="b", asked=asked))
-    assert [(row.client, row.calls, row.share, row.verdict) for row in result.rows] == [
+    result = summarise(
+        requests(400), run=RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", asked=asked)
+    )
+    assert [(row.client, row.requests, row.share, row.verdict) for row in result.rows] == [
         ("erp", 400, 1.0, "ready"),
         ("shop", 0, None, "inconclusive"),
     ]
@@ -80,43 +88,43 @@ def test_a_client_that_was_never_reached_has_its_row(summarise: Any) -> None:
 
 
 def test_a_group_says_why_and_shows_where(summarise: Any) -> None:
-    (group,) = summarise(calls(3, (MPN, MPN))).groups
-    assert (group.calls, group.differences, group.counts, group.noise) == (3, 6, True, None)
+    (group,) = summarise(requests(3, (MPN, MPN))).groups
+    assert (group.requests, group.differences, group.counts, group.noise) == (3, 6, True, None)
     assert group.why == "Part.mpn is read from SupPart.mpn"
     sample = group.samples[0]
-    assert (sample.call, sample.place, sample.old, sample.new) == (
+    assert (sample.request, sample.place, sample.baseline, sample.candidate) == (
         *("/parts/match?q=x", "results[0].items[0].mpn"),
         *('"A"', '"B"'),
     )
-    assert sample.old_curl == """curl -g 'https://old/v3/parts/match?q=x'"&apikey=$APIKEY\""""
+    assert sample.baseline_curl == """curl -g 'https://old/v3/parts/match?q=x'"&apikey=$APIKEY\""""
 
 
 def test_a_side_that_is_a_file_has_no_curl_line(summarise: Any) -> None:
-    run = RunInfo(started=0, ended=1, source="log", old="answers.jsonl", new="http://127.0.0.1/v3")
-    sample = summarise(calls(1, (MPN,)), run=run).groups[0].samples[0]
-    assert (sample.old_curl, bool(sample.new_curl)) == ("", True)
+    run = RunInfo(started=0, ended=1, source="log", baseline="answers.jsonl", candidate="http://127.0.0.1/v3")
+    sample = summarise(requests(1, (MPN,)), run=run).groups[0].samples[0]
+    assert (sample.baseline_curl, bool(sample.candidate_curl)) == ("", True)
 
 
-def test_what_the_old_side_does_by_itself_does_not_count(summarise: Any) -> None:
-    wavering = calls(20, (), 5000, wavers=(MPN.difference.path,))
-    calm = calls(180, (), 6000, wavers=())
-    result = summarise([*calls(760, ()), *calls(40, (MPN,), 1000), *wavering, *calm])
+def test_what_the_baseline_side_does_by_itself_does_not_count(summarise: Any) -> None:
+    wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
+    calm = requests(180, (), 6000, flaky_fields=())
+    result = summarise([*requests(760, ()), *requests(40, (MPN,), 1000), *wavering, *calm])
     (group,) = result.groups
     assert (group.noise, group.counts) == (0.1, False)
     assert (result.rows[0].equivalent, result.verdict) == (1000, "ready")
 
 
-def test_more_than_the_old_side_does_by_itself_counts(summarise: Any) -> None:
-    wavering = calls(20, (), 5000, wavers=(MPN.difference.path,))
-    calm = calls(180, (), 6000, wavers=())
-    result = summarise([*calls(500, ()), *calls(300, (MPN,), 1000), *wavering, *calm])
+def test_more_than_the_baseline_side_does_by_itself_counts(summarise: Any) -> None:
+    wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
+    calm = requests(180, (), 6000, flaky_fields=())
+    result = summarise([*requests(500, ()), *requests(300, (MPN,), 1000), *wavering, *calm])
     assert result.groups[0].counts
     assert result.rows[0].equivalent == 700
 
 
-def test_a_call_with_noise_and_something_else_is_not_equivalent(summarise: Any) -> None:
-    noisy = calls(200, (), 5000, wavers=(MPN.difference.path,))
-    result = summarise([*noisy, *calls(5, (MPN, PRICE)), *calls(5, (MPN,), 100)])
+def test_a_request_with_noise_and_something_else_is_not_equivalent(summarise: Any) -> None:
+    noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
+    result = summarise([*noisy, *requests(5, (MPN, PRICE)), *requests(5, (MPN,), 100)])
     assert {group.path: group.counts for group in result.groups} == {
         MPN.difference.path: False,
         PRICE.difference.path: True,
@@ -125,68 +133,68 @@ def test_a_call_with_noise_and_something_else_is_not_equivalent(summarise: Any) 
 
 
 def test_what_has_moved_is_shown_and_does_not_count(summarise: Any) -> None:
-    result = summarise(calls(400, moved=(Finding(MPN.difference, "moved"),)))
+    result = summarise(requests(400, moved=(Finding(MPN.difference, "moved"),)))
     assert [(group.cause, group.counts) for group in result.groups] == [("moved", False)]
     assert result.verdict == "ready"
 
 
 def test_groups_that_count_come_first_and_the_most_frequent_before_the_others(summarise: Any) -> None:
     moved = Finding(Difference("value", "a", "a", 1, 2), "moved")
-    result = summarise([*calls(5, (MPN,)), *calls(9, (PRICE,), 100), *calls(50, moved=(moved,))])
-    assert [group.calls for group in result.groups] == [9, 5, 50]
+    result = summarise([*requests(5, (MPN,)), *requests(9, (PRICE,), 100), *requests(50, moved=(moved,))])
+    assert [group.requests for group in result.groups] == [9, 5, 50]
 
 
 def test_a_broken_threshold_is_said_in_words(summarise: Any) -> None:
-    made = [*calls(97), *calls(2, (PRICE,), 100), *calls(1, (PRICE, MPN), 200)]
+    made = [*requests(97), *requests(2, (PRICE,), 100), *requests(1, (PRICE, MPN), 200)]
     result = summarise(made, "shipped_rules: false\nfail_on: [price>2%, value-price>5%, extra, value]")
     assert result.failed == (
-        "price>2%: 3 of 100 calls have it (3.00%)",
-        "value: 3 of 100 calls have it (3.00%)",
+        "price>2%: 3 of 100 requests have it (3.00%)",
+        "value: 3 of 100 requests have it (3.00%)",
     )
     assert result.verdict == "not ready"
 
 
 def test_what_is_noise_breaks_no_threshold(summarise: Any) -> None:
-    noisy = calls(200, (), 5000, wavers=(MPN.difference.path,))
-    assert summarise([*noisy, *calls(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
+    noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
+    assert summarise([*noisy, *requests(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
 
 
 def test_an_expired_rule_fails_the_run(summarise: Any) -> None:
     text = "shipped_rules: false\nrules: [{name: old, path: a, ignore: all, reason: r, expires: 2026-05-31}]"
-    result = summarise(calls(400), text)
+    result = summarise(requests(400), text)
     assert result.failed == ("the rule old has expired: it held until 2026-05-31",)
     assert (result.verdict, result.rules[0].expired) == ("not ready", True)
 
 
 def test_what_rules_hid_is_counted(summarise: Any) -> None:
-    result = summarise(calls(3, hidden={"msec": 2}), "shipped_rules: true")
+    result = summarise(requests(3, hidden={"msec": 2}), "shipped_rules: true")
     assert {use.name: use.hidden for use in result.rules}["msec"] == 6
 
 
 def test_differences_without_a_place_in_the_list_are_a_note(summarise: Any) -> None:
-    many = tuple(Finding(Difference("extra", f"k{n}", "k", new=n), "unexplained") for n in range(150))
-    result = summarise(calls(1, many))
+    many = tuple(Finding(Difference("extra", f"k{n}", "k", candidate=n), "unexplained") for n in range(150))
+    result = summarise(requests(1, many))
     assert len(result.groups) == 100
-    assert result.notes == ("50 differences of further sorts are counted against their calls, and not listed",)
+    assert result.notes == ("50 differences of further sorts are counted against their requests, and not listed",)
     assert result.rows[0].equivalent == 0
 
 
 def test_the_month_and_what_was_spent_are_there(summarise: Any) -> None:
-    run = RunInfo(started=0, ended=1, source="log", old="a", new="b", seconds=86_400.0, budget=50)
-    cost = summarise(calls(10, price=2, parts=4), run=run).cost
-    assert (cost.spent, cost.budget, cost.a_month) == (40, 50, 1200)
+    run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", seconds=86_400.0, budget=50)
+    cost = summarise(requests(10, price=2, parts=4), run=run).cost
+    assert (cost.spent, cost.budget, cost.per_month) == (40, 50, 1200)
 
 
 @pytest.mark.parametrize("seconds, told", [(None, False), (5_400.0, True), (86_400.0, False)])
 def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from(
     summarise: Any, seconds: float | None, told: bool
 ) -> None:
-    run = RunInfo(started=0, ended=1, source="log", old="a", new="b", seconds=seconds)
-    notes = summarise(calls(3), run=run).notes
+    run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", seconds=seconds)
+    notes = summarise(requests(3), run=run).notes
     assert any("covers 1.5 hours" in note for note in notes) == told
 
 
 def test_a_run_that_was_cut_short_is_not_ready(summarise: Any) -> None:
-    run = RunInfo(started=0, ended=1, source="log", old="a", new="b", complete=False)
-    result = summarise(calls(400), run=run)
+    run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", complete=False)
+    result = summarise(requests(400), run=run)
     assert (result.verdict, result.complete) == ("inconclusive", False)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.compare.judging import counting, tally
-from proxy.compare.judging.findings import Comparison, Difference, Finding
+from proxy.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.compare.judging.tally import Tally
 from proxy.compare.requests import V3Request
 
@@ -17,7 +17,7 @@ PRICE = Finding(
 )
 
 
-def call(number: int = 0, client: str = "erp", path: str = "/parts/match", times: int = 1) -> Any:
+def request(number: int = 0, client: str = "erp", path: str = "/parts/match", times: int = 1) -> Any:
     return V3Request(path, (("q", str(number)),), client, times, f"log:{number}")
 
 
@@ -48,7 +48,7 @@ findings = st.lists(
 comparisons = st.builds(
     Comparison,
     st.builds(
-        call,
+        request,
         st.integers(0, 50),
         st.sampled_from(["erp", "shop", "bom"]),
         st.sampled_from(["/parts/match", "/parts/search"]),
@@ -59,7 +59,7 @@ comparisons = st.builds(
     findings,
     st.dictionaries(st.sampled_from(["r1", "r2"]), st.integers(1, 3)),
     st.none() | st.lists(st.sampled_from("abc"), unique=True).map(tuple),
-    st.none() | st.sampled_from(["old: gone", "new: HTML"]),
+    st.none() | st.sampled_from(["baseline: gone", "candidate: HTML"]),
     st.floats(0, 100),
     st.floats(0, 100),
     st.integers(0, 5),
@@ -69,7 +69,7 @@ comparisons = st.builds(
 
 @given(st.lists(comparisons, max_size=12).flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))))
 @settings(max_examples=60)
-def test_the_order_in_which_calls_are_counted_does_not_matter(both: Any) -> None:
+def test_the_order_in_which_requests_are_counted_does_not_matter(both: Any) -> None:
     one, other = both
     assert of(*one) == of(*other)
 
@@ -83,10 +83,10 @@ def test_tallies_add_up_in_any_grouping(one: Any, two: Any, three: Any) -> None:
 
 
 def test_adding_leaves_the_other_alone() -> None:
-    one, other = of(Comparison(call(), 1.0, (MPN,))), of(Comparison(call(1), 2.0, (MPN,)))
+    one, other = of(Comparison(request(), 1.0, (MPN,))), of(Comparison(request(1), 2.0, (MPN,)))
     before = msgspec.json.encode(other)
     one.merge(other)
-    one.add(Comparison(call(2), 3.0, (MPN,)))
+    one.add(Comparison(request(2), 3.0, (MPN,)))
     assert msgspec.json.encode(other) == before
 
 
@@ -98,49 +98,51 @@ def test_a_tally_is_the_same_after_it_was_kept(made: Any) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(whole), type=Tally) == whole
 
 
-def test_a_call_counts_once_as_compared_and_as_often_as_it_stands_in_the_log() -> None:
-    (row,) = of(Comparison(call(times=40), 1.0, (MPN, MPN, PRICE), price=2)).rows.values()
+def test_a_request_counts_once_as_compared_and_as_often_as_it_stands_in_the_log() -> None:
+    (row,) = of(Comparison(request(times=40), 1.0, (MPN, MPN, PRICE), price=2)).rows.values()
     assert (row.compared, row.asked, row.differing, row.paid, row.priced) == (1, 40, 1, 80, 40)
 
 
-def test_a_group_counts_its_calls_and_its_differences() -> None:
+def test_a_group_counts_its_requests_and_its_differences() -> None:
     made = of(
-        Comparison(call(1), 5.0, (MPN, MPN)), Comparison(call(2, "shop"), 3.0, (MPN,)), Comparison(call(3), 9.0, ())
+        Comparison(request(1), 5.0, (MPN, MPN)),
+        Comparison(request(2, "shop"), 3.0, (MPN,)),
+        Comparison(request(3), 9.0, ()),
     )
     (group,) = made.groups.values()
-    assert (group.calls, group.differences, group.first_seen, group.last_seen) == (2, 3, 3.0, 5.0)
+    assert (group.requests, group.differences, group.first_seen, group.last_seen) == (2, 3, 3.0, 5.0)
     assert set(group.clients.values()) == {"erp", "shop"}
-    assert {kept.call.origin for kept in group.samples.values()} == {"log:1", "log:2"}
-    assert {(kept.old, kept.new) for kept in group.samples.values()} == {('"A"', '"B"')}
+    assert {kept.request.origin for kept in group.samples.values()} == {"log:1", "log:2"}
+    assert {(kept.baseline, kept.candidate) for kept in group.samples.values()} == {('"A"', '"B"')}
 
 
-def test_what_has_moved_is_a_group_but_no_difference_of_its_call() -> None:
-    made = of(Comparison(call(), 1.0, moved=(Finding(MPN.difference, "moved"),)))
+def test_what_has_moved_is_a_group_but_no_difference_of_its_request() -> None:
+    made = of(Comparison(request(), 1.0, moved=(Finding(MPN.difference, "moved"),)))
     assert [group.cause for group in made.groups.values()] == ["moved"]
     assert [row.differing for row in made.rows.values()] == [0]
 
 
 def test_what_a_side_has_not_is_none_in_a_sample() -> None:
-    (group,) = of(Comparison(call(), 1.0, (PRICE,))).groups.values()
-    assert [(kept.old, kept.new) for kept in group.samples.values()] == [('[10,"1"]', None)]
+    (group,) = of(Comparison(request(), 1.0, (PRICE,))).groups.values()
+    assert [(kept.baseline, kept.candidate) for kept in group.samples.values()] == [('[10,"1"]', None)]
 
 
 def test_three_samples_are_kept_and_no_request_without_end_among_them() -> None:
     long = V3Request("/parts/match", (("q", "x" * 9000),))
-    made = of(*(Comparison(call(n), 1.0, (MPN,)) for n in range(50)), Comparison(long, 1.0, (MPN,)))
+    made = of(*(Comparison(request(n), 1.0, (MPN,)) for n in range(50)), Comparison(long, 1.0, (MPN,)))
     (group,) = made.groups.values()
-    assert (group.calls, len(group.samples)) == (51, counting.SAMPLES)
+    assert (group.requests, len(group.samples)) == (51, counting.SAMPLES)
     assert len(of(Comparison(long, 1.0, (MPN,))).groups) == 1
     assert of(Comparison(long, 1.0, (MPN,))).groups.popitem()[1].samples == {}
 
 
-def flood(number: Any, cause: str = "unexplained") -> Any:
-    return Finding(Difference("extra", f"k{number}", f"k{number}", new=number), cause)
+def flood(number: Any, cause: Cause = "unexplained") -> Finding:
+    return Finding(Difference("extra", f"k{number}", f"k{number}", candidate=number), cause)
 
 
 def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others() -> None:
-    hostile = [Comparison(call(n), 1.0, tuple(flood(n * 100 + at) for at in range(100))) for n in range(30)]
-    real = Comparison(call(99), 1.0, (MPN,))
+    hostile = [Comparison(request(n), 1.0, tuple(flood(n * 100 + at) for at in range(100))) for n in range(30)]
+    real = Comparison(request(99), 1.0, (MPN,))
     one, other = of(real, *hostile), merged(of(*hostile[15:]), of(*hostile[:15]), of(real))
     assert one == other
     assert "results[*].items[*].mpn" in {group.path for group in one.groups.values()}
@@ -150,7 +152,7 @@ def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others() -> None:
 
 
 def test_clients_without_end_become_one() -> None:
-    made = [Comparison(call(n, f"key {n}", times=2), 1.0, (MPN,), price=1) for n in range(700)]
+    made = [Comparison(request(n, f"key {n}", times=2), 1.0, (MPN,), price=1) for n in range(700)]
     whole = of(*made)
     assert whole == merged(of(*made[350:]), of(*made[:350]))
     assert len(whole.rows) == tally.ROWS + 1
@@ -160,29 +162,31 @@ def test_clients_without_end_become_one() -> None:
 
 
 def test_reasons_without_end_become_one() -> None:
-    made = [Comparison(call(n), float(n), trouble=f"old: {n}") for n in range(300)]
+    made = [Comparison(request(n), float(n), failure=f"baseline: {n}") for n in range(300)]
     whole = of(*made)
     assert whole == merged(of(*made[150:]), of(*made[:150]))
-    assert len(whole.troubles) == tally.TROUBLES + 1
-    assert sum(each.calls for each in whole.troubles.values()) == 300
+    assert len(whole.failures) == tally.FAILURES + 1
+    assert sum(each.requests for each in whole.failures.values()) == 300
 
 
-def test_paths_that_waver_without_end_are_not_all_kept() -> None:
-    whole = of(*(Comparison(call(n), 1.0, wavers=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15)))
-    assert len(whole.wavers) == tally.WAVERS
+def test_paths_that_flaky_field_without_end_are_not_all_kept() -> None:
+    whole = of(
+        *(Comparison(request(n), 1.0, flaky_fields=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15))
+    )
+    assert len(whole.flaky_fields) == tally.FLAKY_FIELDS
     assert whole.twice == {"/parts/match": 15}
 
 
 def test_times_are_as_near_as_their_bounds() -> None:
-    whole = of(*(Comparison(call(n), 1.0, old_seconds=n / 100, new_seconds=500.0) for n in range(1, 101)))
-    old, new = whole.times["/parts/match old"], whole.times["/parts/match new"]
-    assert sum(old.buckets) == 100
-    assert 0.45 <= old.quantile(0.5) <= 0.55
-    assert 0.9 <= old.quantile(0.95) <= 1.0
-    assert new.quantile(0.5) == counting.BOUNDS[-1]
+    whole = of(*(Comparison(request(n), 1.0, baseline_seconds=n / 100, candidate_seconds=500.0) for n in range(1, 101)))
+    baseline, candidate = whole.times["/parts/match baseline"], whole.times["/parts/match candidate"]
+    assert sum(baseline.buckets) == 100
+    assert 0.45 <= baseline.quantile(0.5) <= 0.55
+    assert 0.9 <= baseline.quantile(0.95) <= 1.0
+    assert candidate.quantile(0.5) == counting.BOUNDS[-1]
 
 
 def test_when_it_was_counted_is_known() -> None:
-    whole = of(Comparison(call(1), 5.0), Comparison(call(2), 2.0, trouble="old: gone"))
+    whole = of(Comparison(request(1), 5.0), Comparison(request(2), 2.0, failure="baseline: gone"))
     assert (whole.first, whole.last) == (2.0, 5.0)
     assert (Tally().first, Tally().last) == (None, None)

@@ -30,7 +30,7 @@ from proxy.compare.judging.tolerances import Tolerance
         ("empty", {}, None),
     ],
 )
-def test_two_spellings_are_the_same(spelling: str, one: Any, other: Any) -> None:
+def test_two_spellings_are_the_same(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalised(one, (spelling,)) == tolerances.normalised(other, (spelling,))
 
 
@@ -52,7 +52,7 @@ def test_two_spellings_are_the_same(spelling: str, one: Any, other: Any) -> None
         ("empty", "", False),
     ],
 )
-def test_two_values_stay_apart(spelling: str, one: Any, other: Any) -> None:
+def test_two_values_stay_apart(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalised(one, (spelling,)) != tolerances.normalised(other, (spelling,))
 
 
@@ -67,7 +67,7 @@ def test_spellings_are_taken_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "tolerance, old, new, allowed",
+    "tolerance, baseline, candidate, allowed",
     [
         (Tolerance(absolute=1), 10, 11, True),
         (Tolerance(absolute=1), 10, Decimal("11.01"), False),
@@ -86,6 +86,6 @@ def test_spellings_are_taken_one_after_the_other() -> None:
         (Tolerance(absolute=0.01), {"a": 1}, {"b": 1}, False),
     ],
 )
-def test_values_are_near_enough_or_not(tolerance: Any, old: Any, new: Any, allowed: bool) -> None:
-    assert tolerance.allows(old, new) is allowed
-    assert tolerance.allows(new, old) is allowed
+def test_values_are_near_enough_or_not(tolerance: Any, baseline: Any, candidate: Any, allowed: bool) -> None:
+    assert tolerance.allows(baseline, candidate) is allowed
+    assert tolerance.allows(candidate, baseline) is allowed

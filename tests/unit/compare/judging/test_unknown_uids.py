@@ -37,14 +37,14 @@ BRAND, MAKER, SHOP = "b4a2d0000000026d", "3a2fac000000026d", "5e11e4000000205c"
 CATEGORIES = ["ca7e600000000005", "ca7e600000000006"]
 
 
-def differences(old: Any, new: Any) -> set[tuple[str, str]]:
+def differences(baseline: Any, candidate: Any) -> set[tuple[str, str]]:
     """Kind and path of each, as the judge has them."""
-    found = diff.diff_documents(read_json(msgspec.json.encode(old)), read_json(msgspec.json.encode(new)))
+    found = diff.diff_documents(read_json(msgspec.json.encode(baseline)), read_json(msgspec.json.encode(candidate)))
     return {(each.kind, each.path) for each in unknown_uids.UnknownUids().explained(found, frozenset())}
 
 
 @pytest.fixture
-def new() -> Any:
+def candidate() -> Any:
     """The part as a side has it that computes uids."""
     part = copy.deepcopy(PART)
     part["brand"]["uid"], part["manufacturer"]["uid"] = BRAND, MAKER  # type: ignore[index]
@@ -63,8 +63,8 @@ ALL = {
 }
 
 
-def test_the_same_objects_under_computed_uids_differ_in_that_alone(new: Any) -> None:
-    assert differences(PART, new) == {*ALL, ("order", "offers")}
+def test_the_same_objects_under_computed_uids_differ_in_that_alone(candidate: Any) -> None:
+    assert differences(PART, candidate) == {*ALL, ("order", "offers")}
 
 
 def _set(path: str, value: Any) -> Callable[[Any], None]:
@@ -96,17 +96,17 @@ def _set(path: str, value: Any) -> Callable[[Any], None]:
     ],
 )
 def test_what_is_wrong_is_found_beside_unknown_uids(
-    new: Any, change: Callable[[Any], None], found: tuple[str, str]
+    candidate: Any, change: Callable[[Any], None], found: tuple[str, str]
 ) -> None:
-    change(new)
-    assert found in differences(PART, new)
+    change(candidate)
+    assert found in differences(PART, candidate)
 
 
 @pytest.mark.parametrize("field", ["brand", "manufacturer"])
-def test_a_computed_uid_in_place_of_one_on_record_is_wrong(new: Any, field: str) -> None:
-    old = copy.deepcopy(PART)
-    old[field]["uid"] = TI  # type: ignore[index]
-    assert ("value", f"{field}.uid") in differences(old, new)
+def test_a_computed_uid_in_place_of_one_on_record_is_wrong(candidate: Any, field: str) -> None:
+    baseline = copy.deepcopy(PART)
+    baseline[field]["uid"] = TI  # type: ignore[index]
+    assert ("value", f"{field}.uid") in differences(baseline, candidate)
 
 
 def test_offers_of_one_sku_are_matched_by_seller_whatever_its_uid() -> None:
@@ -118,16 +118,16 @@ def test_offers_of_one_sku_are_matched_by_seller_whatever_its_uid() -> None:
             ]
         }
 
-    old = offers((MINE, "Same", "1", 1), ("7be6f0c1a2d3e4f6", "Same", "2", 2))
-    new = offers(("5e11e40000000002", "Same", "2", 2), ("5e11e40000000001", "Same", "1", 1))
-    assert differences(old, new) == {("uid not known", "offers[*].seller.uid"), ("order", "offers")}
+    baseline = offers((MINE, "Same", "1", 1), ("7be6f0c1a2d3e4f6", "Same", "2", 2))
+    candidate = offers(("5e11e40000000002", "Same", "2", 2), ("5e11e40000000001", "Same", "1", 1))
+    assert differences(baseline, candidate) == {("uid not known", "offers[*].seller.uid"), ("order", "offers")}
 
 
 def test_a_category_under_other_ancestors_is_another() -> None:
-    old = {"__class__": "Category", "uid": MINE, "name": "Other", "parent_uid": TI[::-1], "ancestor_names": ["A"]}
-    new = {**old, "uid": CATEGORIES[0], "parent_uid": CATEGORIES[1]}
-    assert differences(old, new) == {("uid not known", "uid"), ("uid not known", "parent_uid")}
-    assert ("value", "uid") in differences(old, {**new, "ancestor_names": ["B"]})
+    baseline = {"__class__": "Category", "uid": MINE, "name": "Other", "parent_uid": TI[::-1], "ancestor_names": ["A"]}
+    candidate = {**baseline, "uid": CATEGORIES[0], "parent_uid": CATEGORIES[1]}
+    assert differences(baseline, candidate) == {("uid not known", "uid"), ("uid not known", "parent_uid")}
+    assert ("value", "uid") in differences(baseline, {**candidate, "ancestor_names": ["B"]})
 
 
 @pytest.mark.parametrize("counts, same", [((3, 1), True), ((3, 2), False)])
@@ -136,8 +136,8 @@ def test_facets_by_uid_have_to_have_the_same_counts(counts: tuple[int, int], sam
         values = [{"value": uid, "count": count} for uid, count in zip(uids_, counts, strict=True)]
         return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
 
-    old = facet((MINE, "7be6f0c1a2d3e4f6"), (3, 1))
-    found = differences(old, facet((BRAND, "b4a2d0000000026e"), counts))
+    baseline = facet((MINE, "7be6f0c1a2d3e4f6"), (3, 1))
+    found = differences(baseline, facet((BRAND, "b4a2d0000000026e"), counts))
     assert ({kind for kind, _ in found} == {"uid not known"}) is same
 
 
@@ -170,7 +170,7 @@ def judge(load: Any, causes: Causes) -> Callable[[frozenset[str]], Judge]:
     return of
 
 
-def _reply(status: int, body: Any) -> SideResponse:
+def _response(status: int, body: Any) -> SideResponse:
     return SideResponse(status, msgspec.json.encode(body), 0.1)
 
 
@@ -178,7 +178,7 @@ NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
 
 
 @pytest.mark.parametrize(
-    "call, old, new, cause",
+    "v3_request, baseline, candidate, cause",
     [
         (V3Request(f"/brands/{MINE}"), (200, PART["brand"]), (404, NOT_FOUND), "unknown uid requested"),
         (V3Request(f"/brands/{TI}"), (200, PART["brand"]), (404, NOT_FOUND), "status"),  # on record: it has to be found
@@ -207,31 +207,35 @@ NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
     ],
 )
 def test_a_request_by_a_uid_that_one_side_cannot_know_counts_and_says_so(
-    judge: Callable[..., Judge], call: V3Request, old: tuple[int, Any], new: tuple[int, Any], cause: str
+    judge: Callable[..., Judge],
+    v3_request: V3Request,
+    baseline: tuple[int, Any],
+    candidate: tuple[int, Any],
+    cause: str,
 ) -> None:
-    found: Comparison = judge().compare(call, 0.0, ResponsePair(_reply(*old), _reply(*new)))
+    found: Comparison = judge().compare(v3_request, 0.0, ResponsePair(_response(*baseline), _response(*candidate)))
     assert {each.cause for each in found.findings} == {cause}
     assert (found.equivalent, found.unknown_uids) == (False, ())
 
 
-def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], new: Any) -> None:
-    new["offers"].reverse()
-    call = V3Request("/parts/5ec397c9af088104")
-    found = judge().compare(call, 0.0, ResponsePair(_reply(200, PART), _reply(200, new)))
+def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], candidate: Any) -> None:
+    candidate["offers"].reverse()
+    v3_request = V3Request("/parts/5ec397c9af088104")
+    found = judge().compare(v3_request, 0.0, ResponsePair(_response(200, PART), _response(200, candidate)))
     assert found.equivalent
     assert {(each.difference.kind, each.difference.path) for each in found.unknown_uids} == ALL
     assert {each.cause for each in found.unknown_uids} == {"uid not known"}
 
 
 def test_with_a_table_of_its_own_the_uid_is_on_record(judge: Callable[..., Judge]) -> None:
-    pair = ResponsePair(_reply(200, PART["brand"]), _reply(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
+    pair = ResponsePair(_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
     found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), 0.0, pair)
     assert [each.difference.kind for each in found.findings] == ["value"]
-    assert parse_response(V3Request(f"/brands/{MINE}"), pair.old).asked == {MINE}
+    assert parse_response(V3Request(f"/brands/{MINE}"), pair.baseline).asked == {MINE}
 
 
 def test_the_comparisons_list_of_uids_on_record_is_complete() -> None:
     """It does not read the proxy's table: whoever learns a uid writes it into both."""
     table = loader.load_uids(shipped.path("mappings"))
-    assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._identities)
+    assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._targets)
     assert all(any(kind.knows(uid) for kind in table.values()) for uid in unknown_uids.recorded())

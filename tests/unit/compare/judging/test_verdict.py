@@ -1,4 +1,4 @@
-"""Ready, not ready, or too few calls to say."""
+"""Ready, not ready, or too few requests to say."""
 
 from typing import Any
 
@@ -6,13 +6,21 @@ import pytest
 
 from proxy.compare.judging import verdict
 from proxy.compare.judging.settings import ReadinessSettings
-from proxy.compare.results import ComparisonCost, ComparisonResult, DifferenceGroup, EndpointResult, Interval, SideInfo
+from proxy.compare.results import (
+    ComparisonCost,
+    ComparisonResult,
+    DifferenceGroup,
+    EndpointResult,
+    Interval,
+    SideInfo,
+    Verdict,
+)
 
-READY = ReadinessSettings(share=0.99, least_calls=100)
+READY = ReadinessSettings(share=0.99, min_requests=100)
 
 
 @pytest.mark.parametrize(
-    "equivalent, compared, whole, said",
+    "equivalent, compared, whole, message",
     [
         (0, 0, False, "inconclusive"),
         (0, 0, True, "inconclusive"),
@@ -31,34 +39,36 @@ READY = ReadinessSettings(share=0.99, least_calls=100)
         (199, 200, True, "ready"),
     ],
 )
-def test_a_row_has_its_verdict(equivalent: int, compared: int, whole: bool, said: str) -> None:
-    assert verdict.row_verdict(equivalent, compared, READY, whole=whole) == said
+def test_a_row_has_its_verdict(equivalent: int, compared: int, whole: bool, message: str) -> None:
+    assert verdict.row_verdict(equivalent, compared, READY, whole=whole) == message
 
 
-def test_a_least_number_of_calls_holds_where_the_share_would_not_need_it() -> None:
-    lax = ReadinessSettings(share=0.5, least_calls=100)
+def test_a_least_number_of_requests_holds_where_the_share_would_not_need_it() -> None:
+    lax = ReadinessSettings(share=0.5, min_requests=100)
     assert verdict.row_verdict(99, 99, lax, whole=False) == "inconclusive"
     assert verdict.row_verdict(100, 100, lax, whole=False) == "ready"
 
 
-def row(said: str = "ready", calls: int = 10, troubled: int = 0) -> Any:
-    return EndpointResult("erp", "/parts/match", calls, calls, calls, troubled, 1.0, Interval(0.7, 1.0), said)
+def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) -> EndpointResult:
+    return EndpointResult(
+        "erp", "/parts/match", requests, requests, requests, not_compared, 1.0, Interval(0.7, 1.0), judged
+    )
 
 
 @pytest.mark.parametrize(
-    "said, failed, complete, whole",
+    "message, failed, complete, whole",
     [
         (["ready", "ready"], [], True, "ready"),
         (["ready", "inconclusive"], [], True, "inconclusive"),
         (["ready", "inconclusive", "not ready"], [], True, "not ready"),
-        (["ready"], ["price: 1 of 2 calls have it"], True, "not ready"),
+        (["ready"], ["price: 1 of 2 requests have it"], True, "not ready"),
         (["ready"], [], False, "inconclusive"),
         (["not ready"], [], False, "not ready"),
         ([], [], True, "inconclusive"),
     ],
 )
-def test_a_run_is_as_bad_as_its_worst_row(said: Any, failed: Any, complete: bool, whole: str) -> None:
-    assert verdict.run_verdict([row(each) for each in said], failed, complete=complete) == whole
+def test_a_run_is_as_bad_as_its_worst_row(message: Any, failed: Any, complete: bool, whole: str) -> None:
+    assert verdict.run_verdict([row(each) for each in message], failed, complete=complete) == whole
 
 
 ONE = (row(),)
@@ -73,14 +83,14 @@ def result(*, rows: Any = ONE, counts: Any = (), failed: Any = (), complete: boo
         started=0,
         ended=1,
         source="log",
-        sides=(SideInfo("old", "a"), SideInfo("new", "b")),
+        sides=(SideInfo("baseline", "a"), SideInfo("candidate", "b")),
         verdict="ready",
         rows=rows,
         groups=groups,
         rules=(),
         times=(),
         cost=ComparisonCost(0, None, None),
-        troubles=(),
+        failures=(),
         failed=failed,
         notes=(),
         complete=complete,
@@ -97,8 +107,8 @@ def result(*, rows: Any = ONE, counts: Any = (), failed: Any = (), complete: boo
         (result(failed=("price: …",)), True, 1),
         (result(failed=("the rule x has expired",)), False, 1),
         (result(rows=()), False, 2),
-        (result(rows=(row(), row(calls=0))), False, 2),
-        (result(rows=(row(troubled=1),)), False, 2),
+        (result(rows=(row(), row(requests=0))), False, 2),
+        (result(rows=(row(not_compared=1),)), False, 2),
         (result(complete=False), False, 2),
         (result(complete=False, counts=(True,)), False, 1),
     ],
@@ -107,7 +117,7 @@ def test_a_shell_is_told_by_the_exit_code(made: Any, thresholds: bool, code: int
     assert verdict.exit_code(made, thresholds=thresholds) == code
 
 
-def test_one_call_says_nothing() -> None:
+def test_one_request_says_nothing() -> None:
     assert verdict.row_verdict(1, 1, READY, whole=True) == "inconclusive"
     assert verdict.row_verdict(0, 1, READY, whole=True) == "inconclusive"
 
@@ -123,12 +133,12 @@ def test_one_call_says_nothing() -> None:
         (0, [], "inconclusive"),
     ],
 )
-def test_a_client_with_a_single_call_in_the_source(equivalent: int, others: Any, whole: str) -> None:
+def test_a_client_with_a_single_request_in_the_source(equivalent: int, others: Any, whole: str) -> None:
     alone = EndpointResult("shop", "/parts/{uid}", 1, 1, equivalent, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
     rows = [alone, *(row(each) for each in others)]
     assert verdict.run_verdict(rows, (), complete=True, single={("shop", "/parts/{uid}")}) == whole
 
 
-def test_one_call_of_more_that_were_not_asked_holds_the_run_back() -> None:
+def test_one_request_of_more_that_were_not_asked_holds_the_run_back() -> None:
     alone = EndpointResult("shop", "/parts/{uid}", 1, 1, 1, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
     assert verdict.run_verdict([alone, row()], (), complete=True) == "inconclusive"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.compare.recording.recorded import Recording, ReplayedSide
@@ -13,9 +13,9 @@ from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
 
-CALL = call_from_target("/v3/brands/search?q=1", client="erp")
+REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")
 NOTE = RecordedGraphQLResponse("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
-REPLY = SideResponse(200, b"{}", 0.1, parts=7)
+RESPONSE = SideResponse(200, b"{}", 0.1, parts=7)
 
 
 class Service:
@@ -24,24 +24,25 @@ class Service:
     place, live = "beside", True
 
     def __init__(self, player: Any, lacks: bool = False) -> None:
-        self.player, self.lacks, self.asked = player, lacks, []
+        self.player, self.lacks = player, lacks
+        self.asked: list[Any] = []
 
-    async def ask(self, call: Any, request_id: Any) -> Any:
-        self.asked.append((call.client, self.player._loaded[request_id]))
+    async def ask(self, request: Any, request_id: Any) -> Any:
+        self.asked.append((request.client, self.player._loaded[request_id]))
         if self.lacks:
             self.player._lacking[request_id] = "the mappings ask for more"
-        return REPLY
+        return RESPONSE
 
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Any:
     """A replayed side over a recording, with the applications of today."""
-    opened = []
+    opened: list[Any] = []
 
     def make(applications: Any, answers: Any = None, shared: Any = (), lacks: bool = False) -> Any:
         file = tmp_path / f"{len(opened)}.zst"
-        recorder = Recorder(file, RecordingHeader(made=1.0, old=None, new="x", source="y"), Redaction([]))
-        recorder.keep(answers or RecordedExchange(CALL, None, REPLY, (NOTE,), "demo"), shared)
+        recorder = Recorder(file, RecordingHeader(made=1.0, baseline=None, candidate="x", source="y"), Redaction([]))
+        recorder.keep(answers or RecordedExchange(REQUEST, None, RESPONSE, (NOTE,), "demo"), shared)
         recorder.close()
         recorded = Recording(file)
         opened.append(recorded)
@@ -54,10 +55,10 @@ def replay(tmp_path: Path) -> Any:
         each.close()
 
 
-async def test_a_call_is_answered_by_its_application_from_its_notes_for_nothing(replay: Any) -> None:
+async def test_a_request_is_answered_by_its_application_from_its_notes_for_nothing(replay: Any) -> None:
     side, service = replay({"demo": "k1", "other": "k2"})
-    reply = await side.ask(CALL, "r1")
-    assert (reply.body, reply.parts, reply.trouble) == (b"{}", 0, None)
+    response = await side.ask(REQUEST, "r1")
+    assert (response.body, response.parts, response.failure) == (b"{}", 0, None)
     assert service.asked == [("demo", (NOTE,))]
     assert service.player._loaded == {}
     assert side.place == "0.zst, mapped again"
@@ -65,28 +66,28 @@ async def test_a_call_is_answered_by_its_application_from_its_notes_for_nothing(
 
 async def test_the_only_application_answers_whatever_it_was_called_then(replay: Any) -> None:
     side, service = replay({"renamed": "k1"})
-    await side.ask(CALL, "r1")
+    await side.ask(REQUEST, "r1")
     assert service.asked == [("renamed", (NOTE,))]
 
 
 async def test_an_application_that_is_gone_is_named(replay: Any) -> None:
     side, _ = replay({"a": "k1", "b": "k2"})
-    reply = await side.ask(CALL, "r1")
-    assert reply.trouble == "has no application demo, which answered when this was recorded"
+    response = await side.ask(REQUEST, "r1")
+    assert response.failure == "has no application demo, which answered when this was recorded"
 
 
-async def test_what_the_recording_lacks_is_trouble(replay: Any) -> None:
+async def test_what_the_recording_lacks_is_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"}, lacks=True)
-    reply = await side.ask(CALL, "r1")
-    assert reply.trouble == "has no answer: the mappings ask for more"
+    response = await side.ask(REQUEST, "r1")
+    assert response.failure == "has no response: the mappings ask for more"
 
 
-async def test_a_call_that_was_not_recorded_is_trouble(replay: Any) -> None:
+async def test_a_request_that_was_not_recorded_is_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"})
-    reply = await side.ask(call_from_target("/v3/brands/search?q=2"), "r1")
-    assert reply.trouble == "has no recorded answer to this call"
+    response = await side.ask(request_from_target("/v3/brands/search?q=2"), "r1")
+    assert response.failure == "has no recorded response to this request"
 
 
 def test_a_recording_of_two_services_elsewhere_cannot_be_mapped_again(replay: Any) -> None:
-    with pytest.raises(errors.ConfigError, match="holds no answers of the GraphQL service"):
-        replay({"demo": "k1"}, RecordedExchange(CALL, REPLY, REPLY))
+    with pytest.raises(errors.ConfigError, match="holds no responses of the GraphQL service"):
+        replay({"demo": "k1"}, RecordedExchange(REQUEST, RESPONSE, RESPONSE))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.compare.recording.line_files import WholeLines
@@ -18,7 +18,7 @@ from proxy.compare.responses import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 KEY = "c4n4ry-key-of-a-client"
-HEADER = RecordingHeader(made=1.0, old="http://old/v3", new="own.yaml", source="access.log")
+HEADER = RecordingHeader(made=1.0, baseline="http://old/v3", candidate="own.yaml", source="access.log")
 DOCUMENT = "query supMultiMatch { supMultiMatch { hits } }"
 
 
@@ -29,15 +29,15 @@ def note(
 
 
 def answers(n: Any, **fields: Any) -> Any:
-    usual = {
-        "old": SideResponse(
+    usual: dict[str, Any] = {
+        "baseline": SideResponse(
             200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode(), 0.25, "application/json"
         ),
-        "new": SideResponse(404, b'{"message": "\xc3\xa4"}', 0.5, "application/json", 3),
+        "candidate": SideResponse(404, b'{"message": "\xc3\xa4"}', 0.5, "application/json", 3),
         "notes": (note(f'{{"q":{n}}}'),),
         "application": "demo",
     }
-    return RecordedExchange(call_from_target(f"/v3/brands/search?q={n}&start=0", client="erp"), **usual | fields)
+    return RecordedExchange(request_from_target(f"/v3/brands/search?q={n}&start=0", client="erp"), **usual | fields)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def record(file: Any) -> Any:
-    """Writes calls into the file."""
+    """Writes requests into the file."""
 
     def write(*kept: Any, shared: Any = (), header: Any = HEADER) -> Any:
         recorder = Recorder(file, header, Redaction([KEY]))
@@ -76,13 +76,13 @@ def test_what_was_recorded_is_read_again(file: Any, record: Any, read: Any) -> N
     record(answers(1), answers(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
     recorded = read(file)
     assert recorded.header == HEADER
-    assert list(recorded.calls()) == [answers(1).call, answers(2).call]
-    line = recorded.line(answers(1).call)
+    assert list(recorded.requests()) == [answers(1).request, answers(2).request]
+    line = recorded.line(answers(1).request)
     assert line.application == "demo"
-    assert line.old.reply() == SideResponse(
+    assert line.baseline.response() == SideResponse(
         200, '{"price": 1.10, "link": "https://x/?apikey=…"}'.encode(), 0.25, "application/json", 0
     )
-    assert line.new.reply().body == b'{"message": "\xc3\xa4"}'
+    assert line.candidate.response().body == b'{"message": "\xc3\xa4"}'
     assert recorded.notes(line) == (note('{"q":1}'),)
     assert recorded.shared == [note("{}", b'{"data":[]}')] * 2
     assert (recorded.upstream, recorded.cut, recorded.junk.lines) == (1, False, 0)
@@ -93,16 +93,16 @@ def test_the_same_question_in_another_order_or_of_another_client_finds_its_answe
 ) -> None:
     record(answers(1))
     recorded = read(file)
-    assert recorded.line(call_from_target("/v3/brands/search?start=0&q=1", client="erp"))
-    assert recorded.line(call_from_target("/v3/brands/search?start=0&q=1", client="somebody else"))
-    assert recorded.line(call_from_target("/v3/brands/search?start=1&q=1", client="erp")) is None
+    assert recorded.line(request_from_target("/v3/brands/search?start=0&q=1", client="erp"))
+    assert recorded.line(request_from_target("/v3/brands/search?start=0&q=1", client="somebody else"))
+    assert recorded.line(request_from_target("/v3/brands/search?start=1&q=1", client="erp")) is None
 
 
 def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
-    call = call_from_target(f"/v3/brands/search?q={KEY}", client="erp")
+    request = request_from_target(f"/v3/brands/search?q={KEY}", client="erp")
     body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()
     record(
-        RecordedExchange(call, SideResponse(200, KEY.encode(), 0.1), None, (note(f'{{"q":"{KEY}"}}', body),)),
+        RecordedExchange(request, SideResponse(200, KEY.encode(), 0.1), None, (note(f'{{"q":"{KEY}"}}', body),)),
         shared=[note("{}", body)],
     )
     text = b"\n".join(WholeLines(file))
@@ -112,9 +112,9 @@ def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
 
 
 def test_bytes_that_are_no_text_come_back_as_they_were(file: Any, record: Any, read: Any) -> None:
-    record(answers(1, old=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
+    record(answers(1, baseline=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
     recorded = read(file)
-    assert recorded.line(answers(1).call).old.reply().body == b'{"a": "\xff\xfe"}'
+    assert recorded.line(answers(1).request).baseline.response().body == b'{"a": "\xff\xfe"}'
 
 
 def test_a_document_is_written_once(file: Any, record: Any) -> None:
@@ -128,13 +128,13 @@ def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file: Any, reco
     file.write_bytes(file.read_bytes()[:-off])
     recorded = read(file)
     assert recorded.cut
-    assert len(list(recorded.calls())) == 2
+    assert len(list(recorded.requests())) == 2
     again = record(answers(2), answers(3))
-    assert again.known == {answers(n).call.id for n in range(4)}
+    assert again.known == {answers(n).request.id for n in range(4)}
     whole = read(file)
     assert not whole.cut
-    assert [call.values("q") for call in whole.calls()] == [["0"], ["1"], ["2"], ["3"]]
-    assert whole.notes(whole.line(answers(3).call)) == (note('{"q":3}'),)
+    assert [request.values("q") for request in whole.requests()] == [["0"], ["1"], ["2"], ["3"]]
+    assert whole.notes(whole.line(answers(3).request)) == (note('{"q":3}'),)
 
 
 def test_a_recording_that_was_packed_anew_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_recording_that_was_packed_anew_is_read(file: Any, record: Any, read: 
     text = b"\n".join([*WholeLines(file), b""])
     for name, packed in (("plain", text), ("one frame", zstandard.ZstdCompressor().compress(text))):
         (tmp_path / name).write_bytes(packed)
-        assert len(list(read(tmp_path / name).calls())) == 2
+        assert len(list(read(tmp_path / name).requests())) == 2
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstandard.ZstdCompressor().compress(text)[:-9]])
@@ -169,7 +169,8 @@ def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file:
     before = file.read_bytes()
     with pytest.raises(errors.ConfigError, match="holds the recording of another run"):
         record(
-            answers(2), header=RecordingHeader(made=2.0, old="http://elsewhere/v3", new="own.yaml", source="access.log")
+            answers(2),
+            header=RecordingHeader(made=2.0, baseline="http://elsewhere/v3", candidate="own.yaml", source="access.log"),
         )
     assert file.read_bytes() == before
     file.write_bytes(b"somebody's notes\n")
@@ -200,12 +201,12 @@ what is this
 """
 
 
-async def test_answers_of_ones_own_are_the_old_side(tmp_path: Path, read: Any) -> None:
+async def test_answers_of_ones_own_are_the_baseline_side(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
     recorded = read(tmp_path / "own.jsonl")
     side = RecordedSide(recorded)
     first, second, third = (
-        call_from_target(f"/v3/brands/{what}", client="erp") for what in ("search?q=1", "search?q=2", "xyz")
+        request_from_target(f"/v3/brands/{what}", client="erp") for what in ("search?q=1", "search?q=2", "xyz")
     )
     assert (await side.ask(first, "1")).body == b'{"hits": 1.10}'
     assert await side.ask(second, "2") == SideResponse(404, b'{"message": "none"}', 0.0, "", 0)
@@ -215,22 +216,22 @@ async def test_answers_of_ones_own_are_the_old_side(tmp_path: Path, read: Any) -
     assert not side.live
 
 
-def test_a_call_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
+def test_a_request_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
     header = b'{"v3bridge-recording":1,"made":1.0,"old":null,"new":null,"source":"x"}'
     lost = b'{"call":{"path":"/brands/a"},"upstream":[{"operation":"a","variables":{},"document":"1","body":"{}"}]}'
     file.write_bytes(b"\n".join((header, lost, b'{"call":{"path":"/brands/b"}}', b"")))
     recorded = read(file)
-    assert [call.path for call in recorded.calls()] == ["/brands/b"]
+    assert [request.path for request in recorded.requests()] == ["/brands/b"]
     assert (recorded.junk.lines, recorded.junk.first) == (1, 2)
 
 
-async def test_what_is_not_in_the_file_is_trouble(tmp_path: Path, read: Any) -> None:
+async def test_what_is_not_in_the_file_is_failure(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
-    reply = await RecordedSide(read(tmp_path / "own.jsonl")).ask(call_from_target("/v3/brands/search?q=9"), "1")
-    assert reply.trouble == "has no answer to this call in its file"
+    response = await RecordedSide(read(tmp_path / "own.jsonl")).ask(request_from_target("/v3/brands/search?q=9"), "1")
+    assert response.failure == "has no response to this request in its file"
 
 
-@pytest.mark.parametrize("text,words", [(b"", "holds no answer"), (b"junk\n", r"holds no answer \(line 1 is none")])
+@pytest.mark.parametrize("text,words", [(b"", "holds no response"), (b"junk\n", r"holds no response \(line 1 is none")])
 def test_a_file_without_answers_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "own.jsonl").write_bytes(text)
     with pytest.raises(errors.ConfigError, match=words):

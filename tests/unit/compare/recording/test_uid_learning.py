@@ -27,8 +27,8 @@ def offer(sku: str, seller: Any) -> dict[str, Any]:
 
 def learnt(*pairs: tuple[Any, Any], both: bool = True) -> LearnedUids:
     learner = UidLearner(KNOWN)
-    for old, new in pairs:
-        learner.take(old, new)
+    for baseline, candidate in pairs:
+        learner.take(baseline, candidate)
     return learner.learnt(both=both)
 
 
@@ -41,10 +41,10 @@ def counts(found: LearnedUids) -> tuple[int, int, int, int]:
 
 
 def test_of_two_responses_an_object_at_the_same_place_gets_the_services_id() -> None:
-    old = {
+    baseline = {
         "results": [{"items": [part("b" * 16, obj("Brand", A, "Yageo")), part("a" * 16, obj("Brand", B, "Panjit"))]}]
     }
-    new = {
+    candidate = {
         "results": [
             {
                 "items": [
@@ -54,35 +54,37 @@ def test_of_two_responses_an_object_at_the_same_place_gets_the_services_id() -> 
             }
         ]
     }
-    found = learnt((old, new))
+    found = learnt((baseline, candidate))
     assert lines(found) == {"Brand": {(A, "Yageo", "621"), (B, "Panjit", "1659")}}
     assert counts(found) == (2, 0, 0, 0)
 
 
 def test_an_offers_seller_is_known_by_its_id_whatever_it_is_called() -> None:
-    old = part("a" * 16, None, offer("X", obj("Seller", A, "Zoro Tools", id="8284")))
-    new = part("a" * 16, None, offer("X", obj("Seller", "5e11e4000000205c", "Zoro", id="8284")))
-    assert lines(learnt((old, new))) == {"Seller": {(A, "Zoro Tools", "8284")}}
+    baseline = part("a" * 16, None, offer("X", obj("Seller", A, "Zoro Tools", id="8284")))
+    candidate = part("a" * 16, None, offer("X", obj("Seller", "5e11e4000000205c", "Zoro", id="8284")))
+    assert lines(learnt((baseline, candidate))) == {"Seller": {(A, "Zoro Tools", "8284")}}
 
 
-def test_of_old_responses_alone_sellers_are_known_by_id_and_others_by_name() -> None:
-    old = part("a" * 16, obj("Brand", A, "Yageo"), offer("X", obj("Seller", B, "Zoro", id="8284")))
-    found = learnt((old, None), both=False)
+def test_of_baseline_responses_alone_sellers_are_known_by_id_and_others_by_name() -> None:
+    baseline = part("a" * 16, obj("Brand", A, "Yageo"), offer("X", obj("Seller", B, "Zoro", id="8284")))
+    found = learnt((baseline, None), both=False)
     assert lines(found) == {"Brand": {(A, "Yageo", None)}, "Seller": {(B, "Zoro", "8284")}}
 
 
 def test_categories_tell_the_names_of_those_above_them_and_bare_uids_teach_nothing() -> None:
-    old = obj("Category", A, "Diodes (all)", ancestor_uids=[B, C], ancestor_names=["One", "Two"], children_uids=[D])
+    baseline = obj(
+        "Category", A, "Diodes (all)", ancestor_uids=[B, C], ancestor_names=["One", "Two"], children_uids=[D]
+    )
     above = ["ca7e600000000005", "ca7e600000000006"]
-    new = {**old, "uid": "ca7e600000000007", "ancestor_uids": above, "children_uids": ["ca7e600000000008"]}
-    assert lines(learnt((old, new))) == {
+    candidate = {**baseline, "uid": "ca7e600000000007", "ancestor_uids": above, "children_uids": ["ca7e600000000008"]}
+    assert lines(learnt((baseline, candidate))) == {
         "Category": {(A, "Diodes (all)", "7"), (B, "One", "5"), (C, "Two", "6")},
     }
 
 
 def test_sources_share_uids_and_are_known_by_name() -> None:
-    old = [{"attribution": {"sources": [obj("Source", A, name)]}} for name in ("One", "Two")]
-    assert lines(learnt((old, None), both=False)) == {"Source": {(A, "One", None), (A, "Two", None)}}
+    baseline = [{"attribution": {"sources": [obj("Source", A, name)]}} for name in ("One", "Two")]
+    assert lines(learnt((baseline, None), both=False)) == {"Source": {(A, "One", None), (A, "Two", None)}}
     assert counts(learnt(([{"sources": [obj("Source", A, "")]}], None), both=False)) == (0, 0, 0, 0)
 
 
@@ -114,10 +116,10 @@ def test_conflicts_are_told_and_nothing_is_taken_of_them(
     assert lines(found) == {"Brand": {(C, "Panjit", None)}}
 
 
-def test_what_the_new_side_has_not_or_calls_otherwise_is_not_matched() -> None:
-    old = {A: obj("Brand", A, "Yageo"), B: obj("Brand", B, "Panjit"), C: obj("Brand", C, "ON Semi")}
-    new = {A: obj("Brand", "b4a2d0000000026d", "Yageo"), C: obj("Brand", "b4a2d00000000117", "onsemi")}
-    found = learnt((old, new))
+def test_what_the_candidate_side_has_not_or_requests_otherwise_is_not_matched() -> None:
+    baseline = {A: obj("Brand", A, "Yageo"), B: obj("Brand", B, "Panjit"), C: obj("Brand", C, "ON Semi")}
+    candidate = {A: obj("Brand", "b4a2d0000000026d", "Yageo"), C: obj("Brand", "b4a2d00000000117", "onsemi")}
+    found = learnt((baseline, candidate))
     assert (lines(found), found.unmatched) == ({"Brand": {(A, "Yageo", "621")}}, 2)
 
 

@@ -10,13 +10,13 @@ from proxy.compare.results import ComparisonResult, DifferenceGroup
 
 def test_a_ready_run_says_to_switch_over() -> None:
     (step,) = advice.next_steps(comparison_result.ready_result())
-    assert step.startswith("Point the clients at the new side")
+    assert step.startswith("Point the clients at the candidate")
 
 
 def test_what_stands_in_the_way_is_named_largest_first() -> None:
     steps = advice.next_steps(comparison_result.result())
-    starts = ["17 calls could not", "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: another"]
-    starts += ["Compare more calls of key 1", "Look again at", "Remove rules", "Then compare again"]
+    starts = ["17 requests could not", "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: another"]
+    starts += ["Compare more requests of key 1", "Look again at", "Remove rules", "Then compare again"]
     assert [step.startswith(start) for step, start in zip(steps, starts, strict=True)] == [True] * 6
 
 
@@ -47,12 +47,12 @@ def test_a_run_that_broke_off_is_to_be_resumed_first() -> None:
     assert rest
 
 
-def test_a_ready_verdict_on_a_part_of_the_calls_does_not_say_to_switch_over() -> None:
+def test_a_ready_verdict_on_a_part_of_the_requests_does_not_say_to_switch_over() -> None:
     steps = advice.next_steps(msgspec.structs.replace(comparison_result.ready_result(), complete=False))
     assert not any("Point the clients" in step for step in steps)
 
 
 @pytest.mark.parametrize("verdict", ["ready", "not ready", "inconclusive"])
 def test_there_is_always_something_to_do(verdict: str) -> None:
-    bare = comparison_result.result(verdict=verdict, rows=(), groups=(), rules=(), troubles=(), failed=())
+    bare = comparison_result.result(verdict=verdict, rows=(), groups=(), rules=(), failures=(), failed=())
     assert advice.next_steps(bare)

@@ -20,45 +20,45 @@ def marked(side: highlight.HighlightedText | None) -> list[str]:
 
 
 def test_only_the_characters_that_differ_are_marked() -> None:
-    old, new = highlight.highlight_pair('[1000,"0.21430"]', '[1000,"0.21980"]')
-    assert old is not None
-    assert old.pieces == (Piece('[1000,"0.21', False), Piece("43", True), Piece('0"]', False))
-    assert marked(new) == ["98"]
+    baseline, candidate = highlight.highlight_pair('[1000,"0.21430"]', '[1000,"0.21980"]')
+    assert baseline is not None
+    assert baseline.pieces == (Piece('[1000,"0.21', False), Piece("43", True), Piece('0"]', False))
+    assert marked(candidate) == ["98"]
 
 
 def test_two_changes_far_apart_are_two_marks() -> None:
-    old, new = highlight.highlight_pair('"Op Amp dual, 8-Pin PDIP"', '"op Amp dual, 8-Pin SOIC"')
-    assert (marked(old), marked(new)) == (["O", "PDIP"], ["o", "SOIC"])
+    baseline, candidate = highlight.highlight_pair('"Op Amp dual, 8-Pin PDIP"', '"op Amp dual, 8-Pin SOIC"')
+    assert (marked(baseline), marked(candidate)) == (["O", "PDIP"], ["o", "SOIC"])
 
 
 def test_texts_that_have_little_in_common_are_marked_whole() -> None:
-    old, new = highlight.highlight_pair('"general purpose"', '"±16V/32V 8-Pin"')
-    assert (len(marked(old)), len(marked(new))) == (1, 1)
+    baseline, candidate = highlight.highlight_pair('"general purpose"', '"±16V/32V 8-Pin"')
+    assert (len(marked(baseline)), len(marked(candidate))) == (1, 1)
 
 
 def test_a_side_that_has_nothing_is_none_and_the_other_marked() -> None:
     pair = highlight.highlight_pair(None, '{"uid":"1"}')
-    assert pair.old is None
-    assert marked(pair.new) == ['{"uid":"1"}']
+    assert pair.baseline is None
+    assert marked(pair.candidate) == ['{"uid":"1"}']
 
 
 def test_equal_texts_have_no_mark() -> None:
-    old, new = highlight.highlight_pair('"0.5"', '"0.5"')
-    assert marked(old) == marked(new) == []
+    baseline, candidate = highlight.highlight_pair('"0.5"', '"0.5"')
+    assert marked(baseline) == marked(candidate) == []
 
 
 def test_a_repeated_end_is_not_counted_twice() -> None:
-    old, new = highlight.highlight_pair("aaaa", "aa")
-    assert (text(old), text(new)) == ("aaaa", "aa")
+    baseline, candidate = highlight.highlight_pair("aaaa", "aa")
+    assert (text(baseline), text(candidate)) == ("aaaa", "aa")
 
 
 def test_a_change_deep_in_a_long_text_is_in_the_window() -> None:
     body = "x" * 5_000_000
-    old, new = highlight.highlight_pair(f'"{body}1{body}"', f'"{body}2{body}"')
-    assert (marked(old), marked(new)) == (["1"], ["2"])
-    assert old is not None
-    assert len(text(old)) == highlight.WINDOW
-    assert old.before + highlight.WINDOW + old.after == len(body) * 2 + 3
+    baseline, candidate = highlight.highlight_pair(f'"{body}1{body}"', f'"{body}2{body}"')
+    assert (marked(baseline), marked(candidate)) == (["1"], ["2"])
+    assert baseline is not None
+    assert len(text(baseline)) == highlight.WINDOW
+    assert baseline.before + highlight.WINDOW + baseline.after == len(body) * 2 + 3
 
 
 def test_the_worst_of_texts_takes_no_longer_than_a_moment() -> None:
@@ -69,9 +69,9 @@ def test_the_worst_of_texts_takes_no_longer_than_a_moment() -> None:
 
 
 @settings(database=None)
-@given(st.text(), st.text(), st.integers(8, 60))
-def test_the_pieces_are_the_text(old: str, new: str, window: int) -> None:
-    for side, whole in zip(highlight.highlight_pair(old, new, window), (old, new), strict=True):
+@given(st.text(max_size=highlight.WIDTH), st.text(max_size=highlight.WIDTH), st.integers(8, 60))
+def test_the_pieces_are_the_text(baseline: str, candidate: str, window: int) -> None:
+    for side, whole in zip(highlight.highlight_pair(baseline, candidate, window), (baseline, candidate), strict=True):
         assert side is not None
         assert side.before + len(text(side)) + side.after == len(whole)
         assert text(side) == whole[side.before : len(whole) - side.after]
@@ -79,7 +79,7 @@ def test_the_pieces_are_the_text(old: str, new: str, window: int) -> None:
 
 @settings(database=None)
 @given(st.text(), st.text())
-def test_what_two_texts_share_is_found(old: str, new: str) -> None:
-    length = highlight.common_prefix(old, new)
-    assert old[:length] == new[:length]
-    assert length == min(len(old), len(new)) or old[length] != new[length]
+def test_what_two_texts_share_is_found(baseline: str, candidate: str) -> None:
+    length = highlight.common_prefix(baseline, candidate)
+    assert baseline[:length] == candidate[:length]
+    assert length == min(len(baseline), len(candidate)) or baseline[length] != candidate[length]

@@ -14,16 +14,16 @@ def times(side: str, buckets: tuple[int, ...], bounds: tuple[float, ...] = (0.1,
 
 
 def test_a_bar_is_as_high_as_its_share_of_the_answers() -> None:
-    chart = html.latency_chart([times("old", (1, 3, 0, 0)), times("new", (200, 200, 0, 0))])
+    chart = html.latency_chart([times("baseline", (1, 3, 0, 0)), times("candidate", (200, 200, 0, 0))])
     assert chart is not None
-    old, new = chart.rows
-    assert [bar.share for bar in old.bars] == [0.25, 0.75]
-    assert old.bars[1].height == pytest.approx(html.ROW)
-    assert new.bars[0].height == pytest.approx(html.ROW * 0.5 / 0.75)
+    baseline, candidate = chart.rows
+    assert [bar.share for bar in baseline.bars] == [0.25, 0.75]
+    assert baseline.bars[1].height == pytest.approx(html.ROW)
+    assert candidate.bars[0].height == pytest.approx(html.ROW * 0.5 / 0.75)
 
 
 def test_sides_share_one_scale() -> None:
-    chart = html.latency_chart([times("old", (0, 4, 0, 0)), times("new", (0, 0, 4, 0))])
+    chart = html.latency_chart([times("baseline", (0, 4, 0, 0)), times("candidate", (0, 0, 4, 0))])
     assert chart is not None
     (left,), (right,) = chart.rows[0].bars, chart.rows[1].bars
     assert left.x == 0
@@ -31,7 +31,7 @@ def test_sides_share_one_scale() -> None:
 
 
 def test_everything_is_inside_of_the_drawing() -> None:
-    for _, sides in (("a", comparison_result.result().times[:2]), ("b", [times("old", (0, 0, 0, 5))])):
+    for _, sides in (("a", comparison_result.result().times[:2]), ("b", [times("baseline", (0, 0, 0, 5))])):
         chart = html.latency_chart(sides)
         assert chart is not None
         for row in chart.rows:
@@ -43,16 +43,16 @@ def test_everything_is_inside_of_the_drawing() -> None:
 
 
 def test_answers_beyond_the_last_bound_are_drawn_and_have_no_end() -> None:
-    chart = html.latency_chart([times("old", (0, 0, 0, 2))])
+    chart = html.latency_chart([times("baseline", (0, 0, 0, 2))])
     assert chart is not None
     assert [(bar.low, bar.high) for bar in chart.rows[0].bars] == [(0.4, None)]
 
 
 def test_a_side_that_never_answered_has_no_row() -> None:
-    chart = html.latency_chart([times("old", (0, 0, 0, 0)), times("new", (1, 0, 0, 0))])
+    chart = html.latency_chart([times("baseline", (0, 0, 0, 0)), times("candidate", (1, 0, 0, 0))])
     assert chart is not None
-    assert [row.side for row in chart.rows] == ["new"]
-    assert html.latency_chart([times("old", (0, 0, 0, 0))]) is None
+    assert [row.side for row in chart.rows] == ["candidate"]
+    assert html.latency_chart([times("baseline", (0, 0, 0, 0))]) is None
 
 
 def test_an_interval_is_drawn_from_the_floor_to_the_whole() -> None:

@@ -33,8 +33,8 @@ def test_the_run_itself_is_a_suite() -> None:
         "rule: broker listings": "passed",
         "rule: click links": "passed",
         "rule: msec": "passed",
-        "trouble: the old side answered HTML instead of JSON": "error",
-        "trouble: the new side gave no answer within 30 s": "error",
+        "trouble: the baseline answered HTML instead of JSON": "error",
+        "trouble: the candidate gave no response within 30 s": "error",
         "complete": "error",
     }
 
@@ -43,7 +43,7 @@ def test_a_failure_tells_the_differences_of_its_client_alone() -> None:
     match = parsed(comparison_result.result()).findall("testsuite[@name='/parts/match']/testcase")
     told = {case.get("name"): case.findtext("failure") or "" for case in match}
     assert "prices.USD[*]: another value" in told["bom-tool"]
-    assert "results[*].items[*]: missing on the new side" in told["warehouse"]
+    assert "results[*].items[*]: missing on the candidate" in told["warehouse"]
     assert "prices.USD" not in told["warehouse"]
 
 
@@ -59,5 +59,5 @@ def test_a_ready_run_has_no_failure() -> None:
     assert (top.get("failures"), top.get("errors"), top.get("skipped")) == ("0", "0", "0")
 
 
-def test_too_few_calls_are_skipped_not_passed() -> None:
+def test_too_few_requests_are_skipped_not_passed() -> None:
     assert cases(parsed(comparison_result.result(verdict="inconclusive")), "run")["verdict"] == "skipped"

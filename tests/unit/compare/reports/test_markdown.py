@@ -59,8 +59,8 @@ def elements(text: str) -> list[str]:
 
 
 def test_nobody_is_mentioned_and_nothing_linked() -> None:
-    said = markdown.sentence("@octocat see #12, http://evil.example, www.evil.example, GH-3")
-    shown = html(said)
+    message = markdown.sentence("@octocat see #12, http://evil.example, www.evil.example, GH-3")
+    shown = html(message)
     for mention in ("@octocat", "#12", "http://", "www.evil", "GH-3"):
         assert mention not in shown
     assert shown.replace("\u200b", "") == "<p>@octocat see #12, http://evil.example, www.evil.example, GH-3</p>\n"
@@ -77,7 +77,7 @@ def test_a_long_run_still_fits_into_a_comment() -> None:
         rows=whole.rows * 300,
         groups=whole.groups * 300,
         rules=whole.rules * 300,
-        troubles=whole.troubles * 300,
+        failures=whole.failures * 300,
         failed=whole.failed * 300,
         notes=whole.notes * 300,
     )

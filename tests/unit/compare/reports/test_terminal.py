@@ -20,8 +20,8 @@ def printed(result: ComparisonResult, width: int = 160, colours: bool = False) -
 def test_the_verdict_is_the_first_line() -> None:
     first = printed(comparison_result.result()).splitlines()[0].rstrip()
     assert first == (
-        "Not ready: equivalent on 98.8 % of 12 480 calls, 3 kinds of difference left, "
-        "rules hid 100 684 differences (click links 88 204, msec 12 480), a month will cost"
+        "Not ready: equivalent on 98.8 % of 12 480 requests, 3 kinds of difference left, "
+        "rules hid 100 684 differences (click links 88 204, msec 12 480), a month will"
     )
 
 
@@ -43,7 +43,7 @@ def test_groups_that_count_come_first_and_the_largest_before_the_others() -> Non
     heads = re.findall(r"^ ?(\d)\. ([a-z ]+) on (\d+) of", text, re.MULTILINE)
     assert heads == [
         ("1", "another value", "120"),
-        ("2", "missing on the new side", "31"),
+        ("2", "missing on the candidate", "31"),
         ("3", "another value", "2"),
     ]
 

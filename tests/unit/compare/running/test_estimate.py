@@ -1,4 +1,4 @@
-"""What calls cost at worst, by arithmetic; tests/integration/test_estimate.py holds it against what is billed."""
+"""What requests cost at worst, by arithmetic; tests/integration/test_estimate.py holds it against what is billed."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ UID = "9cf2558336484335"
 
 
 @pytest.mark.parametrize(
-    "call, parts",
+    "v3_request, parts",
     [
         (match(X), 3),
         (match({**X, "limit": 20}), 20),
@@ -54,22 +54,22 @@ UID = "9cf2558336484335"
         (V3Request("/nowhere"), 0),
     ],
 )
-def test_a_call_costs_what_its_plan_could_return(call: Any, parts: int) -> None:
-    assert estimate.worst_case_parts(call) == parts
+def test_a_request_costs_what_its_plan_could_return(v3_request: Any, parts: int) -> None:
+    assert estimate.worst_case_parts(v3_request) == parts
 
 
 def test_an_estimate_adds_up_by_endpoint() -> None:
-    calls = [
+    requests = [
         V3Request("/parts/search", times=5),
         match(X),
         match({**X, "limit": 20}),
         V3Request(f"/seller/{UID}", times=9),
     ]
-    found = estimate.estimate_requests(calls)
+    found = estimate.estimate_requests(requests)
     assert found.rows == (
         estimate.EndpointEstimate("/parts/match", 2, 2, 23),
         estimate.EndpointEstimate("/parts/search", 1, 5, 10),
         estimate.EndpointEstimate("/sellers/{uid}", 1, 9, 0),
     )
-    assert (found.calls, found.asked, found.parts) == (4, 16, 33)
+    assert (found.requests, found.asked, found.parts) == (4, 16, 33)
     assert estimate.estimate_requests([]).parts == 0

@@ -1,15 +1,15 @@
-"""One call asked of both sides: in which order, how often, and for how many parts."""
+"""One request asked of both sides: in which order, how often, and for how many parts."""
 
 from typing import Any
 
 import pytest
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
 from proxy.compare.running.exchange import ComparisonBudget, Exchanger, OutOfBudgetError, Sides
 
-CALL = call_from_target("/v3/brands/search?q=1")
+REQUEST = request_from_target("/v3/brands/search?q=1")
 
 
 class Told:
@@ -20,7 +20,7 @@ class Told:
     def __init__(self, name: Any, book: Any, *bodies: Any, live: bool = True, parts: Any = None) -> None:
         self.name, self.book, self.bodies, self.live, self.parts = name, book, list(bodies), live, parts
 
-    async def ask(self, call: Any, request_id: Any) -> Any:
+    async def ask(self, request: Any, request_id: Any) -> Any:
         self.book.append(self.name)
         body = self.bodies.pop(0) if len(self.bodies) > 1 else self.bodies[0]
         if isinstance(body, SideResponse):
@@ -28,11 +28,11 @@ class Told:
         return SideResponse(200, body.encode(), 0.1, parts=self.parts)
 
 
-class Judge:
+class _Judge:
     """Bodies that are not equal differ."""
 
-    def differences(self, call: Any, old: Any, new: Any) -> Any:
-        return [] if old.body == new.body else ["it differs"]
+    def differences(self, request: Any, baseline: Any, candidate: Any) -> Any:
+        return [] if baseline.body == candidate.body else ["it differs"]
 
 
 @pytest.fixture
@@ -42,17 +42,17 @@ def book() -> Any:
 
 @pytest.fixture
 def exchange(book: Any) -> Any:
-    """Exchanges one call between two sides; `budget` and what is `paid` can be looked at afterwards."""
+    """Exchanges one request between two sides; `budget` and what is `paid` can be looked at afterwards."""
 
     class Made:
         def __init__(self) -> None:
             self.budget = ComparisonBudget(None)
-            self.paid = []
+            self.paid: list[Any] = []
 
         async def __call__(
             self,
-            old: Any,
-            new: Any,
+            baseline: Any,
+            candidate: Any,
             *,
             twice: bool = False,
             judge: Any = None,
@@ -62,45 +62,45 @@ def exchange(book: Any) -> Any:
         ) -> Any:
             self.budget = ComparisonBudget(limit)
             exchanger = Exchanger(
-                Sides(old, new),
+                Sides(baseline, candidate),
                 budget=self.budget,
                 worst=lambda _: worst,
                 paying=lambda *paying: self.paid.append(paying),
                 redaction=Redaction(secrets),
-                judge=judge or Judge(),
+                judge=judge or _Judge(),
             )
-            return await exchanger.exchange(CALL, twice=twice)
+            return await exchanger.exchange(REQUEST, twice=twice)
 
     return Made()
 
 
-async def test_the_old_side_is_asked_before_anything_is_paid_and_equal_answers_need_no_more(
+async def test_the_baseline_side_is_asked_before_anything_is_paid_and_equal_answers_need_no_more(
     exchange: Any, book: Any
 ) -> None:
-    found = await exchange(Told("old", book, "a"), Told("new", book, "a", parts=2))
-    assert book == ["old", "new"]
-    assert (found.old.body, found.new.body, found.cost, found.trouble) == (b"a", b"a", 2, None)
-    assert found.old_again is found.new_again is None
+    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, "a", parts=2))
+    assert book == ["baseline", "candidate"]
+    assert (found.baseline.body, found.candidate.body, found.cost, found.failure) == (b"a", b"a", 2, None)
+    assert found.baseline_again is found.candidate_again is None
     assert exchange.budget.spent == 2
-    assert exchange.paid == [(CALL.id, 5)]
+    assert exchange.paid == [(REQUEST.id, 5)]
 
 
-async def test_a_call_without_an_old_answer_costs_nothing(exchange: Any, book: Any) -> None:
-    trouble = SideResponse(0, b"", 0.0, trouble="cannot be reached")
-    found = await exchange(Told("old", book, trouble), Told("new", book, "a", parts=2))
-    assert book == ["old"]
-    assert found.trouble == "the old side cannot be reached"
+async def test_a_request_without_an_baseline_answer_costs_nothing(exchange: Any, book: Any) -> None:
+    failure = SideResponse(0, b"", 0.0, failure="cannot be reached")
+    found = await exchange(Told("baseline", book, failure), Told("candidate", book, "a", parts=2))
+    assert book == ["baseline"]
+    assert found.failure == "the baseline cannot be reached"
     assert exchange.budget.spent == 0
     assert exchange.paid == []
 
 
 @pytest.mark.parametrize("parts,cost", [(None, 5), (0, 0), (3, 3)])
-async def test_trouble_of_the_new_side_may_have_been_paid_for(
+async def test_failure_of_the_candidate_side_may_have_been_paid_for(
     exchange: Any, book: Any, parts: int | None, cost: int
 ) -> None:
-    trouble = SideResponse(0, b"", 0.0, parts=parts, trouble="gives no whole answer within 1 s")
-    found = await exchange(Told("old", book, "a"), Told("new", book, trouble))
-    assert found.trouble == "the new side gives no whole answer within 1 s"
+    failure = SideResponse(0, b"", 0.0, parts=parts, failure="gives no complete response within 1 s")
+    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, failure))
+    assert found.failure == "the candidate gives no complete response within 1 s"
     assert found.cost == exchange.budget.spent == cost
 
 
@@ -108,80 +108,82 @@ async def test_trouble_of_the_new_side_may_have_been_paid_for(
 async def test_an_answer_that_does_not_say_what_it_cost_is_booked_at_worst(
     exchange: Any, book: Any, status: int, cost: int
 ) -> None:
-    found = await exchange(Told("old", book, "a"), Told("new", book, SideResponse(status, b"a", 0.1)))
+    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, SideResponse(status, b"a", 0.1)))
     assert found.cost == cost
 
 
-async def test_the_sample_is_asked_of_the_old_side_twice(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("old", book, "a", "b"), Told("new", book, "a", parts=1), twice=True)
-    assert book == ["old", "new", "old"]
-    assert found.old_again.body == b"b"
+async def test_the_sample_is_asked_of_the_baseline_side_twice(exchange: Any, book: Any) -> None:
+    found = await exchange(Told("baseline", book, "a", "b"), Told("candidate", book, "a", parts=1), twice=True)
+    assert book == ["baseline", "candidate", "baseline"]
+    assert found.baseline_again.body == b"b"
 
 
-async def test_where_the_old_side_insists_the_new_one_is_not_paid_again(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("old", book, "a"), Told("new", book, "b", parts=1))
-    assert book == ["old", "new", "old"]
-    assert (found.old_again.body, found.new_again) == (b"a", None)
+async def test_where_the_baseline_side_insists_the_candidate_one_is_not_paid_again(exchange: Any, book: Any) -> None:
+    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, "b", parts=1))
+    assert book == ["baseline", "candidate", "baseline"]
+    assert (found.baseline_again.body, found.candidate_again) == (b"a", None)
 
 
-async def test_where_the_old_side_comes_round_the_new_one_is_not_paid_again(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("old", book, "a", "b"), Told("new", book, "b", parts=1))
-    assert book == ["old", "new", "old"]
-    assert found.freshest == (found.old_again, found.new)
+async def test_where_the_baseline_side_comes_round_the_candidate_one_is_not_paid_again(
+    exchange: Any, book: Any
+) -> None:
+    found = await exchange(Told("baseline", book, "a", "b"), Told("candidate", book, "b", parts=1))
+    assert book == ["baseline", "candidate", "baseline"]
+    assert found.freshest == (found.baseline_again, found.candidate)
 
 
-async def test_where_the_data_moves_on_the_new_side_is_asked_again(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("old", book, "a", "c"), Told("new", book, "b", "c", parts=2))
-    assert book == ["old", "new", "old", "new"]
-    assert (found.old_again.body, found.new_again.body) == (b"c", b"c")
+async def test_where_the_data_moves_on_the_candidate_side_is_asked_again(exchange: Any, book: Any) -> None:
+    found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", "c", parts=2))
+    assert book == ["baseline", "candidate", "baseline", "candidate"]
+    assert (found.baseline_again.body, found.candidate_again.body) == (b"c", b"c")
     assert found.cost == exchange.budget.spent == 4
-    assert exchange.paid == [(CALL.id, 5)] * 2
+    assert exchange.paid == [(REQUEST.id, 5)] * 2
 
 
 async def test_what_the_budget_does_not_cover_is_not_asked_again(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("old", book, "a", "c"), Told("new", book, "b", parts=2), limit=6)
-    assert book == ["old", "new", "old"]
-    assert found.new_again is None
+    found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", parts=2), limit=6)
+    assert book == ["baseline", "candidate", "baseline"]
+    assert found.candidate_again is None
     assert exchange.budget.spent == 2
 
 
 async def test_what_the_budget_does_not_cover_is_not_asked_at_all(exchange: Any, book: Any) -> None:
     with pytest.raises(OutOfBudgetError):
-        await exchange(Told("old", book, "a"), Told("new", book, "a", parts=2), limit=4)
+        await exchange(Told("baseline", book, "a"), Told("candidate", book, "a", parts=2), limit=4)
     assert book == []
 
 
 async def test_a_file_of_answers_is_not_asked_again(exchange: Any, book: Any) -> None:
-    await exchange(Told("old", book, "a", live=False), Told("new", book, "b"), twice=True)
-    assert book == ["old", "new"]
+    await exchange(Told("baseline", book, "a", live=False), Told("candidate", book, "b"), twice=True)
+    assert book == ["baseline", "candidate"]
 
 
-async def test_trouble_on_asking_again_leaves_what_was_there(exchange: Any, book: Any) -> None:
-    trouble = SideResponse(0, b"", 0.0, trouble="cannot be reached")
-    found = await exchange(Told("old", book, "a", trouble), Told("new", book, "b", parts=1))
-    assert found.trouble is None
-    assert found.old_again is None
-    found = await exchange(Told("old", book, "a", "c"), Told("new", book, "b", trouble, parts=1))
-    assert found.trouble is None
-    assert (found.new.body, found.new_again, found.cost) == (b"b", None, 6)
+async def test_failure_on_asking_again_leaves_what_was_there(exchange: Any, book: Any) -> None:
+    failure = SideResponse(0, b"", 0.0, failure="cannot be reached")
+    found = await exchange(Told("baseline", book, "a", failure), Told("candidate", book, "b", parts=1))
+    assert found.failure is None
+    assert found.baseline_again is None
+    found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", failure, parts=1))
+    assert found.failure is None
+    assert (found.candidate.body, found.candidate_again, found.cost) == (b"b", None, 6)
 
 
 async def test_keys_are_no_difference(exchange: Any, book: Any) -> None:
-    old = Told("old", book, '{"url": "https://x/?apikey=key-of-the-old-side"}')
-    new = Told("new", book, '{"url": "https://x/?apikey=key-of-the-new-side"}')
-    found = await exchange(old, new, secrets=["key-of-the-old-side", "key-of-the-new-side"])
-    assert book == ["old", "new"]
-    assert found.old.body == '{"url": "https://x/?apikey=…"}'.encode() == found.new.body
+    baseline = Told("baseline", book, '{"url": "https://x/?apikey=key-of-the-old-side"}')
+    candidate = Told("candidate", book, '{"url": "https://x/?apikey=key-of-the-new-side"}')
+    found = await exchange(baseline, candidate, secrets=["key-of-the-old-side", "key-of-the-new-side"])
+    assert book == ["baseline", "candidate"]
+    assert found.baseline.body == '{"url": "https://x/?apikey=…"}'.encode() == found.candidate.body
 
 
-async def test_keys_are_in_no_trouble(exchange: Any, book: Any) -> None:
-    old = Told("old", book, SideResponse(0, b"", 0.0, trouble="says that key-of-the-old-side is not known"))
-    found = await exchange(old, Told("new", book, "a"), secrets=["key-of-the-old-side"])
-    assert found.trouble == "the old side says that … is not known"
+async def test_keys_are_in_no_failure(exchange: Any, book: Any) -> None:
+    baseline = Told("baseline", book, SideResponse(0, b"", 0.0, failure="says that key-of-the-old-side is not known"))
+    found = await exchange(baseline, Told("candidate", book, "a"), secrets=["key-of-the-old-side"])
+    assert found.failure == "the baseline says that … is not known"
 
 
 async def test_a_side_that_is_not_there_is_not_asked(exchange: Any, book: Any) -> None:
-    assert (await exchange(Told("old", book, "a"), None)).new is None
+    assert (await exchange(Told("baseline", book, "a"), None)).candidate is None
     assert exchange.budget.spent == 0
-    found = await exchange(None, Told("new", book, "a", parts=3))
-    assert (found.old, found.cost) == (None, 3)
+    found = await exchange(None, Told("candidate", book, "a", parts=3))
+    assert (found.baseline, found.cost) == (None, 3)

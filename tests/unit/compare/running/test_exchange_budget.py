@@ -22,7 +22,7 @@ async def test_what_costs_nothing_is_always_covered() -> None:
     assert await ComparisonBudget(10, spent=12).hold(0)
 
 
-async def test_a_call_waits_for_others_that_may_cost_less_than_they_hold() -> None:
+async def test_a_request_waits_for_others_that_may_cost_less_than_they_hold() -> None:
     budget = ComparisonBudget(10)
     assert await budget.hold(8)
     waiting = asyncio.create_task(budget.hold(5))
@@ -33,7 +33,7 @@ async def test_a_call_waits_for_others_that_may_cost_less_than_they_hold() -> No
     assert budget.spent == 3
 
 
-async def test_a_call_waits_for_nothing_that_could_not_help() -> None:
+async def test_a_request_waits_for_nothing_that_could_not_help() -> None:
     budget = ComparisonBudget(10)
     assert await budget.hold(8)
     assert not await budget.hold(11)

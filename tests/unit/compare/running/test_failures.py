@@ -1,4 +1,4 @@
-"""What is no answer, and why, in words."""
+"""What is no response, and why, in words."""
 
 import json
 from typing import Any
@@ -9,8 +9,8 @@ from proxy.compare.responses import SideResponse
 from proxy.compare.running import failures
 
 
-def said(status: Any, body: Any) -> Any:
-    """The words that a reply's trouble has."""
+def message(status: Any, body: Any) -> Any:
+    """The words that a response's trouble has."""
     with pytest.raises(failures.SideError) as found:
         failures.check_response(SideResponse(status, body, 0.1, "application/json"))
     return str(found.value)
@@ -32,11 +32,11 @@ def said(status: Any, body: Any) -> Any:
         (b"", ""),
     ],
 )
-def test_who_asks_for_fewer_calls_says_why_where_it_does(body: bytes, rest: str) -> None:
-    assert said(429, body) == f"asks for fewer calls (HTTP 429){rest}"
-    assert said(503, body) == f"is closed for the moment (HTTP 503){rest}"
+def test_who_asks_for_fewer_requests_says_why_where_it_does(body: bytes, rest: str) -> None:
+    assert message(429, body) == f"asks for fewer requests (HTTP 429){rest}"
+    assert message(503, body) == f"is closed for the moment (HTTP 503){rest}"
 
 
 def test_a_long_reason_is_cut_between_words_so_that_no_key_is_cut_in_two() -> None:
     body = json.dumps({"message": f"{'word ' * 37}key-that-stands-at-the-end-of-what-is-shown"}).encode()
-    assert said(429, body).endswith("word word …")
+    assert message(429, body).endswith("word word …")

@@ -1,4 +1,4 @@
-"""One side over a socket: answers, all sorts of trouble, how many calls at once, and where keys go."""
+"""One side over a socket: answers, all sorts of trouble, how many requests at once, and where keys go."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.comparison_server import call_from_target as call
+from support.comparison_server import request_from_target as request
 from support.comparison_server import serve
 
 from proxy.compare.running import http_side
@@ -36,9 +36,9 @@ def side_of() -> Any:
     return made
 
 
-def answering(*replies: Any) -> Any:
-    """A handler that gives these replies, the last one for ever, and notes requests."""
-    told, seen = list(replies), []
+def answering(*responses: Any) -> Any:
+    """A handler that gives these responses, the last one for ever, and notes requests."""
+    told, seen = list(responses), []
 
     async def handler(request: Any) -> Any:
         seen.append(request)
@@ -61,23 +61,23 @@ def of(status: int = 200, body: bytes = b'{"a": 1}', content_type: str = "applic
 async def test_an_answer_is_as_it_came(side_of: Any) -> None:
     handler = answering(of(404, b'{"message": "x"}', X_Parts_Cost="7"))
     async with side_of(handler) as side:
-        reply = await side.ask(call('/v3/parts/match?queries=[{"mpn":"a+b c%26d"}]', client="erp"), "run-1")
-    assert (reply.status, reply.body, reply.content_type) == (404, b'{"message": "x"}', "application/json")
-    assert reply.parts == 7
-    assert reply.trouble is None
-    assert reply.seconds > 0
-    (request,) = handler.seen
-    assert request.path == "/v3/parts/match"
-    assert request.query["queries"] == '[{"mpn":"a b c&d"}]'
-    assert request.query["apikey"] == KEY
-    assert request.headers["X-Request-Id"] == "run-1"
-    assert request.headers["User-Agent"].startswith("v3bridge-compare/")
+        response = await side.ask(request('/v3/parts/match?queries=[{"mpn":"a+b c%26d"}]', client="erp"), "run-1")
+    assert (response.status, response.body, response.content_type) == (404, b'{"message": "x"}', "application/json")
+    assert response.parts == 7
+    assert response.failure is None
+    assert response.seconds > 0
+    (received,) = handler.seen
+    assert received.path == "/v3/parts/match"
+    assert received.query["queries"] == '[{"mpn":"a b c&d"}]'
+    assert received.query["apikey"] == KEY
+    assert received.headers["X-Request-Id"] == "run-1"
+    assert received.headers["User-Agent"].startswith("v3bridge-compare/")
 
 
 async def test_a_client_whose_key_is_not_known_sends_none(side_of: Any) -> None:
     handler = answering(of())
     async with side_of(handler) as side:
-        await side.ask(call("/v3/brands/search?q=x", client="nobody"), "1")
+        await side.ask(request("/v3/brands/search?q=x", client="nobody"), "1")
     assert "apikey" not in handler.seen[0].query
 
 
@@ -85,7 +85,7 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
 
 
 @pytest.mark.parametrize(
-    "reply,trouble,parts",
+    "response,failure,parts",
     [
         (of(200, HTML, "text/html"), "answers with HTML instead of JSON (HTTP 200)", 0),
         (of(200, HTML), "answers with HTML instead of JSON (HTTP 200)", 0),
@@ -95,71 +95,71 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
         (of(302, Location="https://elsewhere.example/login"), "redirects to another server", 0),
         (of(302), "redirects to nowhere", 0),
         (of(302, Location="/v3/brands/search"), "redirects in a circle", None),
-        (of(200, b"x" * 2000), "sent an answer of more than 1000 bytes", None),
+        (of(200, b"x" * 2000), "sent a response of more than 1000 bytes", None),
     ],
 )
-async def test_what_is_no_answer_is_trouble(side_of: Any, reply: Any, trouble: str, parts: int | None) -> None:
-    async with side_of(answering(reply), bytes_max=1000) as side:
-        found = await side.ask(call("/v3/brands/search", client="erp"), "1")
-    assert (found.status, found.body, found.trouble, found.parts) == (0, b"", trouble, parts)
+async def test_what_is_no_answer_is_failure(side_of: Any, response: Any, failure: str, parts: int | None) -> None:
+    async with side_of(answering(response), bytes_max=1000) as side:
+        found = await side.ask(request("/v3/brands/search", client="erp"), "1")
+    assert (found.status, found.body, found.failure, found.parts) == (0, b"", failure, parts)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 500, 502])
 async def test_an_error_that_v3_could_have_sent_is_an_answer(side_of: Any, status: int) -> None:
     async with side_of(answering(of(status, b'{"__class__": "ClientErrorResponse"}'))) as side:
-        assert (await side.ask(call("/v3/brands/search"), "1")).status == status
+        assert (await side.ask(request("/v3/brands/search"), "1")).status == status
 
 
 async def test_redirects_are_followed_within_the_side(side_of: Any) -> None:
     handler = answering(of(301, Location="/v3/brands/abc?apikey=x"), of())
     async with side_of(handler) as side:
-        reply = await side.ask(call("/v3/brands/xyz"), "1")
-    assert reply.status == 200
+        response = await side.ask(request("/v3/brands/xyz"), "1")
+    assert response.status == 200
     assert handler.seen[1].path == "/v3/brands/abc"
 
 
-async def test_a_side_that_asks_for_fewer_calls_is_left_alone_and_asked_again(side_of: Any) -> None:
-    slept = []
+async def test_a_side_that_asks_for_fewer_requests_is_left_alone_and_asked_again(side_of: Any) -> None:
+    slept: list[float] = []
     handler = answering(of(429, Retry_After="3"), of(429), of(503, Retry_After="5"), of())
     async with side_of(handler, slept) as side:
-        reply = await side.ask(call("/v3/brands/search"), "1")
-    assert reply.status == 200
+        response = await side.ask(request("/v3/brands/search"), "1")
+    assert response.status == 200
     assert [round(each) for each in slept if each in (3.0, 2.0, 5.0)] == [3, 2, 5]
 
 
-async def test_a_side_that_never_has_time_is_trouble(side_of: Any) -> None:
+async def test_a_side_that_never_has_time_is_failure(side_of: Any) -> None:
     handler = answering(of(429))
     async with side_of(handler) as side:
-        reply = await side.ask(call("/v3/brands/search"), "1")
-    assert reply.trouble == "asks for fewer calls (HTTP 429)"
-    assert reply.parts == 0
+        response = await side.ask(request("/v3/brands/search"), "1")
+    assert response.failure == "asks for fewer requests (HTTP 429)"
+    assert response.parts == 0
     assert len(handler.seen) == 4
 
 
 async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "nothing is left"}', Retry_After="86400"))
     async with side_of(handler) as side:
-        reply = await side.ask(call("/v3/brands/search"), "1")
-    assert reply.trouble == "asks for fewer calls (HTTP 429): nothing is left"
+        response = await side.ask(request("/v3/brands/search"), "1")
+    assert response.failure == "asks for fewer requests (HTTP 429): nothing is left"
     assert len(handler.seen) == 1
 
 
 async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
     async with side_of(handler) as side:
-        reply = await side.ask(call("/v3/brands/search"), "1")
-    assert (len(handler.seen), reply.parts) == (1, None)
-    assert reply.trouble == "asks for fewer calls (HTTP 429): used up"
+        response = await side.ask(request("/v3/brands/search"), "1")
+    assert (len(handler.seen), response.parts) == (1, None)
+    assert response.failure == "asks for fewer requests (HTTP 429): used up"
 
 
 async def test_a_503_that_may_have_been_billed_is_not_repeated(side_of: Any) -> None:
     handler = answering(of(503, b"{}"))
     async with side_of(handler) as side:
-        await side.ask(call("/v3/brands/search"), "1")
+        await side.ask(request("/v3/brands/search"), "1")
     assert len(handler.seen) == 1
 
 
-async def test_an_answer_that_takes_too_long_is_trouble(side_of: Any) -> None:
+async def test_an_answer_that_takes_too_long_is_failure(side_of: Any) -> None:
     released = asyncio.Event()
 
     async def handler(request: Any) -> Any:
@@ -167,12 +167,12 @@ async def test_an_answer_that_takes_too_long_is_trouble(side_of: Any) -> None:
         return web.Response()
 
     async with side_of(handler, seconds=0.2) as side:
-        reply = await side.ask(call("/v3/brands/search"), "1")
+        response = await side.ask(request("/v3/brands/search"), "1")
         released.set()
-    assert reply.trouble == "gives no whole answer within 0.2 s"
+    assert response.failure == "gives no complete response within 0.2 s"
 
 
-async def test_an_answer_that_is_cut_is_trouble(side_of: Any) -> None:
+async def test_an_answer_that_is_cut_is_failure(side_of: Any) -> None:
     async def handler(request: Any) -> Any:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -181,8 +181,8 @@ async def test_an_answer_that_is_cut_is_trouble(side_of: Any) -> None:
         return response
 
     async with side_of(handler) as side:
-        reply = await side.ask(call("/v3/brands/search"), "1")
-    assert reply.trouble == "sent an answer that is cut"
+        response = await side.ask(request("/v3/brands/search"), "1")
+    assert response.failure == "sent a response that is cut"
 
 
 @pytest.fixture
@@ -210,29 +210,29 @@ async def asked(base: Any) -> Any:
     limits = http_side.SideLimits()
     async with http_side.open_session(limits) as session:
         side = http_side.HttpSide(base, limits, lambda _: KEY, session, clock=clock.SystemClock())
-        return await side.ask(call("/v3/brands/search"), "1")
+        return await side.ask(request("/v3/brands/search"), "1")
 
 
 @pytest.mark.parametrize(
-    "answer,trouble",
+    "answer,failure",
     [
-        (b"", "broke the connection off without an answer"),
+        (b"", "broke the connection off without a response"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "sent something that is no HTTP"),
     ],
 )
-async def test_what_is_no_http_is_trouble(raw_server: Any, answer: bytes, trouble: str) -> None:
-    assert (await asked(await raw_server(answer))).trouble == trouble
+async def test_what_is_no_http_is_failure(raw_server: Any, answer: bytes, failure: str) -> None:
+    assert (await asked(await raw_server(answer))).failure == failure
 
 
-async def test_nobody_at_home_is_trouble_that_cost_nothing() -> None:
+async def test_nobody_at_home_is_failure_that_cost_nothing() -> None:
     async with serve(answering(of())) as gone:
         pass
-    reply = await asked(f"{gone}/v3")
-    assert reply.trouble == "cannot be reached: Connection refused"
-    assert reply.parts == 0
+    response = await asked(f"{gone}/v3")
+    assert response.failure == "cannot be reached: Connection refused"
+    assert response.parts == 0
 
 
-async def test_no_more_calls_are_under_way_than_are_allowed(side_of: Any) -> None:
+async def test_no_more_requests_are_under_way_than_are_allowed(side_of: Any) -> None:
     under_way, most, all_in = 0, 0, asyncio.Event()
 
     async def handler(request: Any) -> Any:
@@ -247,14 +247,14 @@ async def test_no_more_calls_are_under_way_than_are_allowed(side_of: Any) -> Non
         return web.json_response({})
 
     async with side_of(handler, at_once=3) as side:
-        replies = await asyncio.gather(*(side.ask(call("/v3/brands/search"), str(n)) for n in range(12)))
+        responses = await asyncio.gather(*(side.ask(request("/v3/brands/search"), str(n)) for n in range(12)))
     assert most == 3
-    assert {reply.status for reply in replies} == {200}
+    assert {response.status for response in responses} == {200}
 
 
-async def test_no_trouble_names_the_key(side_of: Any, raw_server: Any) -> None:
-    replies = [await asked(await raw_server(b"\x00\x01\r\n\r\n"))]
+async def test_no_failure_names_the_key(side_of: Any, raw_server: Any) -> None:
+    responses = [await asked(await raw_server(b"\x00\x01\r\n\r\n"))]
     async with side_of(answering(of(302, Location=f"https://x/?apikey={KEY}"))) as side:
-        replies.append(await side.ask(call("/v3/brands/search", client="erp"), "1"))
-    assert all(reply.trouble for reply in replies)
-    assert KEY not in json.dumps([reply.trouble for reply in replies])
+        responses.append(await side.ask(request("/v3/brands/search", client="erp"), "1"))
+    assert all(response.failure for response in responses)
+    assert KEY not in json.dumps([response.failure for response in responses])

@@ -28,14 +28,14 @@ MANY = [
 ]
 
 
-def test_the_same_call_is_kept_once_and_counted() -> None:
-    calls = [
+def test_the_same_request_is_kept_once_and_counted() -> None:
+    requests = [
         search("a", "x"),
         search("b", "x"),
         V3Request("/brands/search", (("q", "x"),), "a", 4, "log:9"),
         search("a", "y"),
     ]
-    assert plan.deduplicate(calls).calls() == [
+    assert plan.deduplicate(requests).requests() == [
         V3Request("/brands/search", (("q", "x"),), "a", 5),
         search("b", "x"),
         search("a", "y"),
@@ -44,16 +44,16 @@ def test_the_same_call_is_kept_once_and_counted() -> None:
 
 def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole() -> None:
     distinct = plan.DistinctRequests(most=100)
-    for call in [*MANY, *reversed(MANY), *MANY]:
-        distinct.add(call)
-    kept = distinct.calls()
+    for request in [*MANY, *reversed(MANY), *MANY]:
+        distinct.add(request)
+    kept = distinct.requests()
     assert 90 <= len(kept) <= 100
-    assert {call.times for call in kept} == {3}
-    assert distinct.asked == 3 * len(MANY) == distinct.dropped + sum(call.times for call in kept)
-    assert {plan.stratum(call) for call in MANY} == {plan.stratum(call) for call in kept}
+    assert {request.times for request in kept} == {3}
+    assert distinct.asked == 3 * len(MANY) == distinct.dropped + sum(request.times for request in kept)
+    assert {plan.stratum(request) for request in MANY} == {plan.stratum(request) for request in kept}
 
 
-def test_all_calls_are_a_sample_where_they_are_few() -> None:
+def test_all_requests_are_a_sample_where_they_are_few() -> None:
     assert plan.sample(MANY, len(MANY), Random(1)) == MANY
 
 
@@ -65,7 +65,7 @@ def test_every_stratum_is_represented_and_the_rest_in_proportion(most: int) -> N
     assert (len(chosen), set(counts)) == (most, set(whole))
     in_proportion = {each: most * whole[each] / len(MANY) for each in whole}
     assert all(abs(counts[each] - in_proportion[each]) < 3 for each in whole)
-    assert [call.id for call in MANY if call in chosen] == [call.id for call in chosen]
+    assert [request.id for request in MANY if request in chosen] == [request.id for request in chosen]
 
 
 def test_a_sample_is_the_same_for_the_same_random_source() -> None:
@@ -74,18 +74,18 @@ def test_a_sample_is_the_same_for_the_same_random_source() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_fewer_calls_than_strata_are_of_the_largest(most: int) -> None:
+def test_fewer_requests_than_strata_are_of_the_largest(most: int) -> None:
     chosen = plan.sample(MANY, most, Random(1))
-    assert [plan.stratum(call).size for call in chosen] == [2, 5, 0][:most]
+    assert [plan.stratum(request).size for request in chosen] == [2, 5, 0][:most]
 
 
 def test_clients_endpoints_and_sizes_make_strata() -> None:
-    calls = [
+    requests = [
         match("a", "X"),
         match("b", "X"),
         match("a", *"ABCDEFGHIJ"),
         match("a", *"ABCDEFGHIJKLMNOPQRST"),
         search("a", "x"),
     ]
-    assert len(set(map(plan.stratum, calls))) == len(calls)
+    assert len(set(map(plan.stratum, requests))) == len(requests)
     assert plan.stratum(match("a", "X")) == plan.stratum(match("a", "Y"))

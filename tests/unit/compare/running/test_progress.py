@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.compare.judging.findings import Comparison, Difference, Finding
 from proxy.compare.running.progress import ProgressFile, ProgressHeader
 
-HEADER = ProgressHeader(old="http://old/v3", new="http://new/v3", source="/logs/access.log", settings="s1", calls="c1")
+HEADER = ProgressHeader(
+    baseline="http://old/v3", candidate="http://new/v3", source="/logs/access.log", settings="s1", requests="c1"
+)
 
 
 def compared(n: Any, **fields: Any) -> Any:
-    return Comparison(call_from_target(f"/v3/brands/search?q={n}"), 1_700_000_000.5, **fields)
+    return Comparison(request_from_target(f"/v3/brands/search?q={n}"), 1_700_000_000.5, **fields)
 
 
 @pytest.fixture
@@ -39,13 +41,13 @@ def opened() -> Any:
 
 @pytest.fixture
 def written(file: Any) -> Any:
-    """A file of a run that was interrupted: two calls done, one in trouble, one under way."""
+    """A file of a run that was interrupted: two requests done, one in trouble, one under way."""
     progress = ProgressFile(file, HEADER)
     found = Finding(Difference("value", "results[*].msec", "results[0].msec", Decimal("1.10"), 2), "unexplained")
-    for n, fields in ((1, {"parts": 3, "findings": (found,)}), (2, {}), (3, {"trouble": "the old side …", "parts": 1})):
+    for n, fields in ((1, {"parts": 3, "findings": (found,)}), (2, {}), (3, {"failure": "the baseline …", "parts": 1})):
         comparison = compared(n, **fields)
-        progress.asking(comparison.call.id, 10)
-        progress.note(comparison.call.id, comparison)
+        progress.asking(comparison.request.id, 10)
+        progress.note(comparison.request.id, comparison)
     progress.asking("under way", 20)
     progress.close()
     return file
@@ -54,22 +56,22 @@ def written(file: Any) -> Any:
 def test_a_run_goes_on_with_what_it_knows(opened: Any, written: Any) -> None:
     again = opened(written)
     first, second = again.comparisons()
-    assert again.done == {compared(1).call.id, compared(2).call.id}
+    assert again.done == {compared(1).request.id, compared(2).request.id}
     assert (first.parts, first.at, second) == (3, 1_700_000_000.5, compared(2))
-    assert first.findings[0].difference.old == Decimal("1.10")
-    assert str(first.findings[0].difference.old) == "1.10"
+    assert first.findings[0].difference.baseline == Decimal("1.10")
+    assert str(first.findings[0].difference.baseline) == "1.10"
 
 
 def test_what_was_under_way_counts_as_spent(opened: Any, written: Any) -> None:
     assert opened(written).spent == 3 + 1 + 20
 
 
-def test_what_met_with_trouble_is_asked_again_and_then_known_once(opened: Any, written: Any) -> None:
+def test_what_met_with_failure_is_asked_again_and_then_known_once(opened: Any, written: Any) -> None:
     again = opened(written)
-    again.note(compared(3).call.id, compared(3, parts=2))
+    again.note(compared(3).request.id, compared(3, parts=2))
     again.close()
     last = opened(written)
-    assert [each.call for each in last.comparisons()] == [compared(n).call for n in (1, 2, 3)]
+    assert [each.request for each in last.comparisons()] == [compared(n).request for n in (1, 2, 3)]
     assert last.spent == 3 + 1 + 2 + 20
 
 
@@ -78,7 +80,7 @@ def test_a_cut_last_line_is_left_out_and_the_next_begins_anew(opened: Any, writt
     written.write_bytes(written.read_bytes()[:-off])
     again = opened(written)
     assert len(again.done) == 2
-    again.note(compared(4).call.id, compared(4))
+    again.note(compared(4).request.id, compared(4))
     again.close()
     assert len(opened(written).done) == 3
 
@@ -95,17 +97,17 @@ def test_a_run_that_was_cut_in_its_header_begins(opened: Any, file: Any) -> None
 @pytest.mark.parametrize(
     "other,words",
     [
-        ({"old": "http://elsewhere/v3"}, "the old side was http://old/v3"),
-        ({"new": "http://elsewhere/v3"}, "the new side was http://new/v3"),
+        ({"baseline": "http://elsewhere/v3"}, "the baseline was http://old/v3"),
+        ({"candidate": "http://elsewhere/v3"}, "the candidate was http://new/v3"),
         ({"source": "/logs/other.log"}, "the requests were of /logs/access.log"),
         ({"settings": "s2"}, "the rules were others"),
-        ({"calls": "c2"}, "the file of requests has changed, or --sample, --seed or --kind"),
+        ({"requests": "c2"}, "the file of requests has changed, or --sample, --seed or --kind"),
     ],
 )
 def test_another_run_is_refused_and_told_why(opened: Any, written: Any, other: Any, words: str) -> None:
     before = written.read_bytes()
     header = ProgressHeader(
-        **{name: getattr(HEADER, name) for name in ("old", "new", "source", "settings", "calls")} | other
+        **{name: getattr(HEADER, name) for name in ("baseline", "candidate", "source", "settings", "requests")} | other
     )
     with pytest.raises(errors.ConfigError, match=r"run\.jsonl belongs to another run") as raised:
         opened(written, header)
@@ -135,9 +137,9 @@ def test_two_runs_do_not_write_to_one_file(opened: Any, file: Any, fresh: bool) 
     first = opened(file)
     with pytest.raises(errors.ConfigError, match=r"run\.jsonl cannot be written: another run is writing to it"):
         ProgressFile(file, HEADER, fresh=fresh)
-    first.note("a call", compared(1))
+    first.note("a request", compared(1))
     first.close()
-    assert opened(file).done == {"a call"}
+    assert opened(file).done == {"a request"}
 
 
 def test_it_is_for_its_owner_alone_and_can_be_removed(opened: Any, written: Any) -> None:

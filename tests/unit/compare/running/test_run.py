@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.compare.judging.findings import Comparison
@@ -17,21 +17,22 @@ from proxy.compare.running.exchange import ComparisonBudget, Exchanger, Sides
 from proxy.compare.running.run import IN_A_ROW, ComparisonRun, RunSinks
 from proxy.kit import clock
 
-CALLS = [call_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
+REQUESTS = [request_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
 
 
 class Side:
-    """Answers by a function of `q`; `then` is called with every call."""
+    """Answers by a function of `q`; `then` is called with every request."""
 
     place = "somewhere"
 
     def __init__(
         self, answer: Any = lambda q: SideResponse(200, b"{}", 0.1, parts=1), live: bool = True, then: Any = None
     ) -> None:
-        self.answer, self.live, self.asked, self.then = answer, live, [], then
+        self.answer, self.live, self.then = answer, live, then
+        self.asked: list[Any] = []
 
-    async def ask(self, call: Any, request_id: Any) -> Any:
-        q = int(call.values("q")[0])
+    async def ask(self, request: Any, request_id: Any) -> Any:
+        q = int(request.values("q")[0])
         self.asked.append(q)
         if self.then:
             self.then(q)
@@ -39,26 +40,28 @@ class Side:
         return self.answer(q)
 
 
-def trouble(words: Any) -> Any:
-    return SideResponse(0, b"", 0.0, parts=0, trouble=words)
+def failure(words: Any) -> Any:
+    return SideResponse(0, b"", 0.0, parts=0, failure=words)
 
 
-class Judge:
-    """Everything is equivalent; `broken` calls cannot be judged."""
+class _Judge:
+    """Everything is equivalent; `broken` requests cannot be judged."""
 
     def __init__(self, broken: Any = ()) -> None:
         self.broken = broken
 
-    def asks_twice(self, call: Any) -> Any:
+    def is_in_noise_sample(self, request: Any) -> Any:
         return False
 
-    def differences(self, call: Any, old: Any, new: Any) -> Any:
+    def differences(self, request: Any, baseline: Any, candidate: Any) -> Any:
         return []
 
-    def compare(self, call: Any, at: Any, pair: Any, *, old_again: Any = None, new_again: Any = None) -> Any:
-        if int(call.values("q")[0]) in self.broken:
+    def compare(
+        self, request: Any, at: Any, pair: Any, *, baseline_again: Any = None, candidate_again: Any = None
+    ) -> Any:
+        if int(request.values("q")[0]) in self.broken:
             raise RecursionError
-        return Comparison(call, at, old_seconds=pair.old.seconds)
+        return Comparison(request, at, baseline_seconds=pair.baseline.seconds)
 
 
 @pytest.fixture
@@ -66,89 +69,96 @@ def run() -> Any:
     """Runs over CALLS; gives how it ended, and the comparisons by `q`."""
 
     async def go(
-        old: Any,
-        new: Any,
+        baseline: Any,
+        candidate: Any,
         *,
         judge: Any = None,
         limit: Any = None,
         stop: Any = None,
         at_once: int = 3,
         notes: Any = None,
-        calls: Any = CALLS,
+        requests: Any = REQUESTS,
         secrets: Any = (),
     ) -> Any:
         budget, redaction, found = ComparisonBudget(limit), Redaction(secrets), {}
         exchanger = Exchanger(
-            Sides(old, new), budget=budget, worst=lambda _: 2, paying=lambda *_: None, redaction=redaction, judge=judge
+            Sides(baseline, candidate),
+            budget=budget,
+            worst=lambda _: 2,
+            paying=lambda *_: None,
+            redaction=redaction,
+            judge=judge,
         )
 
         def add(comparison: Any) -> None:
-            assert comparison.call.id not in found
-            found[comparison.call.id] = comparison
+            assert comparison.request.id not in found
+            found[comparison.request.id] = comparison
 
         running = ComparisonRun(
             exchanger,
-            judge or Judge(),
+            judge or _Judge(),
             (notes or RunSinks())._replace(add=add),
             redaction=redaction,
             clock=clock.ManualClock(),
             at_once=at_once,
             spent=lambda: budget.spent,
         )
-        ended = await running.go(calls, stop or asyncio.Event())
-        return ended, [found[call.id] for call in calls if call.id in found]
+        ended = await running.go(requests, stop or asyncio.Event())
+        return ended, [found[request.id] for request in requests if request.id in found]
 
     return go
 
 
-async def test_every_call_is_asked_once_and_noted(run: Any) -> None:
-    old, new, noted, told = Side(), Side(), [], []
+async def test_every_request_is_asked_once_and_noted(run: Any) -> None:
+    baseline, candidate = Side(), Side()
+    noted: list[Any] = []
+    told: list[Any] = []
     notes = RunSinks(note=lambda id_, comparison: noted.append(id_), tell=told.append)
-    ended, found = await run(old, new, notes=notes)
-    assert (ended.complete, ended.stopped, ended.left_out, ended.troubled) == (True, None, 0, 0)
-    assert sorted(old.asked) == sorted(new.asked) == list(range(40))
-    assert sorted(noted) == sorted(call.id for call in CALLS)
+    ended, found = await run(baseline, candidate, notes=notes)
+    assert (ended.complete, ended.stopped, ended.left_out, ended.not_compared) == (True, None, 0, 0)
+    assert sorted(baseline.asked) == sorted(candidate.asked) == list(range(40))
+    assert sorted(noted) == sorted(request.id for request in REQUESTS)
     assert [each.parts for each in found] == [1] * 40
     assert told[-1] == (40, 0, 0, 40)
 
 
 async def test_a_run_that_is_told_to_stop_asks_nobody_else(run: Any) -> None:
     stop = asyncio.Event()
-    old = Side(then=lambda q: stop.set() if q == 10 else None)
-    ended, found = await run(old, Side(), stop=stop)
+    baseline = Side(then=lambda q: stop.set() if q == 10 else None)
+    ended, found = await run(baseline, Side(), stop=stop)
     assert ended.stopped == "interrupted"
     assert not ended.complete
-    assert max(old.asked) <= 12
-    assert len(found) == len(old.asked)
+    assert max(baseline.asked) <= 12
+    assert len(found) == len(baseline.asked)
 
 
-async def test_a_side_that_only_has_trouble_is_given_up(run: Any) -> None:
-    old = Side(lambda q: trouble("answers with HTML instead of JSON (HTTP 200)"))
-    new = Side()
-    ended, found = await run(old, new)
-    assert ended.stopped == f"the old side answers with HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
-    assert IN_A_ROW <= len(old.asked) <= IN_A_ROW + 3
-    assert new.asked == []
-    assert {each.trouble for each in found} == {"the old side answers with HTML instead of JSON (HTTP 200)"}
+async def test_a_side_that_only_has_failure_is_given_up(run: Any) -> None:
+    baseline = Side(lambda q: failure("answers with HTML instead of JSON (HTTP 200)"))
+    candidate = Side()
+    ended, found = await run(baseline, candidate)
+    assert ended.stopped == f"the baseline answers with HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
+    assert IN_A_ROW <= len(baseline.asked) <= IN_A_ROW + 3
+    assert candidate.asked == []
+    assert {each.failure for each in found} == {"the baseline answers with HTML instead of JSON (HTTP 200)"}
 
 
-async def test_trouble_now_and_then_stops_nobody(run: Any) -> None:
-    ended, found = await run(Side(lambda q: trouble("…") if q % 3 else SideResponse(200, b"{}", 0.1)), Side())
+async def test_failure_now_and_then_stops_nobody(run: Any) -> None:
+    ended, found = await run(Side(lambda q: failure("…") if q % 3 else SideResponse(200, b"{}", 0.1)), Side())
     assert ended.stopped is None
     assert ended.complete
-    assert ended.troubled == sum(1 for n in range(40) if n % 3)
+    assert ended.not_compared == sum(1 for n in range(40) if n % 3)
     assert len(found) == 40
 
 
 async def test_a_file_without_answers_is_not_given_up(run: Any) -> None:
-    ended, found = await run(Side(lambda q: trouble("has no answer"), live=False), Side())
+    ended, found = await run(Side(lambda q: failure("has no response"), live=False), Side())
     assert ended.stopped is None
     assert len(found) == 40
 
 
 async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> None:
-    new = Side()
-    ended, found = await run(Side(), new, limit=20)
+    candidate = Side()
+    ended, found = await run(Side(), candidate, limit=20)
     assert not ended.complete
     assert ended.stopped is None
     assert sum(each.parts for each in found) <= 20
@@ -157,20 +167,20 @@ async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> N
 
 
 async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
-    ended, found = await run(Side(), Side(), judge=Judge(broken={7}))
+    ended, found = await run(Side(), Side(), judge=_Judge(broken={7}))
     assert ended.complete
-    assert found[7].trouble == "the two answers cannot be compared (RecursionError)"
+    assert found[7].failure == "the two responses cannot be compared (RecursionError)"
     assert found[7].parts == 1
-    assert found[8].trouble is None
+    assert found[8].failure is None
 
 
-async def test_keys_in_a_call_are_not_noted(run: Any) -> None:
-    call = call_from_target("/v3/brands/search?q=1&other=c4n4ry-key")
+async def test_keys_in_a_request_are_not_noted(run: Any) -> None:
+    request = request_from_target("/v3/brands/search?q=1&other=c4n4ry-key")
     noted = []
     notes = RunSinks(note=lambda id_, comparison: noted.append((id_, comparison)))
-    await run(Side(), Side(), notes=notes, calls=[call], secrets=["c4n4ry-key"])
+    await run(Side(), Side(), notes=notes, requests=[request], secrets=["c4n4ry-key"])
     ((id_, comparison),) = noted
-    assert id_ == call.id
+    assert id_ == request.id
     assert "c4n4ry-key" not in repr(comparison)
 
 
@@ -182,25 +192,30 @@ async def test_a_disk_that_is_full_ends_the_run_with_one_clear_line(run: Any) ->
         await run(Side(), Side(), notes=RunSinks(note=full))
 
 
-async def test_calls_without_trouble_are_recorded_once(run: Any, tmp_path: Path) -> None:
+async def test_requests_without_failure_are_recorded_once(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "rec.zst"
-    header = RecordingHeader(made=1.0, old="a", new="b", source="c")
+    header = RecordingHeader(made=1.0, baseline="a", candidate="b", source="c")
     for _ in range(2):
         recorder = Recorder(file, header, Redaction([]))
-        old = Side(lambda q: trouble("…") if q == 3 else SideResponse(200, b'{"q": %d}' % q, 0.1))
-        await run(old, Side(), notes=RunSinks(recorder=recorder, application=lambda client: f"app of {client}"))
+        baseline = Side(lambda q: failure("…") if q == 3 else SideResponse(200, b'{"q": %d}' % q, 0.1))
+        await run(baseline, Side(), notes=RunSinks(recorder=recorder, application=lambda client: f"app of {client}"))
         recorder.close()
     recorded = Recording(file)
-    calls = list(recorded.calls())
-    assert sorted(call.id for call in calls) == sorted(call.id for call in CALLS if call.values("q") != ["3"])
-    line = recorded.line(CALLS[5])
-    assert (line.old.body, line.new.body, line.application) == ('{"q": 5}', "{}", "app of default")
+    requests = list(recorded.requests())
+    assert sorted(request.id for request in requests) == sorted(
+        request.id for request in REQUESTS if request.values("q") != ["3"]
+    )
+    line = recorded.line(REQUESTS[5])
+    assert line is not None
+    assert line.baseline is not None
+    assert line.candidate is not None
+    assert (line.baseline.body, line.candidate.body, line.application) == ('{"q": 5}', "{}", "app of default")
     recorded.close()
 
 
 async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_asked_again(run: Any) -> None:
     class Full:
-        known = frozenset()
+        known: frozenset[str] = frozenset()
 
         def keep(self, *_: Any) -> None:
             raise OSError(28, "No space left on device")

@@ -1,4 +1,4 @@
-"""A day's parts: held before a call, settled after it, over all workers."""
+"""A day's parts: held before a request, settled after it, over all workers."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from proxy.compare.responses import SideResponse
 from proxy.compare.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
 from proxy.stores.protocols import LedgerEntry
 
-CALL = V3Request("/parts/match")
+REQUEST = V3Request("/parts/match")
 DAY = LedgerEntry(QUOTA_ACCOUNT, "2023-11-14")
 
 
@@ -25,8 +25,8 @@ async def made(store: Any, clock: Any) -> Any:
     return make
 
 
-def reply(parts: Any = None, status: int = 200, trouble: Any = None) -> Any:
-    return SideResponse(status, b"", 0.0, parts=parts, trouble=trouble)
+def response(parts: Any = None, status: int = 200, failure: Any = None) -> Any:
+    return SideResponse(status, b"", 0.0, parts=parts, failure=failure)
 
 
 async def state(store: Any) -> Any:
@@ -36,26 +36,26 @@ async def state(store: Any) -> Any:
 
 async def test_the_worst_is_held_and_what_came_is_booked(made: Any, store: Any) -> None:
     budget = await made(10)
-    claim = await budget.reserve(CALL)
+    claim = await budget.reserve(REQUEST)
     assert await state(store) == (0, 0, 3)
-    await budget.settle(claim, reply(parts=2))
+    await budget.settle(claim, response(parts=2))
     assert await state(store) == (2, 0, 0)
 
 
 async def test_workers_together_never_pass_it(made: Any, store: Any) -> None:
     one, two = await made(10), await made(10, "two")
-    claims = [await each.reserve(CALL) for each in (one, two, one, two)]
+    claims = [await each.reserve(REQUEST) for each in (one, two, one, two)]
     assert [claim is None for claim in claims] == [False, False, False, True]
-    await one.settle(claims[0], reply(parts=0))
-    assert await two.reserve(CALL) is not None
+    await one.settle(claims[0], response(parts=0))
+    assert await two.reserve(REQUEST) is not None
 
 
 @pytest.mark.parametrize(
     "answer, over, booked",
     [
-        (reply(status=403), True, (0, 0, 0)),
-        (reply(status=502), True, (0, 3, 0)),
-        (reply(parts=1, status=502), True, (1, 0, 0)),
+        (response(status=403), True, (0, 0, 0)),
+        (response(status=502), True, (0, 3, 0)),
+        (response(parts=1, status=502), True, (1, 0, 0)),
         (None, True, (0, 0, 0)),
         (None, False, (0, 3, 0)),
     ],
@@ -65,39 +65,39 @@ async def test_what_may_have_been_billed_is_in_doubt(
     made: Any, store: Any, answer: Any, over: bool, booked: Any
 ) -> None:
     budget = await made(10)
-    await budget.settle(await budget.reserve(CALL), answer, over)
+    await budget.settle(await budget.reserve(REQUEST), answer, over)
     assert await state(store) == booked
 
 
 async def test_the_next_day_begins_anew(made: Any, clock: Any) -> None:
     budget = await made(3)
-    await budget.settle(await budget.reserve(CALL), reply(parts=3))
-    assert await budget.reserve(CALL) is None
+    await budget.settle(await budget.reserve(REQUEST), response(parts=3))
+    assert await budget.reserve(REQUEST) is None
     clock.advance(86_400)
     await budget.look()
-    assert await budget.reserve(CALL) is not None
+    assert await budget.reserve(REQUEST) is not None
 
 
 async def test_without_a_limit_everything_is_booked_all_the_same(made: Any, store: Any) -> None:
     budget = await made(None)
     for _ in range(3):
-        await budget.settle(await budget.reserve(CALL), reply(parts=100))
+        await budget.settle(await budget.reserve(REQUEST), response(parts=100))
     assert await state(store) == (300, 0, 0)
 
 
 async def test_what_costs_nothing_is_asked_beyond_it(made: Any) -> None:
     budget = await made(0, worst=0)
-    assert await budget.reserve(CALL) is not None
+    assert await budget.reserve(REQUEST) is not None
 
 
 async def test_what_a_worker_that_died_held_counts_as_uncertain_usage_of_that_day(
     made: Any, store: Any, clock: Any
 ) -> None:
     dead, alive = await made(3), await made(3, "two")
-    await dead.reserve(CALL)
-    assert await alive.reserve(CALL) is None
+    await dead.reserve(REQUEST)
+    assert await alive.reserve(REQUEST) is None
     clock.advance(11)
     await alive.look()
-    assert await alive.reserve(CALL) is None
+    assert await alive.reserve(REQUEST) is None
     clock.advance(86_400)
-    assert await alive.reserve(CALL) is not None
+    assert await alive.reserve(REQUEST) is not None

@@ -41,7 +41,7 @@ STAYS = OBEDIENT + "\nimport time; time.sleep(600)"
 @pytest.fixture
 async def process() -> Any:
     """Makes a judging process of a program."""
-    made = []
+    made: list[Any] = []
 
     async def order() -> Any:
         return messages.JudgeSetup(None, "octopart", f"{len(made)}:")
@@ -92,7 +92,7 @@ async def test_one_that_does_not_end_is_killed(process: Any, monkeypatch: pytest
 async def test_bodies_of_any_size_pass(process: Any) -> None:
     one = process(OBEDIENT)
     large = SideResponse(200, b"x" * 5_000_000, 0.1)
-    assert (await one.judge(messages.JudgePair(JOB.call, 1.0, large, large))).outcome == "equivalent"
+    assert (await one.judge(messages.JudgePair(JOB.request, 1.0, large, large))).outcome == "equivalent"
 
 
 ASKS_AND_STAYS = """

@@ -12,7 +12,7 @@ from proxy.compare.responses import SideResponse
 from proxy.compare.shadow import judge_process, messages
 
 KEY = "a-k3y/of its own"
-CALL = V3Request("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
+REQUEST = V3Request("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def desk(tmp_path: Path, clock: Any) -> Any:
     return judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
 
 
-def reply(value: Any, status: int = 200, **more: Any) -> Any:
+def response(value: Any, status: int = 200, **more: Any) -> Any:
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
     return SideResponse(status, body, 0.1, "application/json", **more)
 
 
-def job(old: Any, new: Any, call: Any = CALL, **more: Any) -> Any:
-    return messages.JudgePair(call, 1.0, reply(old), reply(new), secrets=(KEY,), **more)
+def job(baseline: Any, candidate: Any, v3_request: Any = REQUEST, **more: Any) -> Any:
+    return messages.JudgePair(v3_request, 1.0, response(baseline), response(candidate), secrets=(KEY,), **more)
 
 
 def gathered(desk: Any) -> Any:
@@ -46,32 +46,32 @@ def test_a_difference_is_asked_for_again_before_it_is_counted(desk: Any) -> None
     asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
     assert desk.answer(asked).outcome == "again"
     assert gathered(desk)["rows"] == {}
-    moved = messages.JudgePair(CALL, 1.0, asked.old, asked.new, old_again=reply({"hits": 2}))
+    moved = messages.JudgePair(REQUEST, 1.0, asked.baseline, asked.candidate, baseline_again=response({"hits": 2}))
     assert desk.answer(moved).outcome == "equivalent"
     assert desk.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
 
 
 def test_a_side_without_an_answer_is_named(desk: Any) -> None:
-    troubled = SideResponse(0, b"", 0.1, trouble="cannot be reached")
-    for side, pair in (("old", (troubled, reply({}))), ("new", (reply({}), troubled))):
-        verdict = desk.answer(messages.JudgePair(CALL, 1.0, *pair))
-        assert (verdict.outcome, verdict.side) == ("trouble", side)
-    assert {each["reason"] for each in gathered(desk)["troubles"].values()} == {
-        "old: cannot be reached",
-        "new: cannot be reached",
+    not_compared = SideResponse(0, b"", 0.1, failure="cannot be reached")
+    for side, pair in (("baseline", (not_compared, response({}))), ("candidate", (response({}), not_compared))):
+        verdict = desk.answer(messages.JudgePair(REQUEST, 1.0, *pair))
+        assert (verdict.outcome, verdict.side) == ("failure", side)
+    assert {each["reason"] for each in gathered(desk)["failures"].values()} == {
+        "baseline: cannot be reached",
+        "candidate: cannot be reached",
     }
 
 
 def test_no_key_is_in_what_it_tells(desk: Any) -> None:
-    call = V3Request("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
-    desk.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, call))
+    v3_request = V3Request("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
+    desk.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, v3_request))
     text = desk.answer(messages.TallyRequest()).text
     assert "results" not in text
     assert all(spelling not in text for spelling in (KEY, KEY.replace("/", "\\/"), "k3y"))
 
 
 @pytest.mark.parametrize(
-    "old",
+    "baseline",
     [
         b'"\\ud800"',
         b"[" * 100_000,
@@ -82,15 +82,17 @@ def test_no_key_is_in_what_it_tells(desk: Any) -> None:
     ],
     ids=["half a character", "deep", "no UTF-8", "huge number", "control", "twice"],
 )
-def test_nobodys_data_brings_it_down(desk: Any, old: bytes) -> None:
-    assert desk.answer(messages.JudgePair(CALL, 1.0, reply(old), reply({"a": "x" * 1_000_000}))).outcome in (
+def test_nobodys_data_brings_it_down(desk: Any, baseline: bytes) -> None:
+    assert desk.answer(
+        messages.JudgePair(REQUEST, 1.0, response(baseline), response({"a": "x" * 1_000_000}))
+    ).outcome in (
         "different",
-        "trouble",
+        "failure",
     )
     json.loads(desk.answer(messages.TallyRequest()).text)
 
 
-def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(
+def test_what_breaks_the_judge_is_one_request_that_could_not_be_compared(
     desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:
@@ -98,8 +100,8 @@ def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(
 
     monkeypatch.setattr("proxy.compare.judging.judge.Judge.compare", breaks)
     verdict = desk.answer(job({}, {}))
-    assert (verdict.outcome, verdict.side) == ("trouble", "inside")
-    assert [each["reason"] for each in gathered(desk)["troubles"].values()] == ["inside: RuntimeError"]
+    assert (verdict.outcome, verdict.side) == ("failure", "internal")
+    assert [each["reason"] for each in gathered(desk)["failures"].values()] == ["internal: RuntimeError"]
 
 
 def test_it_goes_on_from_what_was_gathered(desk: Any, clock: Any) -> None:

@@ -18,7 +18,7 @@ class Errands:
     """Notes what is run; holds it where `gate` is closed; fails on what is called so."""
 
     def __init__(self) -> None:
-        self.run_ = []
+        self.run_: list[Any] = []
         self.gate = asyncio.Event()
         self.ended = 0
 
@@ -48,8 +48,8 @@ async def made(clock: Any, metrics: Any, errands: Any) -> Any:
             "shadow", "it", config.BreakerSettings(failures=failures), clock=clock, rng=rng, metrics=metrics
         )
         shares = {"demo": 1.0} if shares is None else shares
-        settings = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
-        shadow = shadowing.ShadowQueue(settings, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
+        chosen = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
+        shadow = shadowing.ShadowQueue(chosen, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
         shadow.breaker = breaker
         shadows.append(shadow)
         await shadow.switch(on)
@@ -68,7 +68,7 @@ def dropped(metrics: Any) -> Any:
     return {reason: count for (_, reason), count in metrics.shadow_dropped.items()}
 
 
-async def test_a_share_of_an_applications_calls_is_chosen(made: Any) -> None:
+async def test_a_share_of_an_applications_requests_is_chosen(made: Any) -> None:
     shadow = await made({"half": 0.5, "all": 1.0, "none": 0.0})
     chosen = {name: sum(shadow.wants(name) for _ in range(1000)) for name in ("half", "all", "none", "other")}
     assert 400 < chosen.pop("half") < 600
@@ -145,11 +145,11 @@ async def test_off_ends_what_waits_and_what_is_under_way(made: Any, errands: Any
     await until(lambda: errands.run_[-1] == "again")
 
 
-async def test_a_call_that_fails_is_not_the_last_one(made: Any, errands: Any, metrics: Any) -> None:
+async def test_a_request_that_fails_is_not_the_last_one(made: Any, errands: Any, metrics: Any) -> None:
     shadow = await made()
     errands.gate.set()
     for target in ("fails", "goes on"):
         shadow.offer(seen(target))
     await until(lambda: errands.ended)
     assert errands.run_ == ["fails", "goes on"]
-    assert metrics.shadow_errors == {("demo", "inside"): 1}
+    assert metrics.shadow_errors == {("demo", "internal"): 1}

@@ -14,13 +14,13 @@ from proxy.compare.sources.clients import Clients
 class Reading(NamedTuple):
     """A file read to its end."""
 
-    calls: list[V3Request]
+    requests: list[V3Request]
     source: sources.RequestSource
     clients: Clients
 
     @property
     def targets(self) -> list[str]:
-        return [call.target() for call in self.calls]
+        return [request.target() for request in self.requests]
 
     @property
     def junk(self) -> list[tuple[str, int, str]]:
@@ -49,6 +49,6 @@ def read(tmp_path: Path) -> Read:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         known = clients or Clients()
         source = sources.open_source(path, known, kind=kind, named=named)
-        return Reading(list(source.calls()), source, known)
+        return Reading(list(source.requests()), source, known)
 
     return reading

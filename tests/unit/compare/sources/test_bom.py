@@ -12,8 +12,8 @@ from proxy.compare.sources import tables as workbooks
 
 
 def queries(found: Any) -> Any:
-    """The queries of each call."""
-    return [json.loads(call.values("queries")[0]) for call in found.calls]
+    """The queries of each request."""
+    return [json.loads(request.values("queries")[0]) for request in found.requests]
 
 
 SMALL = "Qty,MPN,Manufacturer\n1,LM358N,Texas Instruments\n2,BC547,\n"
@@ -25,7 +25,7 @@ WANTED = [[{"mpn": "LM358N", "brand": "Texas Instruments", "reference": "2"}, {"
 def test_csv_is_read_whatever_is_between_and_however_encoded(read: Any, delimiter: str, encoding: str) -> None:
     found = read("bom.csv", SMALL.replace(",", delimiter).encode(encoding))
     assert (found.source.kind, queries(found)) == ("csv", WANTED)
-    assert (found.junk, found.calls[0].origin, found.calls[0].path) == ([], "bom.csv:2-3", "/parts/match")
+    assert (found.junk, found.requests[0].origin, found.requests[0].path) == ([], "bom.csv:2-3", "/parts/match")
 
 
 @pytest.mark.parametrize("name", ["bom", "bom.txt"])
@@ -65,16 +65,16 @@ def test_a_header_below_titles_is_found_and_rows_keep_their_numbers(read: Any) -
     assert [each["reference"] for each in queries(found)[0]] == ["5", "7"]
 
 
-def test_twenty_queries_make_a_call(read: Any) -> None:
+def test_twenty_queries_make_a_request(read: Any) -> None:
     found = read("bom.csv", "mpn\n" + "".join(f"PART{n}\n" for n in range(45)))
     assert [len(each) for each in queries(found)] == [20, 20, 5]
-    assert [call.origin for call in found.calls] == ["bom.csv:2-21", "bom.csv:22-41", "bom.csv:42-46"]
+    assert [request.origin for request in found.requests] == ["bom.csv:2-21", "bom.csv:22-41", "bom.csv:42-46"]
 
 
-def test_a_call_stays_below_what_v3_took(read: Any) -> None:
+def test_a_request_stays_below_what_v3_took(read: Any) -> None:
     found = read("bom.csv", "mpn,brand\n" + "".join(f"{'Ω' * 60}{n},{'Ω' * 60}\n" for n in range(30)))
     assert sum(map(len, queries(found))) == 30
-    assert max(len(call.target()) for call in found.calls) < 8000
+    assert max(len(request.target()) for request in found.requests) < 8000
 
 
 def test_rows_without_a_number_are_counted_and_rows_that_say_the_same_skipped(read: Any) -> None:

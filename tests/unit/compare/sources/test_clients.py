@@ -16,49 +16,59 @@ def digest(key: Any) -> Any:
     return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
 
 
-def entry(name: Any, source: Any = None, old: Any = None, new: Any = None) -> Any:
+def entry(name: Any, source: Any = None, baseline: Any = None, candidate: Any = None) -> Any:
     """An entry as the loader makes it."""
-    return ClientKeys(name, source and secret.apikey(source), old and secret.Secret(old), new and secret.Secret(new))
+    return ClientKeys(
+        name,
+        source and secret.apikey(source),
+        baseline and secret.Secret(baseline),
+        candidate and secret.Secret(candidate),
+    )
 
 
 def test_keys_that_nobody_named_are_numbered_as_they_appear() -> None:
     clients = Clients()
     assert [clients.name(key) for key in ("b", "a", "b", "c")] == ["key 1", "key 2", "key 1", "key 3"]
-    assert (clients.key("key 2", "old"), clients.key("key 2", "new")) == ("a", "a")
+    assert (clients.key("key 2", "baseline"), clients.key("key 2", "candidate")) == ("a", "a")
 
 
 def test_a_request_without_a_key_has_none_to_send() -> None:
     clients = Clients()
     assert [clients.name(None), clients.name("")] == [NO_KEY, NO_KEY]
-    assert clients.key(NO_KEY, "new") is None
-    assert clients.key("somebody", "old") is None
+    assert clients.key(NO_KEY, "candidate") is None
+    assert clients.key("somebody", "baseline") is None
 
 
 @pytest.mark.parametrize("source", ["seen", digest("seen"), digest("seen").upper().replace("SHA", "sha")])
 def test_a_named_client_is_known_by_its_key_or_its_digest(source: Any) -> None:
     clients = Clients([entry("the shop", source, "for the old", "for the new")])
     assert clients.name("seen") == "the shop"
-    assert (clients.key("the shop", "old"), clients.key("the shop", "new")) == ("for the old", "for the new")
+    assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("for the old", "for the new")
 
 
 def test_what_is_not_set_is_the_key_that_was_seen() -> None:
-    clients = Clients([entry("the shop", digest("seen"), new="for the new")])
-    assert clients.key("the shop", "old") is None
+    clients = Clients([entry("the shop", digest("seen"), candidate="for the new")])
+    assert clients.key("the shop", "baseline") is None
     clients.name("seen")
-    assert (clients.key("the shop", "old"), clients.key("the shop", "new")) == ("seen", "for the new")
+    assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("seen", "for the new")
 
 
 def test_requests_without_a_key_can_be_given_one() -> None:
     clients = Clients([entry("parts lists", None, "o", "n"), entry("the shop", "seen")])
     assert clients.name(None) == "parts lists"
-    assert (clients.key("parts lists", "old"), clients.key("parts lists", "new")) == ("o", "n")
+    assert (clients.key("parts lists", "baseline"), clients.key("parts lists", "candidate")) == ("o", "n")
 
 
 def test_all_other_keys_can_be_sent_as_one_and_keep_their_names() -> None:
-    clients = Clients([entry("the shop", "seen"), entry("everybody", "*", new="n")])
+    clients = Clients([entry("the shop", "seen"), entry("everybody", "*", candidate="n")])
     assert [clients.name(key) for key in ("x", "seen", "y")] == ["key 1", "the shop", "key 2"]
-    assert [clients.key(name, "new") for name in ("key 1", "key 2", "the shop", NO_KEY)] == ["n", "n", "seen", None]
-    assert clients.key("key 2", "old") == "y"
+    assert [clients.key(name, "candidate") for name in ("key 1", "key 2", "the shop", NO_KEY)] == [
+        "n",
+        "n",
+        "seen",
+        None,
+    ]
+    assert clients.key("key 2", "baseline") == "y"
 
 
 def test_a_number_that_is_somebody_s_name_is_not_given_again() -> None:

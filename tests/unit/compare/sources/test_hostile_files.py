@@ -1,4 +1,4 @@
-"""Whatever is in a file: calls, or one clear error, never anything else."""
+"""Whatever is in a file: requests, or one clear error, never anything else."""
 
 import contextlib
 import json
@@ -35,23 +35,25 @@ JSON = st.recursive(
 def attempt(read: Any, content: Any, kind: Any) -> None:
     """What comes of it holds together."""
     with contextlib.suppress(errors.SourceError):
-        for call in read("file", content, kind).calls:
-            assert call.endpoint
-            assert call.target("K").isascii()
-            assert estimate.worst_case_parts(call) >= 0
+        for request in read("file", content, kind).requests:
+            assert request.endpoint
+            assert request.target("K").isascii()
+            assert estimate.worst_case_parts(request) >= 0
 
 
 @pytest.mark.parametrize("kind", [None, *sources.KINDS])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(content=st.binary(max_size=300))
-def test_any_bytes_are_calls_or_a_clear_error(read: Any, kind: Any, content: Any) -> None:
+def test_any_bytes_are_requests_or_a_clear_error(read: Any, kind: Any, content: Any) -> None:
     attempt(read, content, kind)
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(seed=st.integers(0, 2**32))
-def test_a_good_file_with_something_amiss_is_calls_or_a_clear_error(read: Any, kind: Any, good: Any, seed: Any) -> None:
+def test_a_good_file_with_something_amiss_is_requests_or_a_clear_error(
+    read: Any, kind: Any, good: Any, seed: Any
+) -> None:
     random = Random(seed)
     content = bytearray((good * random.randint(1, 3)).encode())
     for _ in range(random.randint(1, 6)):
@@ -62,7 +64,7 @@ def test_a_good_file_with_something_amiss_is_calls_or_a_clear_error(read: Any, k
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(values=st.lists(JSON, min_size=1, max_size=4))
-def test_any_json_is_calls_or_a_clear_error(read: Any, values: Any) -> None:
+def test_any_json_is_requests_or_a_clear_error(read: Any, values: Any) -> None:
     text = "\n".join(map(json.dumps, values))
     for kind in ("json", "har", "recording", None):
         attempt(read, text, kind)
@@ -71,7 +73,7 @@ def test_any_json_is_calls_or_a_clear_error(read: Any, values: Any) -> None:
 @pytest.mark.parametrize("kind, good", GOOD.items())
 def test_the_good_files_are_good(read: Any, kind: Any, good: Any) -> None:
     found = read("file", good)
-    assert (found.source.kind, len(found.calls), found.junk) == (kind, 1, [])
+    assert (found.source.kind, len(found.requests), found.junk) == (kind, 1, [])
 
 
 @pytest.mark.parametrize("moment", [10**400, -(10**400), 1e308, -1, 0, 1e30])

@@ -29,20 +29,20 @@ LINES = [
 @pytest.mark.parametrize("line", LINES)
 def test_the_request_is_found_in_every_shape(read: Any, line: Any) -> None:
     found = read("requests.jsonl", json.dumps(line))
-    assert [(call.path, call.query) for call in found.calls] == [WANTED]
+    assert [(request.path, request.query) for request in found.requests] == [WANTED]
     assert found.source.kind == "json"
 
 
 def test_a_key_that_stands_apart_is_the_client_s(read: Any) -> None:
     found = read("r.jsonl", json.dumps({"url": TARGET, "apikey": "abc123"}))
-    assert found.clients.key(found.calls[0].client, "old") == "abc123"
+    assert found.clients.key(found.requests[0].client, "baseline") == "abc123"
 
 
 def test_another_method_inside_is_seen(read: Any) -> None:
     found = read(
         "r.jsonl", json.dumps({"url": TARGET}) + "\n" + json.dumps({"url": TARGET, "http": {"method": "post"}})
     )
-    assert (len(found.calls), found.skipped) == (1, [("its method is not GET or HEAD", 1, "r.jsonl:2")])
+    assert (len(found.requests), found.skipped) == (1, [("its method is not GET or HEAD", 1, "r.jsonl:2")])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_lines_that_are_no_requests_are_counted(read: Any) -> None:
         "[" * 9999,
     ]
     found = read("r.jsonl", "\n".join(lines))
-    assert len(found.calls) == 1
+    assert len(found.requests) == 1
     assert found.junk == [
         ("is no JSON, or is cut", 4, "r.jsonl:2"),
         ("is no JSON object", 2, "r.jsonl:3"),
@@ -84,12 +84,12 @@ def test_lines_that_are_no_requests_are_counted(read: Any) -> None:
 
 
 def test_half_a_character_is_no_mistake(read: Any) -> None:
-    assert read("r.jsonl", r'{"url": "/v3/brands/search?q=\ud800"}').calls[0].query == (("q", "?"),)
+    assert read("r.jsonl", r'{"url": "/v3/brands/search?q=\ud800"}').requests[0].query == (("q", "?"),)
 
 
 def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same(read: Any) -> None:
     found = read("answers", json.dumps({"url": TARGET, "body": "x" * 200_000}))
-    assert (found.source.kind, len(found.calls)) == ("json", 1)
+    assert (found.source.kind, len(found.requests)) == ("json", 1)
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ def document(number: int = 3) -> Any:
     )
 
 
-def test_every_entry_is_a_call(read: Any) -> None:
+def test_every_entry_is_a_request(read: Any) -> None:
     found = read("saved.har", document())
     assert found.targets == [f"/parts/search?q=part%20{n}" for n in range(3)]
-    assert [call.origin for call in found.calls] == [f"saved.har:entry {n}" for n in (1, 2, 3)]
+    assert [request.origin for request in found.requests] == [f"saved.har:entry {n}" for n in (1, 2, 3)]
     assert (found.source.seconds, found.clients.secrets()) == (2, ("abc123",))
 
 
@@ -43,14 +43,14 @@ def test_every_entry_is_a_call(read: Any) -> None:
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_har_is_known_by_what_is_in_it(read: Any, name: str, indent: int | None) -> None:
     found = read(name, "\ufeff" + json.dumps(json.loads(document()), indent=indent))
-    assert (found.source.kind, len(found.calls)) == ("har", 3)
+    assert (found.source.kind, len(found.requests)) == ("har", 3)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.9])
 def test_of_a_har_that_is_cut_all_before_the_cut_is_read(read: Any, share: float) -> None:
     text = document(9)
     found = read("saved.har", text[: int(len(text) * share)])
-    number = len(found.calls)
+    number = len(found.requests)
     assert 2 < number < 9
     assert found.junk == [
         ("the file is cut here, or is no JSON from here on", 1, f"saved.har:entry {number + 1}"),
@@ -66,7 +66,7 @@ def test_of_a_har_that_is_broken_all_before_is_read(read: Any) -> None:
     text = document()
     begin = text.index('{"startedDateTime": "2024-05-01T00:00:02')
     found = read("saved.har", text[:begin] + "oops" + text[begin:])
-    assert (len(found.calls), len(found.junk)) == (2, 1)
+    assert (len(found.requests), len(found.junk)) == (2, 1)
 
 
 def test_an_entry_without_a_url_is_counted(read: Any) -> None:
@@ -80,14 +80,14 @@ def test_an_entry_without_a_url_is_counted(read: Any) -> None:
         {"request": {"url": "/v3/brands/x", "method": 1}},
     ]
     found = read("saved.har", json.dumps({"log": {"entries": some}}))
-    assert len(found.calls) == 1
+    assert len(found.requests) == 1
     assert found.junk == [(json_files.NO_HAR_REQUEST, 4, "saved.har:entry 2")]
 
 
 def test_pages_beside_the_api_are_skipped(read: Any) -> None:
     some = [*entries(1), {"request": {"method": "GET", "url": "https://octopart.com/static/app.js"}}]
     found = read("saved.har", json.dumps({"log": {"entries": some}}))
-    assert (len(found.calls), len(found.skipped)) == (1, 1)
+    assert (len(found.requests), len(found.skipped)) == (1, 1)
 
 
 def test_a_har_without_entries_has_nothing_in_it(read: Any) -> None:

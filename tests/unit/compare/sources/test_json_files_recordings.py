@@ -1,4 +1,4 @@
-"""Recordings of our own: the calls in them."""
+"""Recordings of our own: the requests in them."""
 
 import json
 from typing import Any
@@ -10,24 +10,26 @@ from proxy import errors
 from proxy.compare.requests import V3Request
 
 HEADER = '{"v3bridge-recording": 1, "made": "2024-05-01"}'
-CALL = V3Request("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("exact_only", "")), "the shop", 7, "access.log:3")
+REQUEST = V3Request("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("exact_only", "")), "the shop", 7, "access.log:3")
 
 
-def line(call: V3Request) -> str:
-    return json.dumps({"call": msgspec.to_builtins(call), "old": {"status": 200, "body": "x" * 9999}, "upstream": []})
+def line(v3_request: V3Request) -> str:
+    return json.dumps(
+        {"call": msgspec.to_builtins(v3_request), "old": {"status": 200, "body": "x" * 9999}, "upstream": []}
+    )
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run"])
-def test_calls_come_back_as_they_were_recorded(read: Any, name: str) -> None:
-    found = read(name, f"{HEADER}\n{line(CALL)}\n")
+def test_requests_come_back_as_they_were_recorded(read: Any, name: str) -> None:
+    found = read(name, f"{HEADER}\n{line(REQUEST)}\n")
     assert found.source.kind == "recording"
-    assert found.calls == [msgspec.structs.replace(CALL, origin=f"{name}:2")]
-    assert found.calls[0].id == CALL.id
+    assert found.requests == [msgspec.structs.replace(REQUEST, origin=f"{name}:2")]
+    assert found.requests[0].id == REQUEST.id
 
 
 def test_a_recording_that_is_cut_keeps_what_is_whole(read: Any) -> None:
-    found = read("run.jsonl", f"{HEADER}\n{line(CALL)}\n{line(CALL)[:500]}")
-    assert (len(found.calls), found.junk) == (1, [("is no recorded call, or is cut", 1, "run.jsonl:3")])
+    found = read("run.jsonl", f"{HEADER}\n{line(REQUEST)}\n{line(REQUEST)[:500]}")
+    assert (len(found.requests), found.junk) == (1, [("is no recorded request, or is cut", 1, "run.jsonl:3")])
 
 
 def test_a_recording_of_another_version_is_refused(read: Any) -> None:
@@ -35,6 +37,6 @@ def test_a_recording_of_another_version_is_refused(read: Any) -> None:
         read("run.jsonl", HEADER.replace("1,", "2,"))
 
 
-def test_a_recorded_call_that_is_none_of_v3_s_is_skipped(read: Any) -> None:
-    found = read("run.jsonl", f"{HEADER}\n{line(V3Request('/nowhere'))}\n{line(CALL)}")
-    assert (len(found.calls), found.skipped) == (1, [("its path is none of v3's", 1, "run.jsonl:2")])
+def test_a_recorded_request_that_is_none_of_v3_s_is_skipped(read: Any) -> None:
+    found = read("run.jsonl", f"{HEADER}\n{line(V3Request('/nowhere'))}\n{line(REQUEST)}")
+    assert (len(found.requests), found.skipped) == (1, [("its path is none of v3's", 1, "run.jsonl:2")])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.comparison_server import call_from_target
+from support.comparison_server import request_from_target
 
 from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
 from proxy.compare.redaction import Redaction
@@ -12,18 +12,18 @@ from proxy.compare.sources.source import open_source
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 
-def test_every_call_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path: Path) -> None:
+def test_every_request_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
-    recorder = Recorder(file, RecordingHeader(made=1.0, old="a", new="b", source="c"), Redaction([]))
-    calls = [call_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
+    recorder = Recorder(file, RecordingHeader(made=1.0, baseline="a", candidate="b", source="c"), Redaction([]))
+    requests = [request_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
     shared = RecordedGraphQLResponse("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
-    for call in calls:
+    for request in requests:
         notes = (RecordedGraphQLResponse("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)
-        recorder.keep(RecordedExchange(call, SideResponse(200, b"{}", 0.1), None, notes), [shared])
+        recorder.keep(RecordedExchange(request, SideResponse(200, b"{}", 0.1), None, notes), [shared])
     recorder.close()
     source = open_source(file, Clients())
-    read = list(source.calls())
-    assert [(call.path, call.query, call.client, call.times) for call in read] == [
-        (call.path, call.query, call.client, call.times) for call in calls
+    read = list(source.requests())
+    assert [(request.path, request.query, request.client, request.times) for request in read] == [
+        (request.path, request.query, request.client, request.times) for request in requests
     ]
     assert source.junk == source.skipped == ()

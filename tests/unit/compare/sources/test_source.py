@@ -26,23 +26,23 @@ PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zs
 @pytest.mark.parametrize("suffix, pack", PACKED.items())
 def test_packed_logs_are_read(read: Any, suffix: Any, pack: Any) -> None:
     found = read(f"access.log{suffix}", pack(LOG))
-    assert (found.source.kind, len(found.calls), found.junk) == ("log", 4000, [])
+    assert (found.source.kind, len(found.requests), found.junk) == ("log", 4000, [])
 
 
 def test_a_packed_log_is_known_by_its_bytes_whatever_its_name(read: Any) -> None:
-    assert len(read("access.log-20240501", gzip.compress(LOG)).calls) == 4000
+    assert len(read("access.log-20240501", gzip.compress(LOG)).requests) == 4000
 
 
 def test_logs_that_were_packed_one_by_one_and_put_together_are_read_on(read: Any) -> None:
-    assert len(read("access.log.gz", gzip.compress(LOG) * 2).calls) == 8000
-    assert len(read("access.log.zst", zstandard.compress(LOG) * 2).calls) == 8000
+    assert len(read("access.log.gz", gzip.compress(LOG) * 2).requests) == 8000
+    assert len(read("access.log.zst", zstandard.compress(LOG) * 2).requests) == 8000
 
 
 @pytest.mark.parametrize("suffix, pack", [(suffix, pack) for suffix, pack in PACKED.items() if suffix != ".zst"])
 def test_of_a_packed_log_that_is_cut_all_before_the_cut_is_read(read: Any, suffix: Any, pack: Any) -> None:
     packed = pack(LOG, 1) if suffix == ".bz2" else pack(LOG)
     found = read(f"access.log{suffix}", packed[: int(len(packed) * 0.9)])
-    number = len(found.calls)
+    number = len(found.requests)
     assert 1000 < number < 4000
     assert found.junk == [("the compressed file is cut", 1, f"access.log{suffix}:after {number}")]
 
@@ -54,13 +54,13 @@ def test_of_a_zst_that_is_cut_all_before_the_cut_is_read(read: Any) -> None:
         writer.flush(zstandard.FLUSH_BLOCK)
         writer.write(LOG[::-1])
     found = read("access.log.zst", packed.getvalue()[:-500])
-    assert len(found.calls) == 4000
+    assert len(found.requests) == 4000
 
 
 def test_a_damaged_gz_is_read_up_to_the_damage(read: Any) -> None:
     packed = gzip.compress(LOG)
     found = read("access.log.gz", packed[:-8] + b"\0\0\0\0" + packed[-4:])
-    assert (len(found.calls), found.junk) == (4000, [("the file is damaged", 1, "access.log.gz:after 4000")])
+    assert (len(found.requests), found.junk) == (4000, [("the file is damaged", 1, "access.log.gz:after 4000")])
 
 
 def test_a_cut_before_anything_could_be_read_is_an_error(read: Any) -> None:
@@ -125,7 +125,7 @@ def test_an_unknown_kind_is_refused_with_those_there_are(read: Any) -> None:
 
 def test_junk_before_and_among_lines_does_not_hide_what_they_are(read: Any) -> None:
     found = read("x", "-- logrotate --\n{broken\n" + LINE.format("a") + "/v3/brands/x\n" + LINE.format("b"))
-    assert (found.source.kind, len(found.calls)) == ("log", 2)
+    assert (found.source.kind, len(found.requests)) == ("log", 2)
 
 
 def test_a_file_that_is_not_there_and_a_folder_are_clear_errors(tmp_path: Path) -> None:
@@ -144,11 +144,11 @@ def test_a_pipe_is_no_file_that_can_be_read_twice(tmp_path: Path) -> None:
 def test_a_source_can_be_read_twice_and_left_in_the_middle(tmp_path: Path) -> None:
     (tmp_path / "access.log").write_bytes(LOG + b"junk\n")
     source = sources.open_source(tmp_path / "access.log", Clients())
-    begun = source.calls()
+    begun = source.requests()
     next(begun)
     begun.close()
     assert source.junk == ()
-    assert [len(list(source.calls())) for _ in range(2)] == [4000, 4000]
+    assert [len(list(source.requests())) for _ in range(2)] == [4000, 4000]
     assert source.junk[0].times == 1
 
 
@@ -161,8 +161,15 @@ def test_no_key_is_in_anything_that_a_source_says(read: Any) -> None:
         LINE.format("x&apikey=5ecre7ke").replace("GET", "POST"),
     ]
     found = read("access.log", "\n".join(lines))
-    said = [found.source.junk, found.source.skipped, found.source.name, found.calls, found.clients, vars(found.source)]
-    assert "5ecre7ke" not in repr(said)
+    message = [
+        found.source.junk,
+        found.source.skipped,
+        found.source.name,
+        found.requests,
+        found.clients,
+        vars(found.source),
+    ]
+    assert "5ecre7ke" not in repr(message)
     assert found.clients.secrets() == ("5ecre7ke",)
     with pytest.raises(errors.SourceError) as raised:
         read("access.log", lines[2], "log")

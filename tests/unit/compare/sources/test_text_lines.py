@@ -31,7 +31,7 @@ def test_a_request_is_read_in_every_server_s_log(read: Any, server: Any) -> None
         "GET /api/v3/parts/match?queries=%5B%7B%22mpn%22%3A%22X+1%22%7D%5D&include%5B%5D=specs HTTP/1.1"
     )
     found = read("access.log", line + "\n")
-    assert [(call.path, call.query) for call in found.calls] == [
+    assert [(request.path, request.query) for request in found.requests] == [
         ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
     ]
     assert (found.source.kind, found.junk, found.skipped) == ("log", [], [])
@@ -50,8 +50,8 @@ def test_a_request_is_read_in_every_server_s_log(read: Any, server: Any) -> None
 )
 @pytest.mark.parametrize("server", SERVERS)
 def test_quotes_and_blanks_survive_however_they_are_written(read: Any, server: Any, target: str) -> None:
-    (call,) = read("access.log", server.format(f"GET {target}&apikey=K HTTP/1.1")).calls
-    assert (call.path, call.query) == ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
+    (request,) = read("access.log", server.format(f"GET {target}&apikey=K HTTP/1.1")).requests
+    assert (request.path, request.query) == ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_quotes_and_blanks_survive_however_they_are_written(read: Any, server: A
     ],
 )
 def test_what_was_escaped_is_read_as_it_was_sent(read: Any, written: str, value: str) -> None:
-    (call,) = read("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).calls
-    assert call.query == (("queries", value),)
+    (request,) = read("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).requests
+    assert request.query == (("queries", value),)
 
 
 def test_bytes_that_are_no_utf_8_become_question_marks(read: Any) -> None:
     line = NGINX.format("GET /v3/brands/search?q=caf@ HTTP/1.1").encode().replace(b"@", b"\xe9")
-    assert read("access.log", line).calls[0].query == (("q", "caf\ufffd"),)
+    assert read("access.log", line).requests[0].query == (("q", "caf\ufffd"),)
 
 
 def test_a_request_of_http_0_9_has_no_version(read: Any) -> None:
@@ -122,13 +122,13 @@ def test_junk_lines_are_counted_with_their_first_place_and_nothing_else_is_lost(
 def test_a_line_without_end_is_passed_over_and_the_next_one_read(read: Any) -> None:
     good = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
     found = read("access.log", f'{good}\n"GET {"A" * 700_000}\n{good}')
-    assert len(found.calls) == 2
+    assert len(found.requests) == 2
     assert found.junk == [("is longer than any request line", 1, "access.log:2")]
 
 
 def test_a_hostile_line_takes_no_time_that_grows_with_its_square(read: Any) -> None:
     found = read("access.log", NGINX.format("GET /v3/brands/search?q=x HTTP/1.1") + "\n" + '"GET / ' * 37_000)
-    assert len(found.calls) == 1
+    assert len(found.requests) == 1
 
 
 def test_the_time_between_first_and_last_is_known_across_zones(read: Any) -> None:
@@ -145,13 +145,13 @@ def test_one_moment_is_no_time_between(read: Any) -> None:
 def test_a_date_that_does_not_exist_is_no_mistake(read: Any) -> None:
     line = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
     found = read("access.log", line.replace("10/Oct", "31/Feb") + "\n" + line.replace("10/Oct", "10/Okt"))
-    assert (len(found.calls), found.source.seconds) == (2, None)
+    assert (len(found.requests), found.source.seconds) == (2, None)
 
 
 def test_the_parameters_of_jsonp_are_left_out(read: Any) -> None:
     lines = [f"GET /v3/brands/search?q=x&callback=jQuery{n}&_={n}&apikey=K HTTP/1.1" for n in range(3)]
     found = read("access.log", "\n".join(map(NGINX.format, lines)))
-    assert len({call.id for call in found.calls}) == 1
+    assert len({request.id for request in found.requests}) == 1
     assert found.targets[0] == "/brands/search?q=x"
 
 

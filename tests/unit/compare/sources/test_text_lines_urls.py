@@ -22,12 +22,12 @@ def test_urls_targets_and_request_lines_are_read(read: Any) -> None:
 
 def test_counts_of_uniq_are_kept(read: Any) -> None:
     found = read("urls.txt", "     12 /v3/brands/search?q=x\n      1 /v3/brands/search?q=y\n")
-    assert [call.times for call in found.calls] == [12, 1]
+    assert [request.times for request in found.requests] == [12, 1]
 
 
 def test_raw_queries_survive_with_blanks_and_quotes(read: Any) -> None:
-    (call,) = read("urls.txt", 'http://h/v3/parts/match?queries=[{"mpn":"X 1","sku":"a\\"b"}]&apikey=K').calls
-    assert call.query == (("queries", '[{"mpn":"X 1","sku":"a\\"b"}]'),)
+    (request,) = read("urls.txt", 'http://h/v3/parts/match?queries=[{"mpn":"X 1","sku":"a\\"b"}]&apikey=K').requests
+    assert request.query == (("queries", '[{"mpn":"X 1","sku":"a\\"b"}]'),)
 
 
 def test_what_is_no_url_is_junk_and_what_is_not_v3_s_is_skipped(read: Any) -> None:

@@ -1,4 +1,4 @@
-"""The old v3 service, asked what a client asked, once. What goes wrong is a reply too, with its reason."""
+"""Client of the old v3 service: sends a request as a client sent it, once. A failure is a response with its reason."""
 
 import aiohttp
 import yarl
@@ -13,7 +13,7 @@ BODY_MAX = 32 * 2**20  # bytes; more is not read
 
 
 class BaselineClient:
-    """`url` is its address; `http` has connections and time limits of the shadow's own: `seconds` for an answer."""
+    """`url` is its address; `http` has connections and time limits of the shadow's own: `seconds` for a response."""
 
     def __init__(self, http: aiohttp.ClientSession, url: str, seconds: float, clock: Clock) -> None:
         self._http = http
@@ -28,15 +28,15 @@ class BaselineClient:
             target = endpoints.PREFIXES[0] + requests.V3Request(path, query).target(apikey.reveal())
         began = self._clock.monotonic()
         try:
-            async with self._http.get(address(self._base, target), allow_redirects=False) as response:
-                body = await read(response)
-                reply = SideResponse(response.status, body, self._clock.monotonic() - began, response.content_type)
-            failures.check_response(reply)
-        except failures.SideError as trouble:
-            return _without_answer(trouble, self._clock.monotonic() - began)
+            async with self._http.get(address(self._base, target), allow_redirects=False) as received:
+                body = await read(received)
+                response = SideResponse(received.status, body, self._clock.monotonic() - began, received.content_type)
+            failures.check_response(response)
+        except failures.SideError as failure:
+            return _without_answer(failure, self._clock.monotonic() - began)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return _without_answer(failures.from_exception(error, self._seconds), self._clock.monotonic() - began)
-        return reply
+        return response
 
 
 def address(base: str, target: str) -> yarl.URL:
@@ -59,12 +59,12 @@ async def read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > BODY_MAX:
-            raise failures.SideError(f"sent an answer of more than {BODY_MAX} bytes")
+            raise failures.SideError(f"sent a response of more than {BODY_MAX} bytes")
     return bytes(body)
 
 
-def _without_answer(trouble: failures.SideError, seconds: float) -> SideResponse:
-    return SideResponse(0, b"", seconds, parts=0 if trouble.free else None, trouble=str(trouble))
+def _without_answer(failure: failures.SideError, seconds: float) -> SideResponse:
+    return SideResponse(0, b"", seconds, parts=0 if failure.free else None, failure=str(failure))
 
 
 def _sendable(byte: int) -> str:

@@ -1,0 +1,151 @@
+"""Checks of the options of `compare` and `record`: contradictions are refused before anything is sent or spent.
+
+Every mistake is a BadParameter that names the option. Values that need more than typer are read here, too.
+"""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import typer
+
+from proxy import config
+from proxy.cli.comparing.options import SANDBOX, STANDARD_OUTPUT, ComparisonOptions
+from proxy.compare.judging import rules
+from proxy.compare.running import http_side
+from proxy.compare.running.http_side import SideLimits
+from proxy.compare.sources import bom
+from proxy.config import secret
+from proxy.kit import shipped
+from proxy.telemetry import log
+
+V3_RATE = 3.0  # requests per second that v3 allowed its free tier
+REPORTS = ("html", "json", "markdown", "junit", "save_hidden")
+OPTION = {"baseline": "--old", "candidate": "--new"}  # of fields whose option is not their name
+NOT_WITH_SHADOW = ("baseline", "candidate", "requests", "replay", "record", "progress", "sample")
+NOT_WITH_REPLAY = ("candidate", "record", "progress", "budget")
+
+
+def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonOptions:
+    """The options, with the implied configuration. `comparing` is False for `record`.
+
+    Raises BadParameter for options that exclude each other, and for reports that could not be written once parts are
+    spent.
+    """
+    if chosen.log_level not in log.LEVELS:
+        raise typer.BadParameter(f"is none of {', '.join(log.LEVELS)}", param_hint="--log-level")
+    if chosen.candidate is not None and chosen.config is not None:
+        raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--new")
+    if chosen.shadow:
+        _refuse(chosen, NOT_WITH_SHADOW, "cannot be combined with --shadow, which sends nothing")
+    elif chosen.replay is not None:
+        _refuse(chosen, NOT_WITH_REPLAY, "cannot be combined with --replay, which sends nothing and costs nothing")
+    elif chosen.requests is None and chosen.baseline_file is None:
+        raise typer.BadParameter("is missing: a log, HAR, URLs or a parts list", param_hint="--requests")
+    _check_values(chosen, comparing)
+    if columns(chosen) and chosen.requests is None:
+        raise typer.BadParameter("names columns of the parts list in --requests", param_hint="--column")
+    if chosen.baseline != SANDBOX or chosen.config is not None:
+        return chosen
+    if chosen.candidate is not None or chosen.replay is not None:
+        raise typer.BadParameter(
+            "the embedded old service starts beside the service of --config, which has upstream: sandbox",
+            param_hint="--old",
+        )
+    return dataclasses.replace(chosen, config=shipped.path("config.yaml"))
+
+
+def columns(chosen: ComparisonOptions) -> dict[str, str]:
+    """The columns of a parts list, by v3's keys. Raises BadParameter."""
+    pairs = [text.partition("=")[::2] for text in chosen.column or ()]
+    keys = [key.strip().lower() for key, _ in pairs]
+    for text, (_, name), key in zip(chosen.column or (), pairs, keys, strict=True):
+        if key not in bom.KEYS or not name.strip():
+            known = ", ".join(f"{each}=NAME" for each in bom.KEYS)
+            raise typer.BadParameter(f"{text!r} is none of {known}", param_hint="--column")
+        if keys.count(key) > 1:
+            raise typer.BadParameter(f"{key}= is given more than once", param_hint="--column")
+    return {bom.KEYS[key]: name.strip() for key, (_, name) in zip(keys, pairs, strict=True)}
+
+
+def baseline_limits(chosen: ComparisonOptions) -> SideLimits:
+    """Limits of the baseline. The embedded old service has no rate limit."""
+    usual = 0.0 if chosen.baseline == SANDBOX else V3_RATE
+    rate = usual if chosen.baseline_rate is None else chosen.baseline_rate
+    return SideLimits(chosen.baseline_concurrency, rate, chosen.timeout)
+
+
+def candidate_limits(chosen: ComparisonOptions) -> SideLimits:
+    """Limits of the candidate."""
+    return SideLimits(chosen.candidate_concurrency, chosen.candidate_rate, chosen.timeout)
+
+
+def hidden_counts(chosen: ComparisonOptions) -> rules.HiddenCounts | None:
+    """How much rules may ignore. Raises ConfigError for a file that does not say it."""
+    return None if chosen.hidden_baseline is None else rules.read_hidden_counts(chosen.hidden_baseline)
+
+
+def reports_to_output(chosen: ComparisonOptions) -> int:
+    """How many reports go to standard output, in place of the printed one."""
+    return [getattr(chosen, name) for name in REPORTS].count(STANDARD_OUTPUT)
+
+
+def _refuse(chosen: ComparisonOptions, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if getattr(chosen, name) is not None:
+            raise typer.BadParameter(why, param_hint=OPTION.get(name, f"--{name}"))
+
+
+def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
+    if reports_to_output(chosen) > 1:
+        raise typer.BadParameter("only one report can go to standard output", param_hint="-")
+    for name in (*REPORTS, "record"):
+        option = "output" if name == "record" and not comparing else name.replace("_", "-")
+        _check_file(getattr(chosen, name), f"--{option}")
+    for name, option in OPTION.items():
+        _check_url(getattr(chosen, name), option)
+    if comparing and not chosen.shadow and chosen.replay is None:
+        _check_sides(chosen)
+
+
+def _check_sides(chosen: ComparisonOptions) -> None:
+    candidate = chosen.candidate or chosen.config or chosen.baseline == SANDBOX
+    for option, given in (("--old", chosen.baseline), ("--new", candidate)):
+        if not given:
+            raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
+
+
+def _check_url(url: str | None, option: str) -> None:
+    """Raises BadParameter for an invalid URL."""
+    if url is None or "://" not in url:
+        return
+    try:
+        http_side.base_url(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _check_file(report: Path | None, option: str) -> None:
+    """Raises BadParameter where a file cannot be written there."""
+    if report is None or report == STANDARD_OUTPUT:
+        return
+    if report.is_dir():
+        raise typer.BadParameter(f"is a folder: {report}", param_hint=option)
+    if not report.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {report.parent}", param_hint=option)
+    if not os.access(report if report.exists() else report.parent, os.W_OK):
+        raise typer.BadParameter(f"cannot be written: {report}", param_hint=option)
+
+
+def read_key(text: str | None, option: str) -> config.Secret | None:
+    """The apikey that `env:NAME` or `file:PATH` leads to. Raises BadParameter, which holds none."""
+    if text is None:
+        return None
+    if not text.startswith(("env:", "file:")):
+        raise typer.BadParameter(
+            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
+        )
+    try:
+        return config.Secret(secret.resolve(text, Path(), os.environ))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
