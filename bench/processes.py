@@ -87,15 +87,18 @@ def old_service(mode: str) -> Iterator[Server]:
 
 
 @contextmanager
-def service(behind: Server, folder: Path, changes: Changes = MappingProxyType({})) -> Iterator[Server]:
+def service(
+    behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, without: str | None = None
+) -> Iterator[Server]:
     """Start the service with the shipped configuration but for addresses and `changes`, with its own SQLite store. Its
-    log goes to a file."""
+    log goes to a file. `without`: an optimisation (bench/ablated.py) to leave out."""
+    program = ("proxy",) if without is None else ("bench.ablated", without)
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
     file.write_text(yaml.safe_dump(configuration(behind.port, own, changes)), encoding="utf-8")
     with (
         (own / "log").open("wb") as log,
-        _process("proxy", "serve", "--config", str(file), core=0, log=log) as (line, pid),
+        _process(*program, "serve", "--config", str(file), core=0, log=log) as (line, pid),
     ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
 

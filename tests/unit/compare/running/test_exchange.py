@@ -47,7 +47,7 @@ def exchange(book: Any) -> Any:
     class Made:
         def __init__(self) -> None:
             self.budget = ComparisonBudget(None)
-            self.paid = []
+            self.paid: list[Any] = []
 
         async def __call__(
             self,

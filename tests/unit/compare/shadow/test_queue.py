@@ -18,7 +18,7 @@ class Errands:
     """Notes what is run; holds it where `gate` is closed; fails on what is called so."""
 
     def __init__(self) -> None:
-        self.run_ = []
+        self.run_: list[Any] = []
         self.gate = asyncio.Event()
         self.ended = 0
 
@@ -48,8 +48,8 @@ async def made(clock: Any, metrics: Any, errands: Any) -> Any:
             "shadow", "it", config.BreakerSettings(failures=failures), clock=clock, rng=rng, metrics=metrics
         )
         shares = {"demo": 1.0} if shares is None else shares
-        settings = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
-        shadow = shadowing.ShadowQueue(settings, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
+        chosen = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
+        shadow = shadowing.ShadowQueue(chosen, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
         shadow.breaker = breaker
         shadows.append(shadow)
         await shadow.switch(on)
