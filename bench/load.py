@@ -1,4 +1,4 @@
-"""LoadResult generator: sends requests over a fixed number of connections, as fast as they are answered or at a steady rate.
+"""Load generator: sends requests over a fixed number of connections, as fast as they are answered or at a steady rate.
 
 Run as `python -m bench.load PORT SECONDS CONNECTIONS TARGET EVERY`; prints requests a second and percentiles in ms.
 With EVERY above 0 a request is sent every so many seconds over a free connection, however slow the responses are.
