@@ -44,7 +44,7 @@ def failure(words: Any) -> Any:
     return SideResponse(0, b"", 0.0, parts=0, failure=words)
 
 
-class Judge:
+class _Judge:
     """Everything is equivalent; `broken` requests cannot be judged."""
 
     def __init__(self, broken: Any = ()) -> None:
@@ -96,7 +96,7 @@ def run() -> Any:
 
         running = ComparisonRun(
             exchanger,
-            judge or Judge(),
+            judge or _Judge(),
             (notes or RunSinks())._replace(add=add),
             redaction=redaction,
             clock=clock.ManualClock(),
@@ -167,7 +167,7 @@ async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> N
 
 
 async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
-    ended, found = await run(Side(), Side(), judge=Judge(broken={7}))
+    ended, found = await run(Side(), Side(), judge=_Judge(broken={7}))
     assert ended.complete
     assert found[7].failure == "the two responses cannot be compared (RecursionError)"
     assert found[7].parts == 1
