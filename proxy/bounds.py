@@ -1,6 +1,6 @@
 """Bounds of a request: how often parameters may be repeated, and how long they may be.
 
-Each is larger than what v3 clients are known to send; v3's own are not known but for queries. Pure.
+Each is larger than what v3 clients are known to send; of v3's own bounds only that of queries is known. Pure.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from proxy import errors
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most of something that a request may hold. `unit` is what is counted of the parameters; `reason` says what
-    grows with it."""
+    """Maximum of something that a request may hold. `unit` is what is counted of the parameters; `reason` says which
+    effort grows with it."""
 
     parameters: tuple[str, ...]
     maximum: int

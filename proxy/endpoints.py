@@ -1,4 +1,4 @@
-"""v3's endpoints as data: what the web serves and describes, and what a comparison knows a call by."""
+"""Endpoints of the v3 API as data: the web serves and describes them, comparisons name requests by them."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Action = Literal["match", "search", "get_multi", "get"]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One path. `object` is the v3 object it answers with, `cost` what it costs in parts, in words."""
+    """One path. `object` is the v3 object that it returns, `cost` its cost in parts, in words for documentation."""
 
     path: str
     object: str
@@ -21,7 +21,7 @@ class Endpoint:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Its paths, without prefix."""
+        """Pattern of its paths, without prefix."""
         return re.compile(self.path.replace("{uid}", "([^/]+)") + "/?")
 
     @property
@@ -56,5 +56,5 @@ ENDPOINTS = (
 
 
 def of(path: str) -> Endpoint | None:
-    """The endpoint that a path without prefix leads to."""
+    """Return the endpoint of a path without prefix; None where there is none."""
     return next((each for each in ENDPOINTS if each.pattern.fullmatch(path)), None)

@@ -1,5 +1,5 @@
-"""Query strings as v3 clients really send them (contract v3-rest.md §2, §6): what the web reads requests by, and a
-comparison reads calls and what they may cost by.
+"""Query strings as v3 clients really send them (contract v3-rest.md §2, §6): the web and comparisons
+read requests with it.
 
 Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
 """
@@ -19,13 +19,13 @@ _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _
 
 
 def pairs(query: str) -> list[tuple[str, str]]:
-    """Names and values of a query string, decoded, in the order sent. What is no UTF-8 becomes a question mark."""
+    """Return names and values of a query string, decoded, as sent. What is no UTF-8 becomes a question mark."""
     return [(decoded(name), decoded(value)) for name, value in _split(query)]
 
 
 def decoded(encoded: str) -> str:
-    """As a form is decoded (WHATWG URL §5.1). Takes time in proportion to the text; urllib's takes ten times as long
-    for a text of nothing but `%`."""
+    """Decode a form value (WHATWG URL §5.1), in time proportional to its length; urllib takes ten times as long for a
+    text of nothing but `%`."""
     if "+" in encoded:
         encoded = encoded.replace("+", " ")
     if "%" not in encoded:
@@ -36,7 +36,9 @@ def decoded(encoded: str) -> str:
 
 
 def bare(name: str) -> str:
-    """`include[]`, `include[0]` and `include` are one name; `filter[fields][x][]` loses only its last brackets."""
+    """Return a name without its array brackets: `include[]`, `include[0]` and `include` are one.
+
+    `filter[fields][x][]` loses only its last brackets."""
     if name.endswith("]"):
         head, _, index = name[:-1].rpartition("[")
         if not index or index.isdigit():
@@ -45,11 +47,11 @@ def bare(name: str) -> str:
 
 
 class Parameters:
-    """The parameters of one request: names without their brackets, values in the order sent."""
+    """Parameters of one request: names without their brackets, values in the order sent."""
 
     def __init__(self, target: str) -> None:
-        """Of a request target as it came over the wire, absolute-form included. Values are decoded when they are read:
-        the apikey is looked at first, and a request that is refused costs no more. Raises BadRequest for too many."""
+        """Parse a request target as it came over the wire, absolute-form included. Values are decoded when they are
+        read: the API key comes first, and a request that is refused costs no more. Raises BadRequest for too many."""
         query = target.partition("?")[2]
         bounds.PARAMETERS.check(len(query) and query.count("&") + 1)
         self._values: dict[str, list[str]] = {}
@@ -58,27 +60,27 @@ class Parameters:
 
     @classmethod
     def of(cls, given: Iterable[tuple[str, str]]) -> Self:
-        """Of names and values that are decoded already."""
+        """Make parameters of names and values that are decoded already."""
         made = cls("")
         made._decode = str
         made._take(given)
         return made
 
     def text(self, name: str) -> str | None:
-        """The last value given, as PHP and Python servers alike read it; None where there is none."""
+        """Return the last value, as PHP and Python servers alike read it; None where there is none."""
         values = self._values.get(name)
         return self._decode(values[-1]) if values else None
 
     def texts(self, name: str) -> list[str]:
-        """All values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
+        """Return all values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
         return [self._decode(value) for value in self._values.get(name, [])]
 
     def names(self, start: str) -> list[str]:
-        """The names that begin like this, such as `facet[`, in the order sent."""
+        """Return the names that begin like this, such as `facet[`, in the order sent."""
         return [name for name in self._values if name.startswith(start)]
 
     def whole(self, name: str, default: int, maximum: int) -> int:
-        """A whole number from 0; absent or empty is the default. Raises BadRequest beyond its range."""
+        """Return a whole number from 0; absent or empty is the default. Raises BadRequest beyond its range."""
         value = self.text(name)
         if not value:
             return default
@@ -87,7 +89,7 @@ class Parameters:
         return int(value)
 
     def flag(self, name: str) -> bool:
-        """A boolean; absent is false. Raises BadRequest for a value that is none."""
+        """Return a boolean; absent is false. Raises BadRequest for a value that is none."""
         value = self.text(name)
         if value is None or value.lower() in FALSE:
             return False
@@ -101,7 +103,7 @@ class Parameters:
 
 
 def _split(query: str) -> list[tuple[str, str]]:
-    """Names and values as they were sent, but for what is no UTF-8."""
+    """Split a query string into names and values, not decoded; what is no UTF-8 is replaced."""
     if not query.isascii():
         query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     split = [pair.partition("=") for pair in query.split("&") if pair]

@@ -1,4 +1,4 @@
-"""Who is this key? The apikeys of v3 clients, and the applications of the service that stand in for them.
+"""Authentication of v3 clients: API keys, and the Nexar applications that their requests are executed with.
 
 Keys are looked up by digest, so that none is held in clear. Built once from the configuration.
 """
@@ -13,7 +13,7 @@ from proxy.upstream.auth import identity
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One application of the service: its credentials, where it buys, what its plan includes."""
+    """Nexar application: its credentials, country and currency, and the features that its plan includes."""
 
     name: str
     credentials: identity.Credentials
@@ -23,8 +23,8 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who an apikey stands for: a v3 client of an application, the key's name, the accounts that its parts count on,
-    and how often it may ask (empty: as often as it likes)."""
+    """v3 client, identified by an API key: its application, the key's name, its quota accounts and its rate limit
+    (empty: none)."""
 
     application: Application
     key: str
@@ -33,7 +33,7 @@ class Client:
 
 
 class Applications:
-    """The client of every apikey; `all` clients in the order of the file."""
+    """Client of every API key; `all` clients in the order of the file."""
 
     def __init__(self, configured: dict[str, config.ApplicationSettings]) -> None:
         self._by_digest: dict[config.Digest, Client] = {}
@@ -43,11 +43,11 @@ class Applications:
 
     @property
     def applications(self) -> dict[str, Application]:
-        """Every application by its name."""
+        """Applications by name."""
         return {client.application.name: client.application for client in self.all}
 
     def client(self, apikey: str | None) -> Client:
-        """Who sends a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
+        """Return the client of a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
         if not apikey:
             raise errors.MissingKey()
         client = self._by_digest.get(config.digest(apikey))
@@ -57,7 +57,7 @@ class Applications:
 
 
 def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
-    """The clients of one application by their keys."""
+    """Return the clients of one application by the digests of their keys."""
     credentials = identity.Credentials(name, entry.client_id, entry.client_secret)
     application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
     accounts = quota_accounts.charged_accounts(name, entry)

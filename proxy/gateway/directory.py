@@ -1,7 +1,7 @@
-"""The lists of brands, sellers, categories and specs: fetched whole, free of charge, and searched here.
+"""Lists of brands, sellers, categories and specs: fetched whole, free of charge, and searched here.
 
-A list is fetched when it is first needed, with the credentials of whoever needs it, and again in the background when
-it is older than the configuration allows. It is kept when that fails: an old list is better than none.
+A list is fetched when it is first needed, with the credentials of the application that needs it, and refreshed in the
+background when it is older than `lists.seconds`. Where that fails the old list stays: it is better than none.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A list, when it is to be fetched again, and until when a smaller one may be incomplete, in the clock's monotonic
-    seconds."""
+class _CachedList:
+    """A list, when it is to be refreshed, and until when a list half its size counts as incomplete, in the clock's
+    monotonic seconds."""
 
     listing: Any
     due: float
@@ -37,8 +37,8 @@ class Kept:
 
 
 class Directory:
-    """The lists of one upstream, by the name of their v3 object. They are kept for `seconds`; a caller has
-    `total_seconds` for all that it asks."""
+    """Lists of one upstream, by the name of their v3 object. They are refreshed after `seconds`; a request has
+    `total_seconds` to wait for one."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Directory:
         self._seconds = seconds
         self._total_seconds = total_seconds
         self._clock = clock
-        self._kept: dict[str, Kept] = {}
+        self._lists: dict[str, _CachedList] = {}
         self._flights: SingleFlight[tuple[str, Credentials], Any] = SingleFlight("listing")
 
     async def listing(self, name: str, credentials: Credentials, since: float) -> Listing:
-        """The list of `name` objects, waited for in the time that began at `since`, in the clock's monotonic seconds.
+        """Return the list of `name` objects, within the time that began at `since`, in the clock's monotonic seconds.
 
         Raises what asking the service raises, while there is none at all.
         """
@@ -65,12 +65,12 @@ class Directory:
         return found
 
     async def specs(self, credentials: Credentials, since: float) -> Tables:
-        """The tables with all specs that the service has. Raises the same."""
+        """Return the tables with all specs that upstream has. Raises the same."""
         found: Tables = await self._list(ATTRIBUTES, credentials, since)
         return found
 
     async def _list(self, name: str, credentials: Credentials, since: float) -> Any:
-        kept = self._kept.get(name)
+        kept = self._lists.get(name)
         if kept is None:
             return await self._first(name, credentials, since)
         if self._clock.monotonic() >= kept.due:
@@ -78,12 +78,12 @@ class Directory:
         return kept.listing
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel fetches in flight."""
         await self._flights.close()
 
     async def _first(self, name: str, credentials: Credentials, since: float) -> Any:
-        """Fetched for all who wait, each no longer than it has time. The fetch itself has a whole time of its own, so
-        that it comes to something for the others and the next."""
+        """Fetch a list once for all who wait, each no longer than it has time. The fetch goes on without them, so that
+        the next request has the list."""
         try:
             async with asyncio.timeout(self._total_seconds - (self._clock.monotonic() - since)):
                 return await self._flights.run((name, credentials), lambda: self._fetch(name, credentials))
@@ -106,12 +106,12 @@ class Directory:
         return self._chosen(name, listing, len(beside))
 
     def _chosen(self, name: str, listing: Any, failures: int) -> Any:
-        """The list that is kept: a new one that may be incomplete is not kept for long, and replaces none that is not.
+        """Choose which list stays: one that may be incomplete is refreshed soon, and replaces none that is complete.
 
         It may be incomplete where errors came with it, where it is empty, or where it has shrunk by half. One that
         stays small is believed when the list before has lived twice as long as usual.
         """
-        before, now = self._kept.get(name), self._clock.monotonic()
+        before, now = self._lists.get(name), self._clock.monotonic()
         entries, known = len(listing), len(before.listing) if before else 0
         shrunk = entries < SHRUNK * known and before is not None and now < before.believed
         if not (failures or not entries or shrunk):
@@ -119,19 +119,19 @@ class Directory:
             return listing
         log.warning("incomplete list received", list=name, entries=entries, previous_entries=known, errors=failures)
         if before is None or (entries >= known and not failures):
-            self._kept[name] = Kept(listing, now + PAUSE_SECONDS, now)
+            self._lists[name] = _CachedList(listing, now + PAUSE_SECONDS, now)
             return listing
-        self._kept[name] = Kept(before.listing, now + PAUSE_SECONDS, before.believed)
+        self._lists[name] = _CachedList(before.listing, now + PAUSE_SECONDS, before.believed)
         return before.listing
 
-    async def _refresh(self, name: str, credentials: Credentials, kept: Kept) -> Any:
+    async def _refresh(self, name: str, credentials: Credentials, kept: _CachedList) -> Any:
         try:
             return await self._fetch(name, credentials)
         except Exception as error:  # whatever it is, the list at hand is better than none
             log.warning("list refresh failed", list=name, exc_info=error)
-            self._kept[name] = Kept(kept.listing, self._clock.monotonic() + PAUSE_SECONDS, kept.believed)
+            self._lists[name] = _CachedList(kept.listing, self._clock.monotonic() + PAUSE_SECONDS, kept.believed)
             return kept.listing
 
     def _keep(self, name: str, listing: Any, seconds: float) -> None:
         now = self._clock.monotonic()
-        self._kept[name] = Kept(listing, now + seconds, now + 2 * seconds)
+        self._lists[name] = _CachedList(listing, now + seconds, now + 2 * seconds)

@@ -17,8 +17,8 @@ import structlog
 from proxy import config, errors
 from proxy.telemetry.metrics import Metrics
 
-LOOK_SECONDS = 0.1  # between two looks at lag and memory
-LATE_LOOKS = 3  # late looks in a row with which overload begins: a single pause is none
+LOOK_SECONDS = 0.1  # between two readings of lag and memory
+LATE_LOOKS = 3  # in a row that begin overload: a single pause is none
 FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a look
 MEMORY_BEGIN, MEMORY_END = 0.9, 0.8  # of the limit
 PASSES_MAX = 1_000  # admitted and not yet parsed
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 def memory_used() -> int:
-    """Bytes of resident memory of this process; 0 where the system does not tell (it is Linux's statm)."""
+    """Return bytes of resident memory of this process; 0 where the system has no statm (it is Linux's)."""
     try:
         return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -56,19 +56,19 @@ class LoadShedding:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look at lag and memory from now on."""
+        """Watch lag and memory from now on."""
         if self._settings.lag_seconds or self._settings.memory_bytes:
             self._task = asyncio.create_task(self._watch(), name="lag and memory of this process")
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     def refusal(self) -> errors.Overloaded | None:
-        """Why a piece of new work is refused; None admits it."""
+        """Return why new work is refused; None admits it."""
         if not self.overloaded:
             return None
         if self._passes:
@@ -77,7 +77,7 @@ class LoadShedding:
         return None if self.admits() else errors.Overloaded(MESSAGE, retry_after=RETRY_SECONDS)
 
     def admits(self) -> bool:
-        """Whether one more piece of new work is admitted under overload; counts it where it is not."""
+        """Return whether new work is admitted under overload; count it where it is not."""
         self._credit += 0.0 if self._full else self._share
         if self._credit >= 1:
             self._credit -= 1
@@ -87,8 +87,8 @@ class LoadShedding:
         return False
 
     def let_pass(self) -> None:
-        """What was admitted before it was parsed is not asked about again. What turns out to need nothing leaves its
-        pass to another, so there are few at most."""
+        """Admit a request that was checked before it was parsed. One that needs no new work leaves its pass to another;
+        few of them are kept."""
         self._passes = min(self._passes + 1, PASSES_MAX)
 
     def look(self, lag: float) -> None:

@@ -1,6 +1,6 @@
-"""Each wall of pyproject.toml holds: where one import crosses it, lint-imports says so.
+"""Each contract of pyproject.toml is enforced: an import that breaks it is reported by lint-imports.
 
-Runs on a skeleton of the package: the rooms that the contracts name, each an empty module, and one offence.
+Runs on a skeleton of the package: the packages that the contracts name, each an empty module, and one offence.
 The real tree is judged by `lint-imports` itself in `make check`.
 """
 
@@ -98,7 +98,7 @@ def _contracts(root: Any) -> Any:
     return settings["tool"]["importlinter"]["contracts"]
 
 
-def _rooms(root: Any) -> Any:
+def _packages(root: Any) -> Any:
     layers = next(contract["layers"] for contract in _contracts(root) if contract["type"] == "layers")
     return [name.strip(" ()") for layer in layers for name in layer.split("|")]
 
@@ -119,13 +119,13 @@ def _lint(folder: Any) -> Any:
 def skeleton(root: Path, tmp_path: Path) -> Any:
     (tmp_path / "proxy").mkdir()
     (tmp_path / "proxy" / "__init__.py").touch()
-    for module in [*_rooms(root), *INNER]:
+    for module in [*_packages(root), *INNER]:
         _write(tmp_path, module, "")
     shutil.copy(root / "pyproject.toml", tmp_path)
     return tmp_path
 
 
-def test_rooms_that_cross_no_wall_pass(skeleton: Any) -> None:
+def test_packages_that_cross_no_wall_pass(skeleton: Any) -> None:
     _write(skeleton, "cli", "import proxy.sandbox\nimport proxy.web")
     done = _lint(skeleton)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -138,13 +138,13 @@ def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton: Any) -> 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module,line,wall", OFFENCES)
-def test_an_import_across_a_boundary_breaks_the_contract(skeleton: Any, module: Any, line: Any, wall: Any) -> None:
+@pytest.mark.parametrize("module,line,contract", OFFENCES)
+def test_an_import_across_a_boundary_breaks_the_contract(skeleton: Any, module: Any, line: Any, contract: Any) -> None:
     _write(skeleton, module, line)
     done = _lint(skeleton)
     assert done.returncode == 1
-    assert f"{wall} BROKEN" in done.stdout
+    assert f"{contract} BROKEN" in done.stdout
 
 
 def test_every_contract_has_an_offence_here(root: Path) -> None:
-    assert {contract["name"] for contract in _contracts(root)} == {wall for _, _, wall in OFFENCES}
+    assert {contract["name"] for contract in _contracts(root)} == {contract for _, _, contract in OFFENCES}

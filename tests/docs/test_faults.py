@@ -6,7 +6,7 @@ Retries: tests/integration/test_faults.py.
 import asyncio
 import random
 import re
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import msgspec
@@ -96,7 +96,9 @@ async def test_a_token_that_comes_too_late_has_its_row(page: Any) -> None:
             await asyncio.Event().wait()
 
     counted = metrics.Metrics(prometheus_client.CollectorRegistry())
-    kept = token_cache.TokenCache(Silent(), clock=clock.ManualClock(), rng=random.Random(1), metrics=counted)
+    kept = token_cache.TokenCache(
+        cast("Any", Silent()), clock=clock.ManualClock(), rng=random.Random(1), metrics=counted
+    )
     with pytest.raises(errors.UpstreamUnreachable) as late:
         await kept.get(identity.Credentials("demo", None, None), 0.01)
     await kept.close()

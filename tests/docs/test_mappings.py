@@ -36,7 +36,7 @@ def _names(kind: Any) -> Any:
 
 def _real() -> Any:
     """All objects of the mapping files, as they are written."""
-    found = {}
+    found: dict[str, Any] = {}
     for file in FOLDER.glob("*.yaml"):
         if file.name not in loader.TABLES:
             found |= located_yaml.load(file).data
@@ -150,6 +150,8 @@ def _run(case: Any) -> None:
     """Run a copy of tests/mappings' own runner beside the case, with whatever parameters it finds there."""
     runner = shutil.copy(ROOT / "tests/mappings/test_cases.py", case.parent)
     spec = importlib.util.spec_from_file_location("mapping_cases", runner)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     test = module.test_the_reply_and_the_operations_are_as_the_case_says

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ FILE = re.compile(
     r"`((?:proxy|mappings|docs|tests|bench|\.ci)/[\w./-]*|[\w.-]+\.(?:md|toml|yaml)|Makefile)`",
 )
 OF_THE_READER = {"our.yaml", "migrate.yaml", "tests/mappings/average_price/"}  # written by readers
-PARSERS = {
+PARSERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
     "yaml": yaml.safe_load,
     "python": ast.parse,
@@ -57,7 +58,7 @@ def test_every_block_is_what_it_says(pages: Any, name: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shell_blocks_are_valid_shell(pages: Any, name: Any) -> None:
-    shell = shutil.which("sh")
+    shell = shutil.which("sh") or "sh"
     for block in pages[name].blocks("sh"):
         done = subprocess.run([shell, "-n"], input=block.text, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{name}:{block.line}: {done.stderr}"

@@ -43,6 +43,7 @@ def printed() -> Any:
     """What the running command prints, up to its curl line."""
     command = [sys.executable, "-m", "proxy", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
         lines = []
         for line in process.stdout:
             lines.append(line.strip())
@@ -55,7 +56,9 @@ def printed() -> Any:
 @pytest.fixture(scope="module")
 def reply(printed: Any) -> Any:
     """What the printed curl line gets; the target goes out as written, as with curl -g."""
-    _, host, target = re.fullmatch(r"(http://([^/]+))(/.*)", shlex.split(printed[-1])[2]).groups()
+    found = re.fullmatch(r"(http://([^/]+))(/.*)", shlex.split(printed[-1])[2])
+    assert found is not None
+    _, host, target = found.groups()
     connection = http.client.HTTPConnection(host, timeout=30)
     connection.request("GET", target)
     try:
@@ -66,7 +69,8 @@ def reply(printed: Any) -> Any:
 
 def _json(shown: Any) -> Any:
     """Shortened JSON as JSON: a line `...` is the key "..." of an object or the last element of a list."""
-    lines, inside = [], []
+    lines: list[str] = []
+    inside: list[str] = []
     for line in shown.splitlines():
         words = line.strip().rstrip(",")
         if words[:1] in ("}", "]"):
@@ -144,6 +148,7 @@ def _output(words: Any, until: Any = None, **environ: Any) -> Any:
     pipe = subprocess.PIPE
     environ = os.environ | environ
     with subprocess.Popen(words, cwd=ROOT, env=environ, stdout=pipe, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
         shown = ""
         for line in process.stdout:
             shown += line
@@ -191,8 +196,8 @@ def test_every_command_that_is_shown_works_in_a_clean_clone(
 @pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
 def test_the_program_that_is_shown_gets_parts(page: Any, printed: Any) -> None:
     (block,) = page.blocks("python")
-    names = {}
-    url = re.search(r"http://[^/]+", printed[-1])[0]
+    names: dict[str, Any] = {}
+    (url,) = re.findall(r"http://[^/]+", printed[-1])
     exec(block.text.replace(f"http://127.0.0.1:{config.ListenSettings().port}", url), names)
     (result,) = names["client"].match([{"mpn": "SN74S74N"}])["results"]
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
@@ -202,10 +207,10 @@ async def test_what_it_says_of_costs_is_what_is_billed(page: Any) -> None:
     words = " ".join(page.text.split())
     assert "as many as its `limit`, 3 unless it sends one." in words
     assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
-    pattern, billed = re.search(r"`(\S+)` costs (\d+)", words).groups()
+    ((pattern, billed),) = re.findall(r"`(\S+)` costs (\d+)", words)
     costs = []
     async with app.serve(settings.SandboxSettings()) as sandbox:
-        own = {"client_id": config.ClientId(sandbox.default_application.client_id)}
+        own: dict[str, Any] = {"client_id": config.ClientId(sandbox.default_application.client_id)}
         own["client_secret"] = config.Secret(sandbox.default_application.client_secret)
         chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
         async with running_proxy.running(chosen) as client:

@@ -82,7 +82,10 @@ class _Reads:
     """Which parameters were asked for, and as what: name → kinds, and (default, maximum) of whole numbers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.texts, self.flags, self.wholes, self.starts = set(), set(), {}, set()
+        self.texts: set[str] = set()
+        self.flags: set[str] = set()
+        self.wholes: dict[str, tuple[int, int]] = {}
+        self.starts: set[str] = set()
         real = readers.Parameters
         monkeypatch.setattr(real, "text", self._noting(real.text, self.texts.add))
         monkeypatch.setattr(real, "texts", self._noting(real.texts, self.texts.add))

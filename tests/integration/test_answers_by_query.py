@@ -87,7 +87,7 @@ async def test_what_costs_nothing_says_nothing_of_parts(house: House) -> None:
     assert not {"x-cache", "x-parts-cost"} & set(reply.headers)
 
 
-async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(time: clock.ManualClock) -> None:
+async def test_a_stale_result_is_served_while_upstream_fails(time: clock.ManualClock) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
         upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))

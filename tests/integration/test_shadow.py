@@ -9,7 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yarl
@@ -79,7 +79,9 @@ def shadowed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: P
     """A house with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
 
     @asynccontextmanager
-    async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
+    async def started(
+        answer: Literal["new", "old"] = "new", share: float = 1.0, **changes: Any
+    ) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {
             "shadow": config.ApplicationShadowSettings(share=share, response=answer),

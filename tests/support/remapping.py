@@ -6,6 +6,7 @@ Takes about a second of CPU, less than the command; the judging is that of the c
 import datetime
 import gc
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -13,6 +14,7 @@ from unittest import mock
 from proxy.cli.comparing import judgement, local_service
 from proxy.compare import loader, requests
 from proxy.compare.judging import judge, summary
+from proxy.compare.judging.findings import Comparison
 from proxy.compare.judging.tally import Tally
 from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.compare.results import ComparisonResult
@@ -20,6 +22,7 @@ from proxy.compare.running import http_side
 from proxy.kit import clock, shipped
 from proxy.upstream import replay
 
+MSEC = re.compile(rb'"msec": ?\d+')  # differs with each response, and is ignored by a shipped rule
 AT = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp()
 
 
@@ -44,6 +47,8 @@ class RemappableRecording:
         self._recorded = Recording(path)
         self._requests = list(self._recorded.requests())
         self._config = config
+        # A defect leaves most responses as they were, and judging is pure: equal responses are judged once.
+        self._comparisons: dict[tuple[Any, ...], Comparison] = {}
 
     def close(self) -> None:
         """Close the recording's file."""
@@ -75,10 +80,17 @@ class RemappableRecording:
                 pair = judge.ResponsePair(
                     await baseline.ask(request, request_id), await candidate.ask(request, request_id)
                 )
-                tally.add(judged.judge.compare(request, AT, pair))
+                tally.add(self._compared(judged.judge, request, pair))
                 answers[request.id] = _answer(request, pair)
         about = summary.RunInfo(started=AT, ended=AT, source="", baseline="baseline", candidate="candidate")
         return RemappingResult(judged.summary.result(tally, about), answers)
+
+    def _compared(self, judging: judge.Judge, request: requests.V3Request, pair: judge.ResponsePair) -> Comparison:
+        candidate = pair.candidate
+        key = (request.id, candidate.status, MSEC.sub(b"", candidate.body), candidate.failure)
+        if key not in self._comparisons:
+            self._comparisons[key] = judging.compare(request, AT, pair)
+        return self._comparisons[key]
 
 
 def _answer(request: requests.V3Request, pair: judge.ResponsePair) -> Any:

@@ -1,16 +1,20 @@
-"""Serves scripts, styles and licences of the IDE page from this package.
+"""Serves the IDE: the HTML page under a strict Content-Security-Policy, and its scripts, styles and licences.
 
-Vendored files have their version in the name and are cached forever; the page's own are revalidated.
+The query service responds with the page to browsers. Vendored files have their version in the name and are cached
+forever; the page's own are revalidated.
 """
 
 import gzip
 import hashlib
+import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import jinja2
 from aiohttp import web
 
+from proxy.sandbox import pages
 from proxy.sandbox.ide import vendored
 
 OWN = Path(__file__).parent / "client"
@@ -83,3 +87,51 @@ class Assets:
 def _read(path: Path, caching: str) -> Asset:
     content = path.read_bytes()
     return Asset(content, TYPES[path.suffix], hashlib.sha256(content).hexdigest()[:32], caching)
+
+
+class IdePage:
+    """Renders the page."""
+
+    def __init__(self) -> None:
+        environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+        text = Path(__file__).with_name("ide.html").read_text(encoding="utf-8")
+        self._template = environment.from_string(text)
+        names = [file.name for package in vendored.packages() for file in package.files]
+        self._styles = [f"{PATH}/{name}" for name in (*_ending(names, ".css"), "ide.css")]
+        # React comes before the libraries that use it.
+        self._scripts = [f"{PATH}/{name}" for name in sorted(_ending(names, ".js"), key=_before)]
+        self._main = f"{PATH}/main.js"
+
+    def show(self, request: web.Request) -> web.Response:
+        """The page."""
+        nonce = secrets.token_urlsafe(16)
+        url = str(request.url.with_query(None))
+        text = self._template.render(styles=self._styles, scripts=self._scripts, main=self._main, nonce=nonce, url=url)
+        headers = {**pages.HEADERS, "Vary": "Accept", "Content-Security-Policy": _policy(request, nonce)}
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+
+def _ending(names: list[str], suffix: str) -> list[str]:
+    return [name for name in names if name.endswith(suffix)]
+
+
+def _before(name: str) -> tuple[bool, str]:
+    return not name.startswith("react"), name
+
+
+def _policy(request: web.Request, nonce: str) -> str:
+    """The policy. Fonts and some images are data URLs in stylesheets. A library that locks scrolling behind dialogs
+    adds a style element with the nonce. Older browsers do not include WebSockets in 'self'."""
+    socket = f"{'wss' if request.secure else 'ws'}://{request.url.raw_authority}"
+    rules = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": f"'self' 'nonce-{nonce}'",
+        "img-src": "'self' data:",
+        "font-src": "data:",
+        "connect-src": f"'self' {socket}",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())

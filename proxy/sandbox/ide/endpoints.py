@@ -13,7 +13,7 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, part_usage, user_directory
-from proxy.sandbox.ide import assets, page, token_client
+from proxy.sandbox.ide import assets, token_client
 from proxy.sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service, sessions
 from proxy.sandbox.injection import exchanges
 from proxy.sandbox.state import file
@@ -218,7 +218,7 @@ class Ide:
         token_required: bool,
     ) -> None:
         asking = token_client.IdeTokenClient(identity.token, watch, clock, random.SystemRandom())
-        self._page, self._assets = page.IdePage(), assets.Assets()
+        self._page, self._assets = assets.IdePage(), assets.Assets()
         self._access = IdeEndpoints(
             kept=identity.sessions,
             known=known,

@@ -69,7 +69,7 @@ def test_a_key_made_of_digits_spoils_no_number_of_a_body() -> None:
 
 @pytest.mark.parametrize("key", ["1", "-1.5e3", "true", "false", "null", "nul", ": 1", "},{", "a", 'k","', "\\\\k"])
 def test_whatever_a_key_is_made_of_a_body_stays_json(key: str) -> None:
-    body = {"a": [1, -1.5e3, True, False, None, {}, {}], "told": f"<{key}>"}
+    body: dict[str, Any] = {"a": [1, -1.5e3, True, False, None, {}, {}], "told": f"<{key}>"}
     left = json.loads(Redaction([key]).body(json.dumps(body).encode()))
     assert (left["told"], next(iter(left.values()))) == ("<…>", body["a"])
 

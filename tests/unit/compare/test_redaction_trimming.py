@@ -1,6 +1,7 @@
 """What is kept of anybody's data: no key, no half character, not too much."""
 
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
@@ -36,7 +37,7 @@ def test_ten_megabytes_leave_little() -> None:
 
 
 def test_what_nests_without_end_is_cut() -> None:
-    deep = []
+    deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
     assert len(repr(TRIMMING.value(deep))) < 40

@@ -24,7 +24,7 @@ LIST_DEFINITIONS = projection_cache.ProjectionCache(
 ).list_definitions()
 
 
-class Upstream:
+class _Upstream:
     """Answers with the makers that it has, or with an error; a gate holds answers back."""
 
     def __init__(self, *names: str) -> None:
@@ -57,12 +57,12 @@ def turned() -> clocks.ManualClock:
 
 
 @pytest.fixture
-def upstream() -> Upstream:
-    return Upstream("Texas Instruments", "Yageo")
+def upstream() -> _Upstream:
+    return _Upstream("Texas Instruments", "Yageo")
 
 
 @pytest.fixture
-async def kept(upstream: Upstream, turned: clocks.ManualClock) -> Any:
+async def kept(upstream: _Upstream, turned: clocks.ManualClock) -> Any:
     lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     yield lists
     await lists.close()
@@ -79,14 +79,14 @@ async def settled() -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_a_list_is_fetched_once_however_many_ask(kept: directory.Directory, upstream: Upstream) -> None:
+async def test_a_list_is_fetched_once_however_many_ask(kept: directory.Directory, upstream: _Upstream) -> None:
     assert await asyncio.gather(*(size(kept) for _ in range(20))) == [2] * 20
     assert await size(kept) == 2
     assert upstream.asked == ["supManufacturers"]
 
 
 async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
     upstream.names.append("Vishay")
@@ -106,7 +106,7 @@ async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
     "error", [errors.UpstreamUnreachable("gone"), errors.CredentialsRefused("no"), errors.QueryRefused("no")]
 )
 async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pause(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock, error: Exception
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, error: Exception
 ) -> None:
     await size(kept)
     turned.advance(DAY)
@@ -124,7 +124,7 @@ async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pau
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
 async def test_a_list_that_may_be_incomplete_does_not_replace_a_good_one_and_is_asked_for_again_soon(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
     await size(kept)
@@ -142,7 +142,7 @@ async def test_a_list_that_may_be_incomplete_does_not_replace_a_good_one_and_is_
 
 
 async def test_a_list_that_stays_small_is_believed_after_a_second_life_of_the_one_before(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
     await size(kept)
@@ -155,7 +155,7 @@ async def test_a_list_that_stays_small_is_believed_after_a_second_life_of_the_on
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
 async def test_a_first_list_that_may_be_incomplete_is_used_and_asked_for_again_soon(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names, upstream.failures = names, failures
     assert await size(kept) == len(names)
@@ -170,7 +170,7 @@ async def test_a_first_list_that_may_be_incomplete_is_used_and_asked_for_again_s
 
 
 async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
     turned.advance(DAY)
@@ -182,7 +182,7 @@ async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
 
 
 async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_are_there(
-    kept: directory.Directory, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+    kept: directory.Directory, upstream: _Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def execute(operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
         return SimpleNamespace(supManufacturers=[maker("1", "Yageo"), maker("none", "Odd"), maker("2", "Vishay")])
@@ -193,7 +193,7 @@ async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_a
 
 
 async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
     turned.advance(DAY)
@@ -205,7 +205,7 @@ async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
 
 
 async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_tries_again(
-    kept: directory.Directory, upstream: Upstream
+    kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.error = errors.UpstreamUnreachable("gone")
     outcomes = await asyncio.gather(*(size(kept) for _ in range(3)), return_exceptions=True)
@@ -216,7 +216,7 @@ async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_
 
 
 async def test_a_first_list_that_cannot_be_translated_is_an_upstream_error(
-    kept: directory.Directory, upstream: Upstream
+    kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.ids = "x"
     with pytest.raises(errors.UpstreamUnreadable, match="cannot be translated"):
@@ -224,7 +224,7 @@ async def test_a_first_list_that_cannot_be_translated_is_an_upstream_error(
 
 
 async def test_somebody_who_leaves_does_not_take_the_list_with_him(
-    kept: directory.Directory, upstream: Upstream
+    kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.gate.clear()
     first = asyncio.create_task(size(kept))
@@ -237,7 +237,7 @@ async def test_somebody_who_leaves_does_not_take_the_list_with_him(
 
 
 async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_the_others(
-    kept: directory.Directory, upstream: Upstream
+    kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.gate.clear()
     others = asyncio.create_task(size(kept))
@@ -251,7 +251,7 @@ async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_
     assert len(upstream.asked) == 1
 
 
-async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: Upstream) -> None:
+async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
     building = asyncio.create_task(size(kept))
     turns = 0  # of others, while the list is built: built in the loop itself it would leave them two or three
@@ -262,7 +262,7 @@ async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.
     assert turns > 5
 
 
-async def test_closing_ends_a_refresh_under_way(upstream: Upstream, turned: clocks.ManualClock) -> None:
+async def test_closing_ends_a_refresh_under_way(upstream: _Upstream, turned: clocks.ManualClock) -> None:
     lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     await size(lists)
     turned.advance(DAY)
@@ -276,7 +276,7 @@ async def test_a_list_is_exempt_from_garbage_collection(kept: directory.Director
     gc.unfreeze()
     try:
         await size(kept)
-        listing = kept._kept["Brand"].listing
+        listing = kept._lists["Brand"].listing
         assert gc.get_freeze_count() > 0
         assert not any(tracked is listing for tracked in gc.get_objects())
     finally:
@@ -284,10 +284,10 @@ async def test_a_list_is_exempt_from_garbage_collection(kept: directory.Director
 
 
 async def test_a_replaced_list_is_freed_without_garbage_collection(
-    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
-    former = weakref.ref(kept._kept["Brand"].listing)
+    former = weakref.ref(kept._lists["Brand"].listing)
     gc.disable()
     try:
         turned.advance(DAY)

@@ -16,7 +16,7 @@ LATE, CALM = 1.0, 0.01
 MB = 1_000_000
 
 
-class Load:
+class _Load:
     """Load shedding whose memory is what the test says."""
 
     def __init__(self, lag_seconds: float = 0.25, memory_mb: int = 0) -> None:
@@ -44,7 +44,7 @@ def events(stream: io.StringIO) -> Any:
 
 
 def test_a_single_pause_is_no_overload() -> None:
-    load = Load()
+    load = _Load()
     for _ in range(10):
         load.look(LATE, LATE_LOOKS - 1)
         load.look(CALM)
@@ -52,7 +52,7 @@ def test_a_single_pause_is_no_overload() -> None:
 
 
 def test_the_admitted_share_falls_quickly_and_rises_slowly() -> None:
-    load = Load()
+    load = _Load()
     load.look(LATE, LATE_LOOKS)
     assert load.admitted() == pytest.approx(667, abs=2)
     load.look(LATE, 3)
@@ -68,7 +68,7 @@ def test_the_admitted_share_falls_quickly_and_rises_slowly() -> None:
 
 
 def test_near_the_memory_limit_nothing_is_admitted() -> None:
-    load = Load(memory_mb=1000)
+    load = _Load(memory_mb=1000)
     for used, admitted in ((899, 10), (900, 0), (850, 0), (799, 10), (850, 10)):
         load.used = used
         load.look()
@@ -76,14 +76,14 @@ def test_near_the_memory_limit_nothing_is_admitted() -> None:
 
 
 def test_0_is_off() -> None:
-    load = Load(lag_seconds=0)
+    load = _Load(lag_seconds=0)
     load.used = 10**9
     load.look(60.0, 100)
     assert load.admitted() == 1000
 
 
 def test_the_log_says_when_it_begins_and_when_it_ends(written: Any) -> None:
-    load = Load()
+    load = _Load()
     load.used = 123
     load.look(LATE, LATE_LOOKS + 5)
     refused = 10 - load.admitted(of=10)

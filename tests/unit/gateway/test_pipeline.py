@@ -1,4 +1,4 @@
-"""Known, under way, asked for: where an answer comes from, and what becomes of a failure."""
+"""Resolving queries: hits, misses, identical queries in flight, and failures."""
 
 import asyncio
 import json
@@ -126,7 +126,7 @@ def numbers(answers: list[RenderedResult]) -> list[Any]:
     return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
 
 
-async def test_only_what_is_new_is_asked_for(source: _Source) -> None:
+async def test_only_misses_are_executed(source: _Source) -> None:
     _, first = await source.get("a", "b")
     answers, second = await source.get("b", "c", "a")
     assert numbers(answers) == [["b"], ["c"], ["a"]]
@@ -136,7 +136,7 @@ async def test_only_what_is_new_is_asked_for(source: _Source) -> None:
     assert (third.source, len(source.asked)) == ("hit", 2)
 
 
-async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: _Source, time: clock.ManualClock) -> None:
+async def test_metadata_says_how_long_a_response_is_fresh(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(20)
     _, metadata = await source.get("a", "b")
@@ -146,14 +146,14 @@ async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: _Sourc
     assert metadata.until == 0.0
 
 
-async def test_that_there_is_nothing_is_an_answer_too(source: _Source) -> None:
+async def test_an_empty_result_is_cached(source: _Source) -> None:
     for _ in range(2):
         answers, _ = await source.get("none")
         assert numbers(answers) == [[]]
     assert source.asked == [["none"]]
 
 
-async def test_equal_questions_under_way_are_asked_once(source: _Source) -> None:
+async def test_identical_queries_in_flight_are_executed_once(source: _Source) -> None:
     source.gate.clear()
     first = asyncio.create_task(source.get("a", "a"))
     await asyncio.sleep(0)
@@ -167,7 +167,7 @@ async def test_equal_questions_under_way_are_asked_once(source: _Source) -> None
     assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
 
 
-async def test_an_answer_that_somebody_else_asked_for_is_shared(source: _Source) -> None:
+async def test_the_result_of_another_request_in_flight_is_shared(source: _Source) -> None:
     source.gate.clear()
     tasks = []
     for _ in range(2):
@@ -177,7 +177,7 @@ async def test_an_answer_that_somebody_else_asked_for_is_shared(source: _Source)
     assert [metadata.source for _, metadata in await asyncio.gather(*tasks)] == ["miss", "shared"]
 
 
-async def test_without_sharing_and_keeping_each_asks_for_itself(
+async def test_without_cache_and_coalescing_each_query_is_executed(
     renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock
 ) -> None:
     alone = _Source(renderer("mpn"), store, time, shares=False, seconds=0)
@@ -186,7 +186,7 @@ async def test_without_sharing_and_keeping_each_asks_for_itself(
     assert (alone.asked, metadata.source, metadata.until) == ([["a", "a"]], "miss", 0.0)
 
 
-async def test_a_questions_own_error_is_not_kept(source: _Source) -> None:
+async def test_the_error_of_a_query_is_not_cached(source: _Source) -> None:
     source.failing = {"a": "no such maker"}
     answers, _ = await source.get("a", "b")
     assert [(answer.error, answer.failure) for answer in answers] == [("no such maker", None), (None, None)]
@@ -196,9 +196,7 @@ async def test_a_questions_own_error_is_not_kept(source: _Source) -> None:
     assert source.asked == [["a", "b"], ["a"]]
 
 
-async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(
-    source: _Source, time: clock.ManualClock
-) -> None:
+async def test_a_stale_result_is_served_while_upstream_fails(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(100)
     trouble = source.failing["a"] = source.failing["b"] = errors.UpstreamUnreachable("gone")
@@ -211,7 +209,7 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(
     assert answers[0].failure is trouble
 
 
-async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: _Source, time: clock.ManualClock) -> None:
+async def test_no_stale_result_is_served_for_an_exhausted_quota(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(100)
     source.failing["a"] = errors.QuotaExhausted("spent", retry_after=10)
@@ -219,7 +217,7 @@ async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: _Sourc
     assert answers[0].failure is source.failing["a"]
 
 
-async def test_a_failure_is_everybodys_and_is_not_kept(source: _Source) -> None:
+async def test_a_failure_is_shared_and_not_cached(source: _Source) -> None:
     source.failing["a"] = errors.UpstreamUnreachable("gone")
     source.gate.clear()
     tasks = [asyncio.create_task(source.get("a")) for _ in range(3)]
@@ -231,7 +229,7 @@ async def test_a_failure_is_everybodys_and_is_not_kept(source: _Source) -> None:
     assert (numbers(answers), len(source.asked)) == ([["a"]], 2)
 
 
-async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_are_kept(source: _Source) -> None:
+async def test_an_untranslatable_result_fails_alone_and_the_others_are_cached(source: _Source) -> None:
     source.renderer = _Picky("picky", source.renderer.part)
     answers, metadata = await source.get("a", "broken", "b")
     assert numbers(answers) == [["a"], [], ["b"]]
@@ -242,7 +240,7 @@ async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_ar
     assert source.asked == [["a", "broken", "b"]]
 
 
-async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_alone_and_never_stands_in(
+async def test_a_cached_result_that_another_projection_cannot_translate_fails_alone(
     source: _Source, time: clock.ManualClock
 ) -> None:
     await source.get("a", "broken")
@@ -257,7 +255,7 @@ async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_al
     assert [answer.failure for answer in answers] == [None, gone]
 
 
-async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: _Source) -> None:
+async def test_an_exhausted_quota_of_another_key_is_not_shared(source: _Source) -> None:
     source.gate.clear()
     source.failing["a"] = errors.QuotaExhausted("spent by another key", retry_after=10)
     first = asyncio.create_task(source.get("a"))

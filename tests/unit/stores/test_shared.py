@@ -31,8 +31,10 @@ def spending(address: Any, limit: Any, calls: Any, workers: Any) -> Any:
         for number in range(workers)
     ]
     for process in processes:
+        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     for process in processes:
+        assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
     return [tuple(map(int, process.communicate(timeout=SECONDS)[0].split())) for process in processes]

@@ -1,4 +1,4 @@
-"""Lanes: what goes out alone, what waits, what goes together, and who is hurt by a failure."""
+"""Batching: what is sent alone, what waits, what is sent together, and which callers a failure affects."""
 
 import asyncio
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def service() -> _Service:
     return _Service()
 
 
-def lanes(service: _Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batcher:
+def batcher(service: _Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batcher:
     return batching.Batcher(service, enabled, seconds, metrics)  # type: ignore[arg-type]
 
 
@@ -97,15 +97,15 @@ def of(*letters: str) -> list[Words]:
     return [Words((letter,)) for letter in letters]
 
 
-async def test_a_lone_query_never_waits(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_lone_query_is_sent_at_once(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     service.let_go()
     assert [await calls.execute(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
     assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
 
 
-async def test_what_comes_while_one_is_under_way_goes_out_together(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_queries_that_arrive_during_a_request_are_sent_together(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"), Words(("d", "e")))
     assert service.asked == [("a",)]
     service.let_go()
@@ -113,8 +113,8 @@ async def test_what_comes_while_one_is_under_way_goes_out_together(service: _Ser
     assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b", "c", "d", "e")], 3)
 
 
-async def test_what_goes_out_together_has_the_time_of_who_came_last(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_batch_has_the_time_limit_of_its_latest_caller(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     began = {"a": 1.0, "b": 3.0, "c": 2.0}
     tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in began.items()]
     for _ in range(3):
@@ -124,8 +124,8 @@ async def test_what_goes_out_together_has_the_time_of_who_came_last(service: _Se
     assert service.since == [1.0, 3.0]
 
 
-async def test_nobody_waits_longer_than_the_configuration_says(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics, seconds=0.001)
+async def test_query_waits_no_longer_than_configured(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, seconds=0.001)
     tasks = await ask(calls, *of("a", "b", "c"))
     async with asyncio.timeout(30):
         while len(service.asked) < 2:
@@ -135,8 +135,8 @@ async def test_nobody_waits_longer_than_the_configuration_says(service: _Service
     await asyncio.gather(*tasks)
 
 
-async def test_a_request_is_full_at_a_hundred_parts(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_batch_is_full_at_100_parts(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a"), *[Words((f"w{n}",)) for n in range(40)])
     assert [len(words) for words in service.asked] == [1, 33]
     service.let_go()
@@ -145,16 +145,16 @@ async def test_a_request_is_full_at_a_hundred_parts(service: _Service, metrics: 
     assert all(3 * len(words) <= batching.PARTS_MAX for words in service.asked)
 
 
-async def test_a_request_is_full_at_a_hundred_queries_that_cost_nothing(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_batch_is_full_at_100_queries_without_parts(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a"), *[Words((f"w{n}",), each=0) for n in range(150)])
     assert [len(words) for words in service.asked] == [1, 100]
     service.let_go()
     await asyncio.gather(*tasks)
 
 
-async def test_what_is_full_by_itself_does_not_wait(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_queries_that_fill_a_batch_do_not_wait(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     whole = Words(tuple("abcde"), each=20)
     tasks = await ask(calls, whole, whole, whole)
     assert len(service.asked) == 3
@@ -163,8 +163,8 @@ async def test_what_is_full_by_itself_does_not_wait(service: _Service, metrics: 
 
 
 @pytest.mark.parametrize("apart", ["application", "batch key", "no batch key", "switched off"])
-async def test_what_is_not_of_one_kind_goes_alone(service: _Service, metrics: Metrics, apart: str) -> None:
-    calls = lanes(service, metrics, enabled=apart != "switched off")
+async def test_different_batch_keys_are_not_batched(service: _Service, metrics: Metrics, apart: str) -> None:
+    calls = batcher(service, metrics, enabled=apart != "switched off")
     key = {"batch key": "another", "no batch key": None}.get(apart, "key")
     first = await ask(calls, Words(("a",), None if apart == "no batch key" else "key"))
     second = await ask(calls, Words(("b",), key), who=OTHER if apart == "application" else ME)
@@ -173,8 +173,8 @@ async def test_what_is_not_of_one_kind_goes_alone(service: _Service, metrics: Me
     assert await asyncio.gather(*first, *second) == [["A"], ["B"]]
 
 
-async def test_where_a_request_is_refused_each_asks_for_itself(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_refused_batch_is_sent_separately_for_each_caller(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "bad", "c"))
     service.refused = {"bad"}
     service.let_go()
@@ -184,8 +184,8 @@ async def test_where_a_request_is_refused_each_asks_for_itself(service: _Service
     assert service.asked == [("a",), ("b", "bad", "c"), ("b",), ("bad",), ("c",)]
 
 
-async def test_a_failure_is_that_of_its_request_and_no_other(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_failure_affects_only_callers_of_its_batch(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     service.let_go(0)
     assert await tasks[0] == ["A"]
@@ -198,8 +198,8 @@ async def test_a_failure_is_that_of_its_request_and_no_other(service: _Service, 
     assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
-async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_cancelled_caller_does_not_affect_the_others(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     tasks[0].cancel()
     tasks[1].cancel()
@@ -209,8 +209,8 @@ async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: _Serv
     assert service.asked == [("a",), ("c",)]
 
 
-async def test_a_request_that_all_of_its_callers_have_left_ends(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics, seconds=0)
+async def test_batch_without_callers_is_cancelled(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, seconds=0)
     tasks = await ask(calls, *of("a", "b", "c"))
     while len(service.asked) < 2:
         await asyncio.sleep(0)
@@ -225,8 +225,8 @@ async def test_a_request_that_all_of_its_callers_have_left_ends(service: _Servic
     assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
-async def test_an_answer_that_is_too_short_is_nobodys(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_response_with_too_few_results_fails_all_callers(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
     service.execute = lambda words, credentials, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
     service.let_go()
@@ -234,8 +234,8 @@ async def test_an_answer_that_is_too_short_is_nobodys(service: _Service, metrics
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2
 
 
-async def test_closing_waits_for_what_is_shared(service: _Service, metrics: Metrics) -> None:
-    calls = lanes(service, metrics)
+async def test_close_waits_for_batches(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     service.let_go()
     await tasks[0]

@@ -1,4 +1,4 @@
-"""What every recorded, documented or imaginable answer means."""
+"""Classification of recorded, documented and conceivable responses."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def judged(answer: http_post.HttpResponse) -> Data:
         (400, {"data": GOOD}),
     ],
 )
-def test_data_is_used_whatever_came_with_it(status: int, body: Any) -> None:
+def test_data_is_used_despite_errors(status: int, body: Any) -> None:
     assert judged(reply(status, body)).supSearchMpn == {"hits": 1}
 
 
@@ -47,14 +47,14 @@ def test_data_is_used_whatever_came_with_it(status: int, body: Any) -> None:
         (200, {"data": GOOD}, None),
     ],
 )
-def test_a_refused_token_is_recognised(status: int, body: Any, refusal: str | None) -> None:
+def test_refused_token_is_recognised(status: int, body: Any, refusal: str | None) -> None:
     answer = reply(status, body)
     assert classify.token_refusal(answer, classify.decode(Operation(), answer)) == refusal
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}, {"data": GOOD}, {"data": []}])
-def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status: int, rest: Any) -> None:
+def test_exhausted_quota_is_recognised_by_its_message(status: int, rest: Any) -> None:
     body = {"errors": [fault(PART_LIMIT, extensions={"schemaName": "Supply"})], **rest}
     with pytest.raises(errors.QuotaExhausted) as found:
         judged(reply(status, body))
@@ -64,7 +64,7 @@ def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status: int, re
 
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}])
-def test_what_the_service_refuses_it_says_in_its_own_words(status: int, rest: Any) -> None:
+def test_refusal_keeps_the_upstream_message(status: int, rest: Any) -> None:
     faults = [fault("start must be between 0 and 1000"), fault("limit must be between 0 and 100", path=["x"])]
     with pytest.raises(errors.QueryRefused) as found:
         judged(reply(status, {"errors": [*faults, faults[0]], **rest}))
@@ -83,13 +83,13 @@ def test_what_the_service_refuses_it_says_in_its_own_words(status: int, rest: An
         (504, fault("anything"), 502),
     ],
 )
-def test_trouble_of_the_service_is_no_refusal_of_a_query(status: int, error: Any, seen: int) -> None:
+def test_service_failure_is_no_query_refusal(status: int, error: Any, seen: int) -> None:
     with pytest.raises(errors.UpstreamFault, match="the GraphQL service") as found:
         judged(reply(status, {"errors": [error], "data": None}))
     assert found.value.status == seen
 
 
-def test_a_long_refusal_is_cut() -> None:
+def test_long_refusal_is_truncated() -> None:
     with pytest.raises(errors.QueryRefused) as found:
         judged(reply(200, {"errors": [fault("x" * 5000)]}))
     assert len(found.value.message) == 500
@@ -111,7 +111,7 @@ def test_a_long_refusal_is_cut() -> None:
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None}])
-def test_a_5xx_without_words_is_a_fault(
+def test_5xx_without_errors_is_upstream_fault(
     status: int, retry_after: str | None, error: int, passed_on: int | None, body: Any
 ) -> None:
     with pytest.raises(errors.UpstreamFault, match=f"the GraphQL service answered with HTTP {status}") as found:
@@ -119,7 +119,7 @@ def test_a_5xx_without_words_is_a_fault(
     assert (found.value.status, found.value.retry_after) == (error, passed_on)
 
 
-def test_429_asks_for_patience() -> None:
+def test_429_is_too_many_requests() -> None:
     with pytest.raises(errors.TooManyRequests) as found:
         judged(reply(429, b"slow down", "3"))
     assert (found.value.status, found.value.retry_after) == (429, 3)
@@ -147,7 +147,7 @@ def test_429_asks_for_patience() -> None:
         {"errors": {"message": "no list"}},
     ],
 )
-def test_anything_else_is_unreadable(status: int, body: Any) -> None:
+def test_other_response_is_unreadable(status: int, body: Any) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=f"not its answer \\(HTTP {status}, "):
         judged(reply(status, body))
 
@@ -162,7 +162,7 @@ def test_anything_else_is_unreadable(status: int, body: Any) -> None:
         (reply(302, b""), "302 with a redirect"),
     ],
 )
-def test_what_comes_from_another_address_names_the_setting(answer: Any, what: str) -> None:
+def test_response_of_a_wrong_address_names_the_setting(answer: Any, what: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable) as found:
         judged(answer)
     wrong = f"the GraphQL service answered HTTP {what} instead of GraphQL; check the address in upstream.graphql_url"
@@ -195,7 +195,7 @@ def test_a_failure_of_the_service_is_told_from_an_odd_answer_and_what_may_cost_p
 
 
 @pytest.mark.parametrize("answer", [reply(429, b""), reply(200, {"errors": [fault("no")]})])
-def test_a_service_that_refuses_has_not_failed(answer: Any) -> None:
+def test_refusal_is_no_service_failure(answer: Any) -> None:
     with pytest.raises(errors.BridgeError) as found:
         judged(answer)
     assert not classify.is_failure(answer, found.value)

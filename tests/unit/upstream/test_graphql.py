@@ -1,4 +1,4 @@
-"""One GraphQL operation, asked of a service on loopback."""
+"""GraphQL client against a server on loopback."""
 
 import asyncio
 import io
@@ -111,7 +111,7 @@ def ask(
     return asking
 
 
-async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
+async def test_operation_is_sent_unchanged(ask: Any) -> None:
     upstream = _Upstream(GOOD)
     data = await ask(upstream.answer)
     assert data.supSearchMpn == {"hits": 1}
@@ -124,7 +124,7 @@ async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("refusal", [EXPIRED, (401, b""), (401, {"errors": [answers.coded("AuthInvalidToken")]})])
-async def test_a_refused_token_is_replaced_and_the_request_repeated_once(
+async def test_refused_token_is_replaced_and_the_request_retried_once(
     ask: Any, store: Any, metrics: metering.Metrics, refusal: Any
 ) -> None:
     upstream = _Upstream(refusal, GOOD)
@@ -137,7 +137,7 @@ async def test_a_refused_token_is_replaced_and_the_request_repeated_once(
     assert store.good == ["t2"]
 
 
-async def test_a_fresh_token_brings_no_fresh_time(
+async def test_new_token_does_not_extend_the_time_limit(
     ask: Any, store: Any, clock: clocks.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
@@ -153,7 +153,7 @@ async def test_a_fresh_token_brings_no_fresh_time(
     assert allowed == store.allowed == [30, 18]
 
 
-async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -> None:
+async def test_second_refusal_is_credentials_refused(ask: Any, store: Any) -> None:
     upstream = _Upstream(EXPIRED)
     with pytest.raises(errors.CredentialsRefused, match="takes no token of application demo"):
         await ask(upstream.answer)
@@ -162,7 +162,7 @@ async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -
     assert store.refusals == ["the GraphQL service takes no token of application demo: AuthExpiredToken"]
 
 
-async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configuration(ask: Any, store: Any) -> None:
+async def test_token_invalid_twice_names_the_settings(ask: Any, store: Any) -> None:
     with pytest.raises(errors.CredentialsRefused) as found:
         await ask(_Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
     assert found.value.message == (
@@ -173,7 +173,7 @@ async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configurat
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 500])
-async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
+async def test_missing_scope_is_explained_and_not_retried(
     ask: Any, store: Any, metrics: metering.Metrics, logged: io.StringIO, status: int
 ) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
@@ -194,7 +194,7 @@ async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
 
 
 @pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
-async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
+async def test_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": path}
     upstream = _Upstream((200, {"errors": [refusal], "data": data}))
     if data is None:
@@ -216,7 +216,7 @@ async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: A
         ((200, b'{"data":'), errors.UpstreamUnreadable),
     ],
 )
-async def test_no_other_answer_is_asked_for_again(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
+async def test_other_errors_are_not_retried(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
     upstream = _Upstream(answer)
     with pytest.raises(error):
         await ask(upstream.answer, retries=5)
@@ -224,7 +224,7 @@ async def test_no_other_answer_is_asked_for_again(ask: Any, metrics: metering.Me
     assert f'outcome="{error.__name__}"}} 1.0' in metrics.text().decode()
 
 
-async def test_errors_beside_data_are_counted_and_logged(
+async def test_errors_in_a_response_with_data_are_counted_and_logged(
     ask: Any, metrics: metering.Metrics, logged: io.StringIO
 ) -> None:
     faults = [answers.fault("half"), answers.fault("x")]
@@ -233,7 +233,7 @@ async def test_errors_beside_data_are_counted_and_logged(
     assert '"errors": ["half", "x"]' in logged.getvalue()
 
 
-async def test_a_redirect_is_not_followed(ask: Any) -> None:
+async def test_redirect_is_not_followed(ask: Any) -> None:
     async def away(_: web.Request) -> web.Response:
         raise web.HTTPTemporaryRedirect("/elsewhere")
 
@@ -255,7 +255,7 @@ async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> No
         ((200, {"errors": [answers.fault("Unexpected Execution Error")]}), "UpstreamFault"),
     ],
 )
-async def test_what_was_turned_away_is_sent_again_and_counted(
+async def test_unbilled_request_is_retried_and_counted(
     ask: Any, metrics: metering.Metrics, answer: Any, reason: str
 ) -> None:
     upstream = _Upstream(answer, answer, GOOD)
@@ -265,14 +265,14 @@ async def test_what_was_turned_away_is_sent_again_and_counted(
     assert f'v3bridge_upstream_retries_total{{operation="supSearchMpn",reason="{reason}"}} 2.0' in text
 
 
-async def test_the_last_error_is_the_callers_when_all_repetitions_are_spent(ask: Any) -> None:
+async def test_last_error_is_raised_after_all_retries(ask: Any) -> None:
     upstream = _Upstream((503, b""))
     with pytest.raises(errors.UpstreamFault, match="HTTP 503"):
         await ask(upstream.answer, retries=2)
     assert len(upstream.seen) == 3
 
 
-async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
+async def test_open_circuit_breaker_sends_nothing_and_closes_on_success(
     ask: Any, make_breaker: Any, clock: clocks.ManualClock
 ) -> None:
     breaker = make_breaker(failures=2)
@@ -287,16 +287,14 @@ async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
 
 
 @pytest.mark.parametrize("answer", [(400, {"errors": [answers.fault("no")]}), (429, b""), (404, b"<html>"), EXPIRED])
-async def test_a_service_that_refuses_opens_no_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
+async def test_refusals_do_not_open_the_circuit_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
     breaker = make_breaker(failures=1)
     with pytest.raises(errors.BridgeError):
         await ask(_Upstream(answer).answer, breaker=breaker)
     assert breaker.refusal() is None
 
 
-async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(
-    ask: Any, clock: clocks.ManualClock
-) -> None:
+async def test_follow_up_request_has_the_remaining_time(ask: Any, clock: clocks.ManualClock) -> None:
     async def silent(_: Any) -> None:
         await asyncio.Event().wait()
 
@@ -305,7 +303,7 @@ async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(
 
 
 @pytest.mark.parametrize("kind, counts", [(errors.DeadlineExceeded, False), (errors.UpstreamUnreachable, True)])
-async def test_only_what_had_its_time_is_held_against_the_service(
+async def test_timeout_counts_as_failure_only_after_a_fair_time(
     ask: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, counts: bool
 ) -> None:
     async def late(*_: Any) -> None:
@@ -318,7 +316,7 @@ async def test_only_what_had_its_time_is_held_against_the_service(
     assert (breaker.refusal() is not None) is counts
 
 
-async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(
+async def test_request_without_remaining_time_is_not_sent_and_no_failure(
     ask: Any, clock: clocks.ManualClock, metrics: metering.Metrics
 ) -> None:
     upstream = _Upstream(GOOD)

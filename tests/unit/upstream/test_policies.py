@@ -1,4 +1,4 @@
-"""When a service is asked again, and when it is left alone: decisions, by a clock that is turned."""
+"""Retry policy and circuit breaker, with a manual clock."""
 
 import io
 import random
@@ -42,15 +42,15 @@ def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> polic
         (errors.ServerError("a mistake in the program"), False),
     ],
 )
-def test_only_what_cannot_have_been_billed_is_sent_again(error: Any, safe: bool) -> None:
+def test_only_unbilled_requests_are_retryable(error: Any, safe: bool) -> None:
     assert (retry().delay(error, 0, 0.0) is not None) is safe
 
 
-def test_waits_grow_and_are_never_longer_than_the_longest() -> None:
+def test_delays_double_up_to_the_maximum() -> None:
     assert [retry(10).delay(NEVER_SENT, n, 0.0) for n in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
 
 
-def test_a_crowd_does_not_come_back_together() -> None:
+def test_delays_are_spread_by_jitter() -> None:
     rng = random.Random(1)
     waits = [
         policies.RetryPolicy(1, 30.0, policies.RetryBudget(), rng).delay(NEVER_SENT, 0, 0.0) or 0.0
@@ -61,34 +61,32 @@ def test_a_crowd_does_not_come_back_together() -> None:
     assert len(set(waits)) > 990
 
 
-def test_no_more_than_so_many_repetitions() -> None:
+def test_retries_are_limited() -> None:
     assert retry(2).delay(NEVER_SENT, 1, 0.0) is not None
     assert retry(2).delay(NEVER_SENT, 2, 0.0) is None
     assert retry(0).delay(NEVER_SENT, 0, 0.0) is None
 
 
 @pytest.mark.parametrize("told, elapsed, wait", [(4, 0.0, 4.05), (4, 25.0, 4.05), (4, 26.0, None), (60, 0.0, None)])
-def test_what_the_service_asks_for_is_waited_if_the_caller_has_the_time(
-    told: int, elapsed: float, wait: float | None
-) -> None:
+def test_retry_after_is_waited_within_the_time_limit(told: int, elapsed: float, wait: float | None) -> None:
     error = errors.TooManyRequests("slow down", retry_after=told)
     assert retry(chance=0.5).delay(error, 0, elapsed) == wait
 
 
-def test_what_does_not_fit_into_the_callers_time_costs_no_repetition() -> None:
+def test_delay_beyond_the_time_limit_takes_nothing_from_the_budget() -> None:
     policy = retry()
     for _ in range(50):
         assert policy.delay(NEVER_SENT, 0, 29.99) is None
     assert policy.delay(NEVER_SENT, 0, 0.0) is not None
 
 
-def test_what_is_left_of_the_callers_time() -> None:
+def test_remaining_time_of_the_caller() -> None:
     assert retry(seconds=30).remaining(12) == 18
     assert retry(seconds=30).remaining(31) <= 0
     assert retry().delay(NEVER_SENT, 0, 31) is None
 
 
-def test_when_everything_fails_a_fifth_more_is_sent() -> None:
+def test_budget_limits_retries_to_a_fifth_of_requests() -> None:
     policy = retry()
     repeated = 0
     for _ in range(10_000):
@@ -97,7 +95,7 @@ def test_when_everything_fails_a_fifth_more_is_sent() -> None:
     assert repeated == pytest.approx(10_000 * policies.RETRY_SHARE + policies.BUDGET_START, abs=1)
 
 
-def test_good_times_save_up_only_so_much() -> None:
+def test_budget_has_a_maximum() -> None:
     budget = policies.RetryBudget()
     for _ in range(10_000):
         budget.deposit()
@@ -116,7 +114,7 @@ def state(metrics: Any) -> float:
     return float(metrics.circuit_breaker_state["graphql",])
 
 
-def test_a_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: metering.Metrics) -> None:
+def test_circuit_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: metering.Metrics) -> None:
     breaker = make_breaker(failures=3)
     assert state(metrics) == policies.CLOSED
     for report in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
@@ -127,7 +125,7 @@ def test_a_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: met
     assert state(metrics) == policies.OPEN
 
 
-def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker: Any, clock: clocks.ManualClock) -> None:
+def test_open_circuit_breaker_names_service_and_retry_after(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breaker = make_breaker(failures=1, pause=5.0)
     breaker.failed()
     clock.advance(1.5)
@@ -137,7 +135,7 @@ def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker: A
     assert (found.value.status, found.value.retry_after, found.value.may_be_billed) == (503, 4, False)
 
 
-def test_after_the_pause_one_request_tries_and_a_good_answer_closes(
+def test_circuit_breaker_half_opens_for_one_request_and_closes_on_success(
     make_breaker: Any, metrics: metering.Metrics, clock: clocks.ManualClock, logged: io.StringIO
 ) -> None:
     breaker = make_breaker(failures=1)
@@ -155,7 +153,7 @@ def test_after_the_pause_one_request_tries_and_a_good_answer_closes(
     ]
 
 
-def test_a_failed_trial_is_followed_by_another_pause(
+def test_failed_trial_opens_the_circuit_breaker_again(
     make_breaker: Any, metrics: metering.Metrics, clock: clocks.ManualClock
 ) -> None:
     breaker = make_breaker(failures=2)
@@ -170,7 +168,7 @@ def test_a_failed_trial_is_followed_by_another_pause(
     assert not is_open(breaker)
 
 
-def test_a_trial_that_never_ends_does_not_hold_the_breaker_open(make_breaker: Any, clock: clocks.ManualClock) -> None:
+def test_trial_without_result_is_followed_by_another(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breaker = make_breaker(failures=1)
     breaker.failed()
     clock.advance(5)
@@ -179,7 +177,7 @@ def test_a_trial_that_never_ends_does_not_hold_the_breaker_open(make_breaker: An
     assert not is_open(breaker)
 
 
-def test_failures_of_what_was_under_way_do_not_prolong_the_pause(make_breaker: Any, clock: clocks.ManualClock) -> None:
+def test_failures_in_flight_do_not_extend_the_cooldown(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breaker = make_breaker(failures=1)
     breaker.failed()
     clock.advance(4.9)
@@ -188,7 +186,7 @@ def test_failures_of_what_was_under_way_do_not_prolong_the_pause(make_breaker: A
     assert not is_open(breaker)
 
 
-def test_pauses_of_many_machines_are_spread(make_breaker: Any, clock: clocks.ManualClock) -> None:
+def test_cooldowns_are_spread_by_jitter(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breakers = [make_breaker(failures=1, rng=random.Random(seed)) for seed in range(100)]
     for breaker in breakers:
         breaker.failed()
@@ -200,7 +198,7 @@ def test_pauses_of_many_machines_are_spread(make_breaker: Any, clock: clocks.Man
     assert not any(map(is_open, breakers))
 
 
-def test_a_breaker_of_no_failures_never_opens(make_breaker: Any) -> None:
+def test_circuit_breaker_with_zero_failures_never_opens(make_breaker: Any) -> None:
     breaker = make_breaker(failures=0)
     for _ in range(1_000):
         breaker.failed()

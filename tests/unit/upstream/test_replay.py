@@ -1,4 +1,4 @@
-"""What is noted of a service's answers, what is played of notes, and what is said where they do not suffice."""
+"""Recording and replay of GraphQL responses, and messages about missing fields."""
 
 import contextlib
 import json
@@ -95,7 +95,7 @@ async def noted(
 GOOD = (200, {"data": answers.GOOD})
 
 
-async def test_what_the_service_said_to_a_request_is_noted_once(noted: Any, request_id: Any) -> None:
+async def test_responses_of_a_request_are_recorded_once(noted: Any, request_id: Any) -> None:
     tape = await noted(_Upstream(GOOD), asking(q="a", b=1), asking(b=1, q="a"), asking(q="z"))
     first, second = tape.take(request_id)
     assert (first.name, first.variables, first.status) == ("supSearchMpn", '{"b":1,"q":"a"}', 200)
@@ -105,19 +105,19 @@ async def test_what_the_service_said_to_a_request_is_noted_once(noted: Any, requ
     assert tape.take(request_id) == ()
 
 
-async def test_of_a_refused_token_and_the_answer_after_it_the_answer_counts(noted: Any, request_id: Any) -> None:
+async def test_response_after_a_refused_token_replaces_it(noted: Any, request_id: Any) -> None:
     tape = await noted(_Upstream((401, {}), GOOD), asking(q="a"))
     (only,) = tape.take(request_id)
     assert only.status == 200
 
 
-async def test_a_refusal_is_noted_as_it_came(noted: Any, request_id: Any) -> None:
+async def test_refusal_is_recorded_unchanged(noted: Any, request_id: Any) -> None:
     tape = await noted(_Upstream((200, {"errors": [answers.fault("no such spec")], "data": None})), asking(q="a"))
     (only,) = tape.take(request_id)
     assert b"no such spec" in only.body
 
 
-async def test_what_has_no_variables_is_noted_for_everybody(noted: Any, request_id: Any) -> None:
+async def test_operation_without_variables_is_recorded_as_shared(noted: Any, request_id: Any) -> None:
     tape = await noted(_Upstream(GOOD), asking())
     assert tape.take(request_id) == ()
     assert [each.name for each in tape.take_shared()] == ["supSearchMpn"]
@@ -146,7 +146,7 @@ async def play(client_of: Any, credentials: Any, operation: Any, *notes: Any, sh
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, POORER])
-async def test_a_recorded_answer_is_played_to_whoever_asks_for_no_more(
+async def test_recorded_response_is_replayed_for_fewer_fields(
     client_of: Any, credentials: identity.Credentials, request_id: Any, document: Any
 ) -> None:
     data, lacking = await play(client_of, credentials, asking(document, q="a"), note())
@@ -154,9 +154,7 @@ async def test_a_recorded_answer_is_played_to_whoever_asks_for_no_more(
     assert lacking is None
 
 
-async def test_a_field_that_was_not_recorded_is_named(
-    client_of: Any, credentials: identity.Credentials, request_id: Any
-) -> None:
+async def test_missing_field_is_named(client_of: Any, credentials: identity.Credentials, request_id: Any) -> None:
     error, lacking = await play(client_of, credentials, asking(RICHER, q="a"), note())
     assert isinstance(error, errors.UpstreamUnreadable)
     assert lacking == str(error)
@@ -165,14 +163,12 @@ async def test_a_field_that_was_not_recorded_is_named(
     )
 
 
-async def test_another_question_than_was_recorded_is_named(
-    client_of: Any, credentials: identity.Credentials, request_id: Any
-) -> None:
+async def test_missing_operation_is_named(client_of: Any, credentials: identity.Credentials, request_id: Any) -> None:
     _, lacking = await play(client_of, credentials, asking(q="b"), note())
     assert lacking == "the mappings ask for more than was recorded (supSearchMpn): record again"
 
 
-async def test_of_two_notes_the_one_that_suffices_is_played(
+async def test_recording_with_all_fields_is_preferred(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     richer = note(RICHER, body=b'{"data": {"supSearchMpn": {"hits": 2}}}')
@@ -180,14 +176,14 @@ async def test_of_two_notes_the_one_that_suffices_is_played(
     assert data.supSearchMpn == {"hits": 2}
 
 
-async def test_what_is_for_everybody_is_played_to_everybody(
+async def test_shared_response_is_replayed_for_all_requests(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     data, _ = await play(client_of, credentials, asking(), shared=[note(variables="{}")])
     assert data.supSearchMpn == {"hits": 1}
 
 
-async def test_another_requests_notes_are_not_played(
+async def test_response_of_another_request_is_not_replayed(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     player = replay.ResponseReplayer()
@@ -197,7 +193,7 @@ async def test_another_requests_notes_are_not_played(
         await client.execute(asking(q="a"), credentials)
 
 
-async def test_a_part_limit_of_then_locks_nobody_out_now(
+async def test_recorded_quota_exhausted_is_replayed_as_query_refused(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     body = json.dumps({"errors": [answers.fault(answers.PART_LIMIT)], "data": None}).encode()
@@ -205,7 +201,7 @@ async def test_a_part_limit_of_then_locks_nobody_out_now(
     assert type(error) is errors.QueryRefused
 
 
-def test_fields_know_aliases_arguments_and_fragments() -> None:
+def test_fields_include_aliases_arguments_and_fragments() -> None:
     document = (
         """query x($c: String) { a(n: 1) { b: c(currency: $c) { d } ... on E { f } ...G } } fragment G on E { h }"""
     )

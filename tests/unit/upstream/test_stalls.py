@@ -1,4 +1,4 @@
-"""When an upstream request has stalled, who is told, and what may be sent again."""
+"""Detection of stalled requests, their listeners, and retries from the budget."""
 
 import asyncio
 import contextvars
@@ -53,7 +53,7 @@ def receive(sending: stalls.ActiveRequest, received: int) -> None:
     attempt.content = SimpleNamespace(total_bytes=received)
 
 
-async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told_once(
+async def test_request_without_response_stalls_after_the_setting_and_is_reported_once(
     requests: stalls.StallDetector, watcher: Watcher, metrics: metering.Metrics
 ) -> None:
     sending = begin(requests, watcher)
@@ -65,19 +65,19 @@ async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told
     assert metrics.stalls["op",] == 1
 
 
-async def test_who_has_not_asked_to_watch_costs_nothing(requests: stalls.StallDetector) -> None:
+async def test_request_without_listeners_is_not_registered(requests: stalls.StallDetector) -> None:
     assert requests.begin("op") is None
     requests.end("op", 0.1, None)
 
 
-async def test_what_has_ended_never_stalls(requests: stalls.StallDetector, watcher: Watcher) -> None:
+async def test_ended_request_never_stalls(requests: stalls.StallDetector, watcher: Watcher) -> None:
     sending = begin(requests, watcher)
     requests.end("op", 0.5, sending)
     requests.check(5.0)
     assert watcher.told == []
 
 
-async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_longer(
+async def test_silent_response_stalls_even_if_the_operation_is_slow(
     requests: stalls.StallDetector, watcher: Watcher
 ) -> None:
     for _ in range(50):
@@ -93,7 +93,7 @@ async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_lo
     assert watcher.told == [sending]
 
 
-async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usual(
+async def test_slow_response_stalls_far_beyond_the_typical_duration(
     requests: stalls.StallDetector, watcher: Watcher
 ) -> None:
     for _ in range(50):
@@ -109,7 +109,7 @@ async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usua
     assert watcher.told == [sending]
 
 
-async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_moment(
+async def test_one_long_request_changes_the_typical_duration_briefly(
     requests: stalls.StallDetector,
 ) -> None:
     for _ in range(50):
@@ -122,7 +122,7 @@ async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_mome
     assert requests.limit("op") == 1.0
 
 
-async def test_where_most_requests_take_long_none_has_stalled(requests: stalls.StallDetector, watcher: Watcher) -> None:
+async def test_no_stall_if_most_requests_are_late(requests: stalls.StallDetector, watcher: Watcher) -> None:
     sent = [begin(requests, watcher) for _ in range(5)]
     requests.check(1.5)
     assert watcher.told == []
@@ -132,9 +132,7 @@ async def test_where_most_requests_take_long_none_has_stalled(requests: stalls.S
     assert set(watcher.told) == set(sent[:2])
 
 
-async def test_a_request_that_waits_for_a_connection_has_not_stalled(
-    requests: stalls.StallDetector, watcher: Watcher
-) -> None:
+async def test_waiting_for_a_connection_is_no_stall(requests: stalls.StallDetector, watcher: Watcher) -> None:
     sending = begin(requests, watcher)
     assert sending.attempt is not None
     sending.attempt.sent = False
@@ -146,9 +144,7 @@ async def test_a_request_that_waits_for_a_connection_has_not_stalled(
     assert watcher.told == [sending]
 
 
-async def test_a_repetition_is_taken_from_the_budget_once_for_each_stalled_request(
-    metrics: metering.Metrics, watcher: Watcher
-) -> None:
+async def test_stalled_request_takes_one_retry_from_the_budget(metrics: metering.Metrics, watcher: Watcher) -> None:
     budget = policies.RetryBudget()
     while budget.withdraw():
         pass
@@ -174,9 +170,7 @@ class CountingDetector(stalls.StallDetector):
         super().check(passed)
 
 
-async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
-    metrics: metering.Metrics, watcher: Watcher
-) -> None:
+async def test_time_of_a_blocked_event_loop_does_not_count(metrics: metering.Metrics, watcher: Watcher) -> None:
     """The responses may be there and unread."""
     requests = CountingDetector(0.4, policies.RetryBudget(), metrics)
     begin(requests, watcher)
@@ -190,7 +184,7 @@ async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
     assert requests.count >= 3
 
 
-async def test_the_timer_runs_only_while_there_are_requests(metrics: metering.Metrics, watcher: Watcher) -> None:
+async def test_timer_runs_only_while_requests_are_in_flight(metrics: metering.Metrics, watcher: Watcher) -> None:
     requests = CountingDetector(0.04, policies.RetryBudget(), metrics)
     first, second = begin(requests, watcher), begin(requests, watcher)
     requests.end("op", 0.01, first)
@@ -204,7 +198,7 @@ async def test_the_timer_runs_only_while_there_are_requests(metrics: metering.Me
     assert requests.count == count
 
 
-async def test_it_is_seen_how_much_of_a_response_has_come(
+async def test_received_bytes_of_a_response_are_known(
     serve: Any,
     open_session: Callable[..., aiohttp.ClientSession],
     through: Callable[[aiohttp.ClientSession, str], http_post.HttpClient],

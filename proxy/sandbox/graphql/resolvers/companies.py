@@ -41,7 +41,7 @@ def manufacturers(
 
 def _active_parts(catalog: store.Catalog) -> Counter[str]:
     """How many parts each maker has that are not at the end of their life."""
-    over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.OVER),))
+    over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.END_OF_LIFE),))
     everything, gone = (catalog.search("", conditions) for conditions in (records.SearchConditions(), over))
     active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
     active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})

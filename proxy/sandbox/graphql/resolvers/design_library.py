@@ -31,7 +31,7 @@ _MEASURES = {
 
 
 class DesErrorPayload(NamedTuple):
-    """What went wrong, as a value."""
+    """An error as a value of a union."""
 
     message: str
 
@@ -46,14 +46,14 @@ async def library(
 
 
 async def component(_root: None, info: context.Info, id: str) -> records.Component | None:
-    """By id."""
+    """The record with this id, or None."""
     return await access.visible(info, design_loaders.COMPONENTS, id)
 
 
 async def components_by_ids(
     _root: None, info: context.Info, ids: list[str]
 ) -> list[records.Component | DesErrorPayload]:
-    """One for each id, or why there is none."""
+    """For each id, the component or an error."""
     found = await asyncio.gather(*(access.visible(info, design_loaders.COMPONENTS, id_) for id_ in ids))
     return [one or DesErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, found, strict=True)]
 
@@ -65,12 +65,12 @@ async def revision(_root: None, info: context.Info, id: str) -> records.Componen
 
 
 async def folder(_root: None, info: context.Info, id: str) -> records.Folder | None:
-    """By id."""
+    """The record with this id, or None."""
     return await access.visible(info, design_loaders.FOLDERS, id)
 
 
 async def folders(workspace: records.Workspace, info: context.Info) -> list[records.Folder]:
-    """All of a library."""
+    """All folders of a library."""
     return await access.session(info).loaders.where(design_loaders.FOLDERS, "workspace_id", workspace.id)
 
 
@@ -91,7 +91,7 @@ def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> s
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
-    """Which branch of the union a value is."""
+    """The member type of the union for a value."""
     return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
 
 

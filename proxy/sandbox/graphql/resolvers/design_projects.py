@@ -14,7 +14,7 @@ DONE = "DONE"
 
 
 class VariantView(NamedTuple):
-    """A variant of a project, as it is worked on or as it was released."""
+    """A variant of a project, in progress or released."""
 
     project_id: str
     name: str
@@ -31,7 +31,7 @@ class DocumentView(NamedTuple):
 
 
 class PackageCreationPayload(NamedTuple):
-    """What came of a package that was asked for."""
+    """The result of a package creation job."""
 
     package_id: str | None
     errors: tuple[()] = ()
@@ -52,34 +52,34 @@ async def projects(
 
 
 async def project(_root: None, info: context.Info, id: str) -> records.Project | None:
-    """By id."""
+    """The record with this id, or None."""
     return await access.visible(info, design_loaders.PROJECTS, id)
 
 
 async def design_item(_root: None, info: context.Info, id: str) -> records.DesignItem | None:
-    """By id."""
+    """The record with this id, or None."""
     return await access.visible(info, design_loaders.ITEMS, id)
 
 
 async def release(_root: None, info: context.Info, id: str) -> records.Release | None:
-    """By id."""
+    """The record with this id, or None."""
     return await access.visible(info, design_loaders.RELEASES, id)
 
 
 async def bom(_root: None, info: context.Info, id: str) -> records.Bom | None:
-    """By id."""
+    """The record with this id, or None."""
     return await access.visible(info, design_loaders.BOMS, id)
 
 
 def parameters(
     held: records.Project, _info: context.Info, names: list[str] | None = None
 ) -> list[records.DesignParameter]:
-    """All, or those that are named."""
+    """All parameters, or those with the given names."""
     return [one for one in held.parameters if names is None or one.name in names]
 
 
 def preview_url(held: records.Project, info: context.Info) -> str:
-    """A picture of the board, drawn for each project."""
+    """The URL of a preview image."""
     return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={held.id}"
 
 
@@ -94,14 +94,14 @@ def revisions(held: records.Project, _info: context.Info, **asked: Any) -> conne
 
 
 async def tasks(held: records.Project, info: context.Info) -> list[records.Task]:
-    """What is to be done."""
+    """The tasks of a project."""
     return await access.session(info).loaders.where(design_loaders.TASKS, "project_id", held.id)
 
 
 async def workflows(
     held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
 ) -> list[records.Workflow]:
-    """Processes of this project that pass the filters: those under way, or those that have ended."""
+    """The workflows of a project that match the filters: running ones, or closed ones."""
     found = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "project_id", held.id)
     after = asked.get("modifiedAfter")
     return [
@@ -114,7 +114,7 @@ async def workflows(
 
 
 def variants(held: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
-    """Those that are worked on."""
+    """The variants of the work in progress."""
     return [VariantView(held.id, one.name, one.bom_id) for one in design_filters.matching_records(held.variants, where)]
 
 
@@ -129,7 +129,7 @@ async def releases(
 def release_variants(
     held: records.Release, _info: context.Info, where: dict[str, Any] | None = None
 ) -> list[VariantView]:
-    """What was published."""
+    """The variants of a release."""
     return [
         VariantView(held.project_id, one.name, one.bom_id)
         for one in design_filters.matching_records(held.variants, where)
@@ -147,7 +147,7 @@ async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> 
 
 
 async def board(variant: VariantView, info: context.Info) -> DocumentView | None:
-    """The board; None before there is one."""
+    """The board, or None."""
     return next(iter(await _documents(variant, info, pcb=True)), None)
 
 
@@ -178,19 +178,19 @@ async def design_items(
 
 
 async def document_threads(document: DocumentView, info: context.Info) -> list[records.CommentThread]:
-    """What is said of a document."""
+    """The comment threads about a document."""
     found = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", document.project_id)
     return [one for one in found if one.context.document_id == document.document_id]
 
 
 async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.CommentThread]:
-    """What is said of a design item."""
+    """The comment threads about a design item."""
     found = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", item.project_id)
     return [one for one in found if one.context.object_id == item.id]
 
 
 def bom_items(held: records.Bom, _info: context.Info, **asked: Any) -> connections.Connection:
-    """A page of the lines."""
+    """A page of the items."""
     return connections.page(held.items, asked, lambda one: one.component_id)
 
 
@@ -201,7 +201,7 @@ async def packages(_root: None, info: context.Info) -> list[records.ProjectJob]:
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.ProjectJob | None:
-    """By id."""
+    """The record with this id, or None."""
     found = await access.visible(info, design_loaders.JOBS, id)
     return found if found is not None and found.is_package else None
 
@@ -217,17 +217,17 @@ async def export_job(
     info: context.Info,
     projectExportJobId: str,  # noqa: N803
 ) -> records.ProjectJob:
-    """By id."""
+    """The record with this id, or None."""
     return await access.require(info, design_loaders.JOBS, projectExportJobId, "export job")
 
 
 def download_url(job: records.ProjectJob, info: context.Info) -> str:
-    """Where the file is."""
+    """The download URL of the file."""
     return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
 
 
 def done(_job: records.ProjectJob, _info: context.Info) -> str:
-    """A job is done when it can be seen."""
+    """Always DONE: jobs are completed when they are created."""
     return DONE
 
 
@@ -237,7 +237,7 @@ def creation(job: records.ProjectJob, _info: context.Info) -> PackageCreationPay
 
 
 def no_reason(_job: records.ProjectJob, _info: context.Info) -> None:
-    """A job that fails is refused at once, and is none."""
+    """Always null: a job that fails is rejected and never created."""
 
 
 ATTRIBUTES = {"DesBom.bomItems": "items", "DesBomItem.bomItemInstances": "instances"}

@@ -13,7 +13,7 @@ API_PATH = "/graphql"
 
 
 class DesWorkspaceLocation(NamedTuple):
-    """Where a workspace is kept, and the addresses to ask there: the sandbox has one for all."""
+    """Region and service URLs of a workspace; the URLs are the same for all."""
 
     name: str
     api_service_url: str
@@ -26,19 +26,19 @@ def _location(region: str, info: context.Info) -> DesWorkspaceLocation:
 
 
 async def workspaces(_root: None, info: context.Info) -> list[records.Workspace]:
-    """The user's."""
+    """The workspaces of the caller."""
     return await access.workspaces(info)
 
 
 async def all_workspaces(
     _root: None, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Workspace]:
-    """The user's that pass the filter."""
+    """The workspaces of the caller that match the filter."""
     return design_filters.matching_records(await access.workspaces(info), where)
 
 
 async def workspace_by_id(_root: None, info: context.Info, id: str) -> records.Workspace | None:
-    """By id."""
+    """The workspace with this id."""
     return await access.visible(info, design_loaders.WORKSPACES, id)
 
 
@@ -47,12 +47,12 @@ async def workspace_by_url(
     info: context.Info,
     workspaceUrl: str,  # noqa: N803 (the schema's argument name)
 ) -> records.Workspace | None:
-    """By address."""
+    """The workspace with this URL."""
     return await access.workspace_at(info, workspaceUrl)
 
 
 async def locations(_root: None, info: context.Info) -> list[DesWorkspaceLocation]:
-    """Of the user's workspaces, each once."""
+    """The distinct locations of the caller's workspaces."""
     regions = dict.fromkeys(one.region for one in await access.workspaces(info))
     return [_location(region, info) for region in regions]
 
@@ -79,24 +79,24 @@ async def users(
 
 
 async def user_by_auth(_root: None, info: context.Info) -> records.DesignUser:
-    """Whoever asks."""
+    """The caller."""
     return await access.user(info)
 
 
 async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.DesignUser | None:
-    """A user who shares a workspace with whoever asks."""
+    """A user who shares a workspace with the caller."""
     found = await access.session(info).loaders.one(design_loaders.USERS, id)
     mine = set((await access.user(info)).workspace_ids)
     return found if found is not None and mine & set(found.workspace_ids) else None
 
 
 def location(workspace: records.Workspace, info: context.Info) -> DesWorkspaceLocation:
-    """Where it is."""
+    """The location of a workspace."""
     return _location(workspace.region, info)
 
 
 async def members(workspace: records.Workspace, info: context.Info) -> list[records.DesignUser]:
-    """Who is in it."""
+    """The members of a workspace."""
     return await access.session(info).loaders.where(design_loaders.USERS, "workspace_ids", workspace.id)
 
 
@@ -114,14 +114,14 @@ async def projects(
 
 
 async def tasks(workspace: records.Workspace, info: context.Info) -> list[records.Task]:
-    """All tasks in it."""
+    """All tasks of a workspace."""
     return await access.session(info).loaders.where(design_loaders.TASKS, "workspace_id", workspace.id)
 
 
 async def definitions(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.WorkflowDefinition]:
-    """Processes that can be started and pass the filter."""
+    """The workflow definitions that match the filter."""
     held = await access.session(info).loaders.where(design_loaders.DEFINITIONS, "workspace_id", workspace.id)
     return design_filters.matching_records(held, where)
 
@@ -129,7 +129,7 @@ async def definitions(
 async def workflows(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
 ) -> list[records.Workflow]:
-    """Processes that were started and pass the filters."""
+    """The started workflows that match the filters."""
     held = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "workspace_id", workspace.id)
     return [one for one in design_filters.matching_records(held, where) if has_variable(one, asked.get("withVariable"))]
 
@@ -146,12 +146,12 @@ def has_variable(workflow: records.Workflow, asked: Mapping[str, Any] | None) ->
 def variables(
     workflow: records.Workflow, _info: context.Info, names: list[str] | None = None
 ) -> list[records.DesignParameter]:
-    """All, or those that are named."""
+    """All variables, or those with the given names."""
     return [one for one in workflow.variables if names is None or one.name in names]
 
 
 def no_picture(_member: records.DesignUser, _info: context.Info, size: str | None = None) -> None:
-    """Nobody has a picture here, of whatever size."""
+    """Users have no pictures."""
 
 
 ATTRIBUTES = {

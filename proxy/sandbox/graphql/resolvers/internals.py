@@ -25,7 +25,7 @@ _LIFE_CYCLES = {
     "Obsolete": "DISCONTINUED",
 }
 _ROHS = {"Compliant": True, "Non-Compliant": False}
-# How sure it is that a part is the one: itself, one of the same number, any other.
+# Confidence that a part is an alternative: the part itself, one with the same MPN, any other.
 _SELF, _SAME_NUMBER, _OTHER = 1.0, 0.9, 0.5
 
 
@@ -62,7 +62,7 @@ class SupCircuitMakerPartInfo(NamedTuple):
 
 
 class SupErrorPayload(NamedTuple):
-    """What went wrong, as a value."""
+    """An error as a value of a union."""
 
     message: str
 
@@ -78,7 +78,7 @@ def part_id(
 
 
 def part_ids(_root: None, info: context.Info, ciivaIds: list[str]) -> list[str | None]:  # noqa: N803
-    """The same for many."""
+    """Many at once; null for each unknown id."""
     return [_masked(one, to_part=True, info=info) for one in ciivaIds]
 
 
@@ -88,7 +88,7 @@ def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noq
 
 
 def ciiva_ids(_root: None, info: context.Info, partIds: list[str]) -> list[str | None]:  # noqa: N803
-    """The same for many."""
+    """Many at once; null for each unknown id."""
     return [_masked(one, to_part=False, info=info) for one in partIds]
 
 
@@ -169,7 +169,7 @@ def altium_id(part: views.PartView, _info: context.Info) -> str:
 
 
 def circuit_maker(part: views.PartView, _info: context.Info) -> SupCircuitMakerPartInfo | None:
-    """Figures; null for the half of the parts that nobody used."""
+    """Usage figures; null for half of the parts."""
     use, *figures = _drawn(part, 6)
     return SupCircuitMakerPartInfo(*figures) if use % 2 else None
 

@@ -1,4 +1,4 @@
-"""SupPart: what a part has beside its plain fields (contract graphql.md §1.2). Sellers and prices are in
+"""Resolvers of SupPart, without its plain fields (contract graphql.md §1.2). Sellers and prices are in
 offers.py."""
 
 import hashlib
@@ -15,15 +15,15 @@ DATASHEETS = "Datasheets"
 # Properties that are shown only where the plan has LIFECYCLE.
 LIFE_CYCLE = "lifecyclestatus"
 LIFECYCLE = frozenset({LIFE_CYCLE, "manufacturerlifecyclestatus"})
-# At the end of their life.
-OVER = ("EOL", "Obsolete")
-# How many parts stand beside one, and among how many of the maker's they are looked for.
+# Lifecycle statuses of parts at the end of their life.
+END_OF_LIFE = ("EOL", "Obsolete")
+# Number of companion products, and number of the maker's parts among which they are searched.
 COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
 
 
 class SupSponsoredPart(NamedTuple):
-    """A part that somebody pays to have shown beside another."""
+    """A sponsored part that is shown with another part."""
 
     cache_id: str
     ppid: str
@@ -66,7 +66,7 @@ def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartVi
 
 
 def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPart]:
-    """What the maker has in other categories, beside every third part. Nested parts, so not billed either."""
+    """Parts of the same maker in other categories, for every third part. Nested parts are not billed."""
     record, catalog = part.record, info.context.catalog
     if int(record.id) % 3:
         return []
@@ -97,7 +97,7 @@ def best_datasheet(part: views.PartView, _info: context.Info) -> records.Catalog
 
 
 def cad_request_url(part: views.PartView, info: context.Info) -> str | None:
-    """Where a model can be asked for, if there is none."""
+    """The URL for requesting a CAD model; None if there is one."""
     return None if part.record.cad else f"{info.context.site_url}{part.record.slug}#CadModels"
 
 
@@ -123,7 +123,7 @@ def median_price(part: views.PartView, info: context.Info) -> views.PriceView | 
 
 
 def total_avail(part: views.PartView, info: context.Info) -> int:
-    """Stock of all distributors, as far as an Int holds it."""
+    """Total stock of all distributors, at most the largest Int."""
     return min(pricing.total_avail(offers.listed(part, info)), LARGEST_INT)
 
 

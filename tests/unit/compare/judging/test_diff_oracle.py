@@ -55,7 +55,7 @@ def ours(baseline: Any, candidate: Any) -> Counter[tuple[str, str, str, str]]:
         (each.kind, each.path, *(absent.get(str(side), str(side)) for side in (each.baseline, each.candidate)))
         for each in diff.diff(baseline, candidate)
     )
-    return Counter(("value" if kind == "format" else kind, *rest) for kind, *rest in words)
+    return Counter(("value" if kind == "format" else kind, path, one, other) for kind, path, one, other in words)
 
 
 def spots(value: Any) -> list[tuple[Any, Any]]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.compare.judging import counting, tally
-from proxy.compare.judging.findings import Comparison, Difference, Finding
+from proxy.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.compare.judging.tally import Tally
 from proxy.compare.requests import V3Request
 
@@ -136,7 +136,7 @@ def test_three_samples_are_kept_and_no_request_without_end_among_them() -> None:
     assert of(Comparison(long, 1.0, (MPN,))).groups.popitem()[1].samples == {}
 
 
-def flood(number: Any, cause: str = "unexplained") -> Any:
+def flood(number: Any, cause: Cause = "unexplained") -> Finding:
     return Finding(Difference("extra", f"k{number}", f"k{number}", candidate=number), cause)
 
 

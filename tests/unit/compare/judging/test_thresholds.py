@@ -6,6 +6,7 @@ from proxy.compare.judging import thresholds
 from proxy.compare.judging.thresholds import Threshold
 
 SUBJECTS = {"results[*].items[*]": "part", "[*]": "part", "results[*].items[*].offers[*].prices.USD[*]": "price"}
+subject = SUBJECTS.__getitem__
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,8 @@ SUBJECTS = {"results[*].items[*]": "part", "[*]": "part", "results[*].items[*].o
 )
 def test_a_threshold_is_a_name_and_at_will_a_share(text: str, name: str, share: float) -> None:
     found = thresholds.parse(text)
-    assert (found.name, found.share) == (name, pytest.approx(share))
+    assert found.name == name
+    assert found.share == pytest.approx(share)
 
 
 @pytest.mark.parametrize("text", ["price>1", "price>", "price>101%", "price>-1%", "price>1%%", "price>x%"])
@@ -52,19 +54,19 @@ def test_several_stand_between_commas() -> None:
 )
 def test_a_threshold_is_about_kind_subject_or_both(name: str, is_about: bool) -> None:
     threshold = Threshold(name, name)
-    found = threshold.is_about("/parts/match", "results[*].items[*]", "missing", "missing part", SUBJECTS.get)
+    found = threshold.is_about("/parts/match", "results[*].items[*]", "missing", "missing part", subject)
     assert found is is_about
 
 
 def test_a_threshold_can_be_about_a_cause() -> None:
     path = "results[*].items[*].offers[*].prices.USD[*]"
-    assert Threshold("derived", "derived").is_about("/parts/match", path, "value", "derived", SUBJECTS.get)
-    assert not Threshold("derived", "derived").is_about("/parts/match", path, "value", "unexplained", SUBJECTS.get)
+    assert Threshold("derived", "derived").is_about("/parts/match", path, "value", "derived", subject)
+    assert not Threshold("derived", "derived").is_about("/parts/match", path, "value", "unexplained", subject)
 
 
 def test_a_brand_is_no_part() -> None:
-    assert thresholds.subject_of("/brands/get_multi", "[*]", SUBJECTS.get) == "brand"
-    assert thresholds.subject_of("/parts/get_multi", "[*]", SUBJECTS.get) == "part"
+    assert thresholds.subject_of("/brands/get_multi", "[*]", subject) == "brand"
+    assert thresholds.subject_of("/parts/get_multi", "[*]", subject) == "part"
 
 
 def test_without_a_share_a_single_request_breaks_it() -> None:

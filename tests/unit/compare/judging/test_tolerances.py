@@ -30,7 +30,7 @@ from proxy.compare.judging.tolerances import Tolerance
         ("empty", {}, None),
     ],
 )
-def test_two_spellings_are_the_same(spelling: str, one: Any, other: Any) -> None:
+def test_two_spellings_are_the_same(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalised(one, (spelling,)) == tolerances.normalised(other, (spelling,))
 
 
@@ -52,7 +52,7 @@ def test_two_spellings_are_the_same(spelling: str, one: Any, other: Any) -> None
         ("empty", "", False),
     ],
 )
-def test_two_values_stay_apart(spelling: str, one: Any, other: Any) -> None:
+def test_two_values_stay_apart(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalised(one, (spelling,)) != tolerances.normalised(other, (spelling,))
 
 

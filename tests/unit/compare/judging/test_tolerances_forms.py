@@ -48,7 +48,7 @@ UID = "2c3be9310496fffc"
         ("uid", UID[:-1], False),
     ],
 )
-def test_a_value_has_its_form_or_not(form: str, value: Any, has: bool) -> None:
+def test_a_value_has_its_form_or_not(form: tolerances.Form, value: Any, has: bool) -> None:
     assert tolerances.has_form(value, (form,)) is has
 
 

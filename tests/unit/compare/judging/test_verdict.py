@@ -6,7 +6,15 @@ import pytest
 
 from proxy.compare.judging import verdict
 from proxy.compare.judging.settings import ReadinessSettings
-from proxy.compare.results import ComparisonCost, ComparisonResult, DifferenceGroup, EndpointResult, Interval, SideInfo
+from proxy.compare.results import (
+    ComparisonCost,
+    ComparisonResult,
+    DifferenceGroup,
+    EndpointResult,
+    Interval,
+    SideInfo,
+    Verdict,
+)
 
 READY = ReadinessSettings(share=0.99, min_requests=100)
 
@@ -41,9 +49,9 @@ def test_a_least_number_of_requests_holds_where_the_share_would_not_need_it() ->
     assert verdict.row_verdict(100, 100, lax, whole=False) == "ready"
 
 
-def row(message: str = "ready", requests: int = 10, not_compared: int = 0) -> Any:
+def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) -> EndpointResult:
     return EndpointResult(
-        "erp", "/parts/match", requests, requests, requests, not_compared, 1.0, Interval(0.7, 1.0), message
+        "erp", "/parts/match", requests, requests, requests, not_compared, 1.0, Interval(0.7, 1.0), judged
     )
 
 

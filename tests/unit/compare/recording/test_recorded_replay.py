@@ -24,7 +24,8 @@ class Service:
     place, live = "beside", True
 
     def __init__(self, player: Any, lacks: bool = False) -> None:
-        self.player, self.lacks, self.asked = player, lacks, []
+        self.player, self.lacks = player, lacks
+        self.asked: list[Any] = []
 
     async def ask(self, request: Any, request_id: Any) -> Any:
         self.asked.append((request.client, self.player._loaded[request_id]))
@@ -36,7 +37,7 @@ class Service:
 @pytest.fixture
 def replay(tmp_path: Path) -> Any:
     """A replayed side over a recording, with the applications of today."""
-    opened = []
+    opened: list[Any] = []
 
     def make(applications: Any, answers: Any = None, shared: Any = (), lacks: bool = False) -> Any:
         file = tmp_path / f"{len(opened)}.zst"

@@ -29,7 +29,7 @@ def note(
 
 
 def answers(n: Any, **fields: Any) -> Any:
-    usual = {
+    usual: dict[str, Any] = {
         "baseline": SideResponse(
             200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode(), 0.25, "application/json"
         ),

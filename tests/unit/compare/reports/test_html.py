@@ -13,7 +13,7 @@ from proxy.compare.reports import html
 VOID = {"meta", "input", "br"}
 
 
-class Page(HTMLParser):
+class _Page(HTMLParser):
     """Tags with attributes, and the text of scripts and styles."""
 
     def __init__(self, text: str) -> None:
@@ -40,15 +40,15 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page() -> Page:
-    return Page(html.render(comparison_result.result()))
+def page() -> _Page:
+    return _Page(html.render(comparison_result.result()))
 
 
-def test_every_tag_is_closed_where_it_was_opened(page: Page) -> None:
+def test_every_tag_is_closed_where_it_was_opened(page: _Page) -> None:
     assert page.open == []
 
 
-def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
+def test_nothing_is_loaded_from_anywhere(page: _Page) -> None:
     loading = {"src", "srcset", "action", "data", "background", "poster", "formaction"}
     assert [tag for tag, attributes in page.tags if loading & set(attributes)] == []
     assert {attributes["href"][:1] for _, attributes in page.tags if attributes.get("href")} == {"#"}  # type: ignore[index]
@@ -56,7 +56,7 @@ def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
     assert "@import" not in page.raw["style"]
 
 
-def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else(page: Page) -> None:
+def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else(page: _Page) -> None:
     (policy,) = (a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -68,11 +68,11 @@ def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else(page:
     assert rules == hashes
 
 
-def test_no_attribute_is_style_or_code(page: Page) -> None:
+def test_no_attribute_is_style_or_code(page: _Page) -> None:
     assert [name for _, a in page.tags for name in a if name == "style" or name.startswith("on")] == []
 
 
-def test_every_field_is_labelled_and_every_table_headed(page: Page) -> None:
+def test_every_field_is_labelled_and_every_table_headed(page: _Page) -> None:
     text = html.render(comparison_result.result())
     assert len(re.findall("<label", text)) == len(re.findall("<(?:select|input)", text))
     heads = [a for tag, a in page.tags if tag == "th"]
@@ -81,8 +81,8 @@ def test_every_field_is_labelled_and_every_table_headed(page: Page) -> None:
 
 
 def test_hostile_text_makes_no_tag_and_no_attribute() -> None:
-    names = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile_result())).tags]
-    expected = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile_result("harmless"))).tags]
+    names = [(tag, sorted(a)) for tag, a in _Page(html.render(comparison_result.hostile_result())).tags]
+    expected = [(tag, sorted(a)) for tag, a in _Page(html.render(comparison_result.hostile_result("harmless"))).tags]
     pieces = ("del", "ins", "span")
     assert [each for each in names if each[0] not in pieces] == [each for each in expected if each[0] not in pieces]
 

@@ -28,7 +28,7 @@ class Told:
         return SideResponse(200, body.encode(), 0.1, parts=self.parts)
 
 
-class Judge:
+class _Judge:
     """Bodies that are not equal differ."""
 
     def differences(self, request: Any, baseline: Any, candidate: Any) -> Any:
@@ -47,7 +47,7 @@ def exchange(book: Any) -> Any:
     class Made:
         def __init__(self) -> None:
             self.budget = ComparisonBudget(None)
-            self.paid = []
+            self.paid: list[Any] = []
 
         async def __call__(
             self,
@@ -67,7 +67,7 @@ def exchange(book: Any) -> Any:
                 worst=lambda _: worst,
                 paying=lambda *paying: self.paid.append(paying),
                 redaction=Redaction(secrets),
-                judge=judge or Judge(),
+                judge=judge or _Judge(),
             )
             return await exchanger.exchange(REQUEST, twice=twice)
 

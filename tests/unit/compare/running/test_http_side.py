@@ -119,7 +119,7 @@ async def test_redirects_are_followed_within_the_side(side_of: Any) -> None:
 
 
 async def test_a_side_that_asks_for_fewer_requests_is_left_alone_and_asked_again(side_of: Any) -> None:
-    slept = []
+    slept: list[float] = []
     handler = answering(of(429, Retry_After="3"), of(429), of(503, Retry_After="5"), of())
     async with side_of(handler, slept) as side:
         response = await side.ask(request("/v3/brands/search"), "1")

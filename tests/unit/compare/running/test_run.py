@@ -28,7 +28,8 @@ class Side:
     def __init__(
         self, answer: Any = lambda q: SideResponse(200, b"{}", 0.1, parts=1), live: bool = True, then: Any = None
     ) -> None:
-        self.answer, self.live, self.asked, self.then = answer, live, [], then
+        self.answer, self.live, self.then = answer, live, then
+        self.asked: list[Any] = []
 
     async def ask(self, request: Any, request_id: Any) -> Any:
         q = int(request.values("q")[0])
@@ -43,7 +44,7 @@ def failure(words: Any) -> Any:
     return SideResponse(0, b"", 0.0, parts=0, failure=words)
 
 
-class Judge:
+class _Judge:
     """Everything is equivalent; `broken` requests cannot be judged."""
 
     def __init__(self, broken: Any = ()) -> None:
@@ -95,7 +96,7 @@ def run() -> Any:
 
         running = ComparisonRun(
             exchanger,
-            judge or Judge(),
+            judge or _Judge(),
             (notes or RunSinks())._replace(add=add),
             redaction=redaction,
             clock=clock.ManualClock(),
@@ -109,7 +110,9 @@ def run() -> Any:
 
 
 async def test_every_request_is_asked_once_and_noted(run: Any) -> None:
-    baseline, candidate, noted, told = Side(), Side(), [], []
+    baseline, candidate = Side(), Side()
+    noted: list[Any] = []
+    told: list[Any] = []
     notes = RunSinks(note=lambda id_, comparison: noted.append(id_), tell=told.append)
     ended, found = await run(baseline, candidate, notes=notes)
     assert (ended.complete, ended.stopped, ended.left_out, ended.not_compared) == (True, None, 0, 0)
@@ -164,7 +167,7 @@ async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> N
 
 
 async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
-    ended, found = await run(Side(), Side(), judge=Judge(broken={7}))
+    ended, found = await run(Side(), Side(), judge=_Judge(broken={7}))
     assert ended.complete
     assert found[7].failure == "the two responses cannot be compared (RecursionError)"
     assert found[7].parts == 1
@@ -203,13 +206,16 @@ async def test_requests_without_failure_are_recorded_once(run: Any, tmp_path: Pa
         request.id for request in REQUESTS if request.values("q") != ["3"]
     )
     line = recorded.line(REQUESTS[5])
+    assert line is not None
+    assert line.baseline is not None
+    assert line.candidate is not None
     assert (line.baseline.body, line.candidate.body, line.application) == ('{"q": 5}', "{}", "app of default")
     recorded.close()
 
 
 async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_asked_again(run: Any) -> None:
     class Full:
-        known = frozenset()
+        known: frozenset[str] = frozenset()
 
         def keep(self, *_: Any) -> None:
             raise OSError(28, "No space left on device")

@@ -41,7 +41,7 @@ STAYS = OBEDIENT + "\nimport time; time.sleep(600)"
 @pytest.fixture
 async def process() -> Any:
     """Makes a judging process of a program."""
-    made = []
+    made: list[Any] = []
 
     async def order() -> Any:
         return messages.JudgeSetup(None, "octopart", f"{len(made)}:")

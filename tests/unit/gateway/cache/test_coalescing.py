@@ -1,4 +1,4 @@
-"""Pieces of work that several callers want: each is done once, by whoever came first, and once more where it stalls."""
+"""Coalescing of identical work: executed once by the caller that claims it, and once more where it stalls."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -133,17 +133,17 @@ def held(worker: Worker) -> Worker:
     return worker
 
 
-async def test_a_lone_caller_does_its_pieces_in_one_go(worker: Worker) -> None:
+async def test_a_lone_caller_executes_all_keys_at_once(worker: Worker) -> None:
     assert await worker.want("a", "b") == (["A", "B"], 0)
     assert worker.done == [["a", "b"]]
 
 
-async def test_a_piece_that_is_wanted_twice_is_done_once(worker: Worker) -> None:
+async def test_a_key_that_is_joined_twice_is_executed_once(worker: Worker) -> None:
     assert await worker.want("a", "b", "a") == (["A", "B", "A"], 1)
     assert worker.done == [["a", "b"]]
 
 
-async def test_what_is_under_way_is_waited_for_and_the_rest_done(held: Worker) -> None:
+async def test_keys_in_flight_are_awaited_and_the_others_executed(held: Worker) -> None:
     first = await held.start("a", "b")
     second = await held.start("c", "b", "a")
     third = await held.start("a")
@@ -153,13 +153,13 @@ async def test_what_is_under_way_is_waited_for_and_the_rest_done(held: Worker) -
     assert held.done == [["a", "b"], ["c"]]
 
 
-async def test_nothing_is_kept_once_it_is_done(worker: Worker) -> None:
+async def test_nothing_is_kept_after_execution(worker: Worker) -> None:
     await worker.want("a")
     await worker.want("a")
     assert worker.done == [["a"], ["a"]]
 
 
-async def test_an_error_is_everybodys_and_the_next_caller_tries_again(held: Worker) -> None:
+async def test_an_error_is_shared_and_the_next_caller_executes_again(held: Worker) -> None:
     held.error = ValueError("no")
     callers = [await held.start("a") for _ in range(3)]
     await held.tell(0)
@@ -171,7 +171,7 @@ async def test_an_error_is_everybodys_and_the_next_caller_tries_again(held: Work
     assert held.done == [["a"], ["a"]]
 
 
-async def test_who_waits_does_the_work_of_one_that_was_cancelled(held: Worker) -> None:
+async def test_a_waiting_caller_takes_over_from_a_cancelled_one(held: Worker) -> None:
     first = await held.start("a", "b")
     second = await held.start("c", "a")
     first.cancel()
@@ -182,7 +182,7 @@ async def test_who_waits_does_the_work_of_one_that_was_cancelled(held: Worker) -
     assert held.done == [["a", "b"], ["c"], ["a"]]
 
 
-async def test_a_caller_that_is_cancelled_while_it_waits_leaves_the_others_alone(held: Worker) -> None:
+async def test_cancelling_a_waiting_caller_does_not_affect_others(held: Worker) -> None:
     first, second, third = [await held.start("a") for _ in range(3)]
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
@@ -190,7 +190,7 @@ async def test_a_caller_that_is_cancelled_while_it_waits_leaves_the_others_alone
     assert await asyncio.gather(first, third) == [(["A"], 0), (["A"], 1)]
 
 
-async def test_who_waits_for_stalled_work_and_who_leads_get_the_outcome_of_one_second_attempt(held: Worker) -> None:
+async def test_waiting_callers_and_the_leader_share_one_second_attempt(held: Worker) -> None:
     callers = [await held.start("a", "b"), await held.start("b", "a"), await held.start("a")]
     await held.stall(0)
     callers.append(await held.start("a"))
@@ -202,7 +202,7 @@ async def test_who_waits_for_stalled_work_and_who_leads_get_the_outcome_of_one_s
     await held.close()
 
 
-async def test_nobody_waits_and_nothing_is_done_a_second_time(held: Worker) -> None:
+async def test_no_second_attempt_where_nobody_waits(held: Worker) -> None:
     caller = await held.start("a", "a")
     await held.stall(0)
     assert len(held.done) == 1
@@ -210,7 +210,7 @@ async def test_nobody_waits_and_nothing_is_done_a_second_time(held: Worker) -> N
     assert await caller == (["A", "A"], 1)
 
 
-async def test_who_leads_has_a_second_attempt_where_the_stall_holds_up_several_callers(held: Worker) -> None:
+async def test_a_stalled_batch_gives_its_leader_a_second_attempt(held: Worker) -> None:
     caller = await held.start("a", "b")
     await held.stall(0, Stalled(several=True))
     assert held.done == [["a", "b"], ["a", "b"]]
@@ -218,7 +218,7 @@ async def test_who_leads_has_a_second_attempt_where_the_stall_holds_up_several_c
     assert await caller == (["A", "B"], 0)
 
 
-async def test_a_newcomer_begins_the_second_attempt_where_nobody_waited_before(held: Worker) -> None:
+async def test_a_newcomer_starts_the_second_attempt_where_nobody_waited(held: Worker) -> None:
     first = await held.start("a", "b")
     await held.stall(0)
     second = await held.start("a")
@@ -232,7 +232,7 @@ async def test_a_newcomer_begins_the_second_attempt_where_nobody_waited_before(h
     assert await first == (["A", FAILED], 0)
 
 
-async def test_a_substitute_is_for_who_waits_and_not_for_who_leads(held: Worker) -> None:
+async def test_a_substitute_is_given_to_waiting_callers_but_not_to_the_leader(held: Worker) -> None:
     held.substitutes["a"] = "old"
     first, second = await held.start("a", "a"), await held.start("a")
     await held.stall(0)
@@ -243,7 +243,7 @@ async def test_a_substitute_is_for_who_waits_and_not_for_who_leads(held: Worker)
     assert await first == (["A", "A"], 1)
 
 
-async def test_stalled_work_that_ends_first_is_everybodys(held: Worker) -> None:
+async def test_stalled_work_that_ends_first_is_shared(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
     await held.tell(0, "first")
@@ -253,7 +253,7 @@ async def test_stalled_work_that_ends_first_is_everybodys(held: Worker) -> None:
     assert len(held.done) == 2
 
 
-async def test_a_second_attempt_that_fails_leaves_everybody_to_the_first(held: Worker) -> None:
+async def test_a_failed_second_attempt_leaves_callers_waiting_for_the_first(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
     await held.tell(1, FAILED)
@@ -264,7 +264,7 @@ async def test_a_second_attempt_that_fails_leaves_everybody_to_the_first(held: W
     assert len(held.done) == 2
 
 
-async def test_a_first_attempt_that_fails_leaves_who_waits_to_the_second(held: Worker) -> None:
+async def test_a_failed_first_attempt_leaves_callers_waiting_for_the_second(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
     await held.tell(0, FAILED)
@@ -273,7 +273,7 @@ async def test_a_first_attempt_that_fails_leaves_who_waits_to_the_second(held: W
     assert await second == (["A"], 1)
 
 
-async def test_where_nothing_may_be_repeated_they_wait_on(held: Worker) -> None:
+async def test_callers_go_on_waiting_without_retry_budget(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0, Stalled(allowed=False))
     assert len(held.done) == 1
@@ -281,7 +281,7 @@ async def test_where_nothing_may_be_repeated_they_wait_on(held: Worker) -> None:
     assert [await first, await second] == [(["A"], 0), (["A"], 1)]
 
 
-async def test_who_is_refused_waits_on_and_the_next_one_tries(held: Worker) -> None:
+async def test_a_refused_second_attempt_passes_to_the_next_caller(held: Worker) -> None:
     first, second, third = [await held.start("a") for _ in range(3)]
     await held.stall(0, Stalled(several=True))
     await held.tell(1, REFUSED)
@@ -294,7 +294,7 @@ async def test_who_is_refused_waits_on_and_the_next_one_tries(held: Worker) -> N
     assert [outcome for outcome, _ in await asyncio.gather(first, second, third, fourth)] == [["A"]] * 4
 
 
-async def test_that_who_leads_is_cancelled_leaves_the_second_attempt_alone(held: Worker) -> None:
+async def test_cancelling_the_leader_does_not_affect_the_second_attempt(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
     first.cancel()
@@ -305,7 +305,7 @@ async def test_that_who_leads_is_cancelled_leaves_the_second_attempt_alone(held:
     assert len(held.done) == 2
 
 
-async def test_that_who_waits_is_cancelled_leaves_the_second_attempt_to_who_leads(held: Worker) -> None:
+async def test_the_leader_gets_the_second_attempt_of_a_cancelled_caller(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
     second.cancel()
@@ -313,7 +313,7 @@ async def test_that_who_waits_is_cancelled_leaves_the_second_attempt_to_who_lead
     assert await first == (["A"], 0)
 
 
-async def test_nothing_is_done_a_second_time_for_who_has_left(held: Worker) -> None:
+async def test_no_second_attempt_for_a_cancelled_caller(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
@@ -323,7 +323,7 @@ async def test_nothing_is_done_a_second_time_for_who_has_left(held: Worker) -> N
     assert await first == (["A"], 0)
 
 
-async def test_a_second_attempt_that_raises_is_nobodys_failure(held: Worker) -> None:
+async def test_an_error_of_the_second_attempt_is_not_raised(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
     held.error = ValueError("no")

@@ -52,7 +52,8 @@ class Gate:
     """Holds an operation of a store until it is opened."""
 
     def __init__(self, store: Any, name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.open, self.entered, self.calls = asyncio.Event(), asyncio.Event(), []
+        self.open, self.entered = asyncio.Event(), asyncio.Event()
+        self.calls: list[tuple[Any, ...]] = []
         plain = getattr(type(store), name)
 
         async def gated(own: Any, *values: Any) -> Any:

@@ -296,7 +296,9 @@ async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_
 ) -> None:
     plan = accounts(parts=90)
     worker = quotas(plan)
-    applications = {"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings("a", name="erp"),), parts=90)}
+    applications = {
+        "demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("a"), name="erp"),), parts=90)
+    }
 
     async def shown() -> Any:
         return usage.rows(applications, await store.all_usage(), await store.exhausted_quotas(), time.now())

@@ -1,4 +1,4 @@
-"""What each answer of the identity service means."""
+"""Parsing of token responses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,17 +16,17 @@ def ok(token: str, rest: str = "") -> http_post.HttpResponse:
     return http_post.HttpResponse(200, f'{{"access_token":"{token}"{rest}}}'.encode())
 
 
-def test_the_end_is_the_tokens_own(make_jwt: Callable[..., str]) -> None:
+def test_expiry_is_the_claim_of_the_token(make_jwt: Callable[..., str]) -> None:
     reply = ok(make_jwt(exp=NOW + 50), ',"expires_in":86400')
     assert identity.parse(reply, "demo", NOW).expires == NOW + 50
 
 
 @pytest.mark.parametrize("rest", ["100", '"100"', "100.0"])
-def test_a_token_that_is_no_jwt_lives_as_long_as_expires_in_says(rest: str) -> None:
+def test_opaque_token_expires_by_expires_in(rest: str) -> None:
     assert identity.parse(ok("opaque", f',"expires_in":{rest}'), "demo", NOW).expires == NOW + 100
 
 
-def test_a_grant_does_not_show_its_token() -> None:
+def test_repr_does_not_show_the_token() -> None:
     assert "hidden" not in repr(identity.AccessToken("hidden", NOW))
 
 
@@ -46,7 +46,7 @@ def test_a_grant_does_not_show_its_token() -> None:
         (b'{"access_token":"a","expires_in":0}', "already expired; is the clock"),
     ],
 )
-def test_a_200_without_a_usable_token_is_unreadable(body: bytes, message: str) -> None:
+def test_200_without_usable_token_is_unreadable(body: bytes, message: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=message):
         identity.parse(http_post.HttpResponse(200, body), "demo", NOW)
 
@@ -72,19 +72,19 @@ def test_a_200_without_a_usable_token_is_unreadable(body: bytes, message: str) -
         ),
     ],
 )
-def test_a_refusal_is_told_apart(status: int, body: bytes, error: Any, message: str) -> None:
+def test_refusals_have_their_own_errors(status: int, body: bytes, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         identity.parse(http_post.HttpResponse(status, body), "demo", NOW)
 
 
 @pytest.mark.parametrize("header, seconds", [("7", 7), ("0", 1), (None, 60), ("soon", 60)])
-def test_how_long_to_wait_after_a_429(header: str | None, seconds: int) -> None:
+def test_retry_after_of_a_429(header: str | None, seconds: int) -> None:
     with pytest.raises(errors.TokenLimit) as found:
         identity.parse(http_post.HttpResponse(429, b"", header), "demo", NOW)
     assert found.value.retry_after == seconds
 
 
-def test_a_clock_that_is_off_spoils_no_token_and_is_in_doubt(make_jwt: Callable[..., str]) -> None:
+def test_clock_skew_invalidates_no_token_and_is_reported(make_jwt: Callable[..., str]) -> None:
     reply = ok(make_jwt(iat=NOW - 90_000, exp=NOW - 3_600), ',"expires_in":86400')
     grant = identity.parse(reply, "demo", NOW)
     assert grant.expires == NOW + 86_400

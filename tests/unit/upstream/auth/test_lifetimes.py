@@ -1,4 +1,4 @@
-"""When a token ends, whatever the clocks of both sides say."""
+"""Lifetimes of tokens with and without clock skew."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,15 +18,15 @@ def seen(start: float | None, end: float | None) -> TokenTimes:
 
 
 @pytest.mark.parametrize("claim", [None, "soon", True, 10**400, [1], float("nan")])
-def test_a_claim_that_is_no_time_is_passed_over(make_jwt: Callable[..., str], claim: Any) -> None:
+def test_claim_that_is_no_time_is_ignored(make_jwt: Callable[..., str], claim: Any) -> None:
     assert lifetimes.claimed(make_jwt(exp=claim)) == (None, None)
 
 
-def test_a_token_that_is_no_jwt_has_no_times() -> None:
+def test_opaque_token_has_no_times() -> None:
     assert lifetimes.claimed("opaque") == (None, None)
 
 
-def test_without_iat_a_token_begins_with_nbf(make_jwt: Callable[..., str]) -> None:
+def test_nbf_replaces_a_missing_iat(make_jwt: Callable[..., str]) -> None:
     assert lifetimes.claimed(make_jwt(nbf=1, exp=2)) == (1.0, 2.0)
     assert lifetimes.claimed(make_jwt(nbf=1, iat=0, exp=2)) == (0.0, 2.0)
 
@@ -60,7 +60,7 @@ def test_without_iat_a_token_begins_with_nbf(make_jwt: Callable[..., str]) -> No
         (seen(50, 40), None, 40),
     ],
 )
-def test_the_end_is_where_both_sides_would_still_call_it_good(times: Any, told: Any, end: Any) -> None:
+def test_expiry_is_valid_by_both_clocks(times: Any, told: Any, end: Any) -> None:
     assert lifetimes.expiry(times, told, NOW) == (None if end is None else NOW + end)
 
 
@@ -80,5 +80,5 @@ def test_the_end_is_where_both_sides_would_still_call_it_good(times: Any, told: 
         (seen(None, -600), DAY, [("expiry", 87_000)]),
     ],
 )
-def test_the_operator_is_told_by_how_many_seconds_it_does_not_fit(times: Any, told: Any, mismatches: Any) -> None:
+def test_mismatches_have_their_seconds(times: Any, told: Any, mismatches: Any) -> None:
     assert list(lifetimes.mismatches(times, told, NOW)) == mismatches

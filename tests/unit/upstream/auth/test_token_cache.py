@@ -1,4 +1,4 @@
-"""The life of tokens in one worker, with a clock that is turned and an identity service that does as told."""
+"""Token cache of one worker, with a manual clock and a scripted identity service."""
 
 import asyncio
 import io
@@ -14,7 +14,7 @@ from proxy.telemetry import metrics as metering
 from proxy.upstream.auth import backoff, identity
 
 
-async def test_the_client_credentials_are_sent_as_a_form(
+async def test_client_credentials_are_sent_as_a_form(
     store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -29,14 +29,16 @@ async def test_the_client_credentials_are_sent_as_a_form(
     ]
 
 
-async def test_a_token_is_asked_for_once_by_many(store: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_concurrent_callers_share_one_token_request(
+    store: Any, service: Any, credentials: identity.Credentials
+) -> None:
     service.grant()
     found = await asyncio.gather(*(store.get(credentials) for _ in range(20)))
     assert len(set(found)) == 1
     assert len(service.asked) == 1
 
 
-async def test_a_token_is_kept_until_its_renewal_is_due(
+async def test_token_is_cached_until_its_renewal(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -47,7 +49,7 @@ async def test_a_token_is_kept_until_its_renewal_is_due(
     assert len(service.asked) == 1
 
 
-async def test_it_is_renewed_in_the_background_before_it_ends(
+async def test_token_is_renewed_in_the_background(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
@@ -59,7 +61,7 @@ async def test_it_is_renewed_in_the_background_before_it_ends(
     assert await store.get(credentials) != first
 
 
-async def test_renewals_of_several_applications_are_spread(
+async def test_renewals_of_applications_are_spread(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     others = [identity.Credentials(f"a{n}", f"id{n}", credentials.client_secret) for n in range(20)]
@@ -73,7 +75,7 @@ async def test_renewals_of_several_applications_are_spread(
     assert 25 <= len(service.asked) <= 35
 
 
-async def test_a_short_life_has_a_short_lead(
+async def test_short_lifetime_has_a_short_renewal_lead(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(life=40, times=2)
@@ -88,7 +90,7 @@ async def test_a_short_life_has_a_short_lead(
     assert len(service.asked) == 2
 
 
-async def test_a_token_is_never_used_after_its_end(
+async def test_expired_token_is_never_used(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -98,7 +100,7 @@ async def test_a_token_is_never_used_after_its_end(
     assert await store.get(credentials) != first
 
 
-async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(
+async def test_failed_renewal_keeps_the_token_and_is_retried(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -117,14 +119,14 @@ async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(
     assert await store.get(credentials) != first
 
 
-async def test_a_rejected_token_is_forgotten(store: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_invalidated_token_is_removed(store: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
     await store.invalidate(credentials, first)
     assert await store.get(credentials) != first
 
 
-async def test_only_the_exact_token_is_forgotten(store: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_invalidate_keeps_a_newer_token(store: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
     await store.invalidate(credentials, first)
@@ -143,7 +145,7 @@ async def test_refused_credentials_are_named_without_the_secret(
     assert found.value.message == "the identity service refuses application demo: invalid_client"
 
 
-async def test_refused_credentials_are_not_tried_again_for_a_while(
+async def test_refused_credentials_start_a_back_off(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, metrics: metering.Metrics
 ) -> None:
     service.refuse(400, {"error": "invalid_client"})
@@ -159,7 +161,7 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(
     assert 'token_requests_total{application="demo",outcome="ok"} 1.0' in text
 
 
-async def test_a_clock_that_is_put_back_makes_no_pause_longer(
+async def test_clock_set_back_does_not_extend_a_back_off(
     store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.refuse(400, {"error": "invalid_client"})
@@ -170,9 +172,7 @@ async def test_a_clock_that_is_put_back_makes_no_pause_longer(
     assert await start().get(credentials) == await store.get(credentials)
 
 
-async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_refused_tokens_start_a_back_off(store: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant()
     token = await store.get(credentials)
     await store.invalidate(credentials, token)
@@ -183,7 +183,7 @@ async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(
     assert len(service.asked) == 1
 
 
-async def test_that_nothing_is_taken_is_known_until_something_is(
+async def test_refusal_is_known_until_a_token_is_accepted(
     store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     other = start()
@@ -204,7 +204,7 @@ async def test_that_nothing_is_taken_is_known_until_something_is(
         assert worker.refusal(credentials) is None
 
 
-async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(
+async def test_token_refused_after_acceptance_is_replaced_at_once(
     store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -218,7 +218,7 @@ async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(
     assert len(service.asked) == 2
 
 
-async def test_a_429_is_believed_and_its_retry_after_counts_down(
+async def test_429_retry_after_counts_down(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
@@ -241,7 +241,7 @@ async def test_a_429_is_believed_and_its_retry_after_counts_down(
         (302, None, errors.UpstreamUnreadable),
     ],
 )
-async def test_any_other_answer_is_an_error_of_its_own(
+async def test_other_responses_have_their_own_errors(
     store: Any, service: Any, credentials: identity.Credentials, status: int, body: str | None, error: Any
 ) -> None:
     service.refuse(status, body)
@@ -257,7 +257,7 @@ async def test_any_other_answer_is_an_error_of_its_own(
         (TimeoutError(), "did not answer in time: not whole within"),
     ],
 )
-async def test_no_connection_is_unreachable(
+async def test_no_connection_is_upstream_unreachable(
     store: Any, service: Any, credentials: identity.Credentials, exception: Any, message: str
 ) -> None:
     service.fail(exception)
@@ -265,7 +265,7 @@ async def test_no_connection_is_unreachable(
         await store.get(credentials)
 
 
-async def test_an_outage_of_hours_uses_up_no_window(
+async def test_long_outage_does_not_exhaust_the_rate_limit(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     """Else the service would be back and the windows on this side still full."""
@@ -280,7 +280,7 @@ async def test_an_outage_of_hours_uses_up_no_window(
     assert await store.get(credentials)
 
 
-async def test_a_third_request_within_a_second_waits(
+async def test_third_token_request_within_a_second_waits(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=3)
@@ -291,7 +291,7 @@ async def test_a_third_request_within_a_second_waits(
     assert clock.now() - started == pytest.approx(1.0)
 
 
-async def test_a_long_wait_for_a_window_is_an_error(
+async def test_long_wait_for_the_rate_limit_is_an_error(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
@@ -304,7 +304,7 @@ async def test_a_long_wait_for_a_window_is_an_error(
     assert len(service.asked) == 200
 
 
-async def test_windows_are_those_of_the_client_id(
+async def test_rate_limit_belongs_to_the_client_id(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     other = identity.Credentials("other", "other-id", credentials.client_secret)
@@ -316,13 +316,13 @@ async def test_windows_are_those_of_the_client_id(
     assert clock.now() == started
 
 
-async def test_an_application_without_credentials_cannot_ask(store: Any, service: Any) -> None:
+async def test_application_without_credentials_is_refused(store: Any, service: Any) -> None:
     with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
         await store.get(identity.Credentials("bare", None, None))
     assert not service.asked
 
 
-async def test_a_caller_that_leaves_does_not_take_the_token_along(
+async def test_cancelled_caller_does_not_cancel_the_token_request(
     store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -334,7 +334,7 @@ async def test_a_caller_that_leaves_does_not_take_the_token_along(
     assert len(service.asked) == 1
 
 
-async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(
+async def test_caller_waits_for_a_token_within_its_time_limit(
     store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     go = asyncio.Event()
@@ -348,7 +348,7 @@ async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(
     assert len(service.asked) == 1
 
 
-async def test_nothing_secret_is_logged(
+async def test_no_secret_is_logged(
     store: Any, service: Any, credentials: identity.Credentials, logged: io.StringIO
 ) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})

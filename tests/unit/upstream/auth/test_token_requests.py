@@ -1,4 +1,4 @@
-"""Tokens of several workers with one store: who asks, who waits, and what is shared when that fails."""
+"""Token requests of several workers with one store: the lock, shared results, and outages of the store."""
 
 import asyncio
 import io
@@ -17,7 +17,7 @@ from proxy.upstream import http_post
 from proxy.upstream.auth import backoff, identity, token_requests, token_store
 
 
-async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(
+async def test_1000_cold_calls_on_two_workers_make_one_token_request(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -27,9 +27,7 @@ async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(
     assert len(service.asked) == 1
 
 
-async def test_a_worker_that_starts_finds_the_token_of_the_one_before(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_new_worker_finds_the_stored_token(start: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant()
     before = start()
     token = await before.get(credentials)
@@ -39,7 +37,7 @@ async def test_a_worker_that_starts_finds_the_token_of_the_one_before(
 
 
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
-async def test_other_credentials_lead_to_no_token_that_is_kept(
+async def test_other_credentials_find_no_stored_token(
     start: Any, service: Any, credentials: identity.Credentials, change: Any
 ) -> None:
     service.grant(times=2)
@@ -47,22 +45,20 @@ async def test_other_credentials_lead_to_no_token_that_is_kept(
     assert await start().get(replace(credentials, **change)) != token
 
 
-async def test_another_scope_leads_to_no_token_that_is_kept(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_other_scope_finds_no_stored_token(start: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant(times=2)
     token = await start().get(credentials)
     assert await start(scope="design.domain").get(credentials) != token
 
 
-def test_nothing_can_be_read_from_the_keys_of_the_store(credentials: identity.Credentials) -> None:
+def test_store_keys_reveal_nothing(credentials: identity.Credentials) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
     assert len(set(keys)) == 4
     for key in keys:
         assert re.fullmatch(r"[a-z]+:[0-9a-f]{64}", key)
 
 
-async def test_one_worker_renews_and_the_others_pick_it_up(
+async def test_one_worker_renews_for_all(
     start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
@@ -77,7 +73,7 @@ async def test_one_worker_renews_and_the_others_pick_it_up(
     assert len(service.asked) == 2
 
 
-async def test_a_token_in_the_store_is_not_used_after_its_end(
+async def test_expired_stored_token_is_not_used(
     start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
@@ -86,7 +82,7 @@ async def test_a_token_in_the_store_is_not_used_after_its_end(
     assert await start().get(credentials) != old
 
 
-async def test_a_rejected_token_is_replaced_once_for_all_workers(
+async def test_invalidated_token_is_replaced_once_for_all_workers(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
@@ -101,7 +97,7 @@ async def test_a_rejected_token_is_replaced_once_for_all_workers(
     assert len(service.asked) == 2
 
 
-async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(
+async def test_concurrent_refusals_make_one_token_request(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
@@ -118,7 +114,7 @@ async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(
     assert len(service.asked) == 2
 
 
-async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_it(
+async def test_invalidated_token_is_not_read_from_the_store_again(
     start: Any, service: Any, kept: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
@@ -130,7 +126,7 @@ async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_i
     assert await worker.get(credentials) != old
 
 
-async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(
+async def test_failure_is_shared_by_waiting_workers(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.refuse(500)
@@ -143,7 +139,7 @@ async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(
     assert len(service.asked) == 1
 
 
-async def test_pauses_grow_whichever_worker_asks(
+async def test_back_off_grows_over_all_workers(
     start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     workers = [start() for _ in range(3)]
@@ -173,7 +169,7 @@ async def test_refused_credentials_are_not_tried_by_every_worker(
     assert await start().get(credentials)
 
 
-async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(
+async def test_back_off_after_refused_tokens_holds_for_all_workers(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
@@ -185,7 +181,7 @@ async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(
     assert len(service.asked) == 1
 
 
-async def test_the_turn_of_a_dead_worker_is_taken_over(
+async def test_lock_of_a_dead_worker_expires(
     start: Any, service: Any, kept: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
@@ -196,7 +192,7 @@ async def test_the_turn_of_a_dead_worker_is_taken_over(
     assert clock.now() - started == pytest.approx(token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL_SECONDS)
 
 
-async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(
+async def test_wait_for_the_lock_is_limited(
     start: Any, service: Any, kept: Any, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
@@ -206,7 +202,7 @@ async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(
     assert not service.asked
 
 
-async def test_a_turn_is_held_for_as_long_as_its_holder_asks(
+async def test_lock_is_renewed_during_the_request(
     start: Any, service: Any, kept: Any, monkeypatch: pytest.MonkeyPatch, credentials: identity.Credentials
 ) -> None:
     monkeypatch.setattr(token_requests, "LOCK_SECONDS", 0.03)
@@ -227,7 +223,7 @@ async def test_a_turn_is_held_for_as_long_as_its_holder_asks(
     assert {owner for _, owner, _ in locks} == {locks[0][1]}
 
 
-async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(
+async def test_stopping_worker_releases_the_lock(
     start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     answering = asyncio.Event()
@@ -244,7 +240,7 @@ async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(
     assert clock.now() == started
 
 
-async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(
+async def test_cancelled_callers_do_not_affect_another_worker(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     answering = asyncio.Event()
@@ -260,7 +256,7 @@ async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(
     assert len(service.asked) == 1
 
 
-async def test_the_windows_are_those_of_all_workers_and_outlive_them(
+async def test_rate_limit_is_shared_by_workers_and_outlives_them(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
@@ -273,7 +269,7 @@ async def test_the_windows_are_those_of_all_workers_and_outlive_them(
     assert len(service.asked) == 200
 
 
-async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_has_not(
+async def test_worker_without_store_uses_and_requests_its_own_tokens(
     start: Any, service: Any, kept: Any, credentials: identity.Credentials, logged: io.StringIO
 ) -> None:
     other = identity.Credentials("other", "other-id", credentials.client_secret)
@@ -288,7 +284,7 @@ async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_
     assert "StoreUnavailable: the store is away" in logged.getvalue()
 
 
-async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(
+async def test_worker_without_store_keeps_its_known_rate_limit(
     start: Any, service: Any, clock: clocks.ManualClock, kept: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
@@ -300,7 +296,7 @@ async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(
         await worker.get(credentials)
 
 
-async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
+async def test_open_circuit_breaker_requests_no_token_but_uses_valid_ones(
     start: Any, service: Any, make_breaker: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     breaker = make_breaker(failures=1)
@@ -333,7 +329,7 @@ async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
         (429, None, False),
     ],
 )
-async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
+async def test_only_service_failures_open_the_circuit_breaker(
     start: Any, service: Any, make_breaker: Any, credentials: identity.Credentials, status: int, body: Any, opened: bool
 ) -> None:
     breaker = make_breaker(failures=1)
@@ -343,7 +339,7 @@ async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
     assert (breaker.refusal() is not None) is opened
 
 
-async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
+async def test_missing_local_connection_does_not_open_the_circuit_breaker(
     start: Any,
     make_breaker: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -362,7 +358,7 @@ async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
     assert breaker.refusal() is None
 
 
-async def test_a_clock_that_is_off_is_told_with_its_seconds(
+async def test_clock_skew_is_logged_with_its_seconds(
     store: Any,
     service: Any,
     clock: clocks.ManualClock,
@@ -380,7 +376,7 @@ async def test_a_clock_that_is_off_is_told_with_its_seconds(
     assert (line["application"], line["seconds"]) == ("demo", 7_200)
 
 
-async def test_what_goes_wrong_inside_is_logged_although_nobody_waits(
+async def test_unexpected_exception_in_the_background_is_logged(
     store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, logged: io.StringIO
 ) -> None:
     service.grant()

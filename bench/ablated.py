@@ -1,0 +1,99 @@
+"""`python -m bench.ablated NAME ARGUMENT …`: the program `v3bridge ARGUMENT …` without one of its optimisations."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from aiohttp import web
+from prometheus_client import Counter as ClientCounter
+
+from proxy.cli import main
+from proxy.kit import event_loop, garbage
+from proxy.kit.aiohttp_internals import client as pool_client
+from proxy.kit.aiohttp_internals import response
+from proxy.kit.aiohttp_internals.server import Handler
+from proxy.stores import sqlite
+from proxy.telemetry import log, metrics
+from proxy.web import fast_path
+from proxy.web.v3 import encoded_cache
+
+CHANGES: dict[str, Callable[[], None]] = {}
+"""What takes an optimisation out of this process, by its name."""
+
+
+def _optimisation(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(change: Callable[[], None]) -> Callable[[], None]:
+        CHANGES[name] = change
+        return change
+
+    return register
+
+
+@_optimisation("the fast path before the router")
+def _route_everything() -> None:
+    dispatcher = fast_path.dispatcher
+
+    def routed_only(app: web.Application, routed: Handler) -> Handler:
+        app[fast_path.DIRECT].clear()
+        return dispatcher(app, routed)
+
+    fast_path.dispatcher = routed_only
+
+
+@_optimisation("prepared responses")
+def _prepare_by_aiohttp() -> None:
+    response.PreparedResponse.prepare = web.Response.prepare  # type: ignore[method-assign]
+
+
+@_optimisation("the pool client")
+def _post_by_session() -> None:
+    def session(session: Any, _: str) -> Any:
+        return session
+
+    pool_client.PoolClient = session  # type: ignore[assignment,misc]
+
+
+@_optimisation("the encoded response cache")
+def _encode_every_response() -> None:
+    encoded_cache.EncodedResponseCache.get = lambda *_: None  # type: ignore[method-assign]
+
+
+@_optimisation("the booking journal")
+def _book_in_transactions() -> None:
+    sqlite.SqliteStore.journal = lambda *_: None  # type: ignore[assignment,method-assign]
+
+
+@_optimisation("the service's own metric counters")
+def _count_by_prometheus_client() -> None:
+    counters: dict[int, ClientCounter] = {}
+
+    def set_item(self: Any, labels: tuple[str, ...], value: float) -> None:
+        if id(self) not in counters:
+            name, meaning, names = self._head
+            counters[id(self)] = ClientCounter(f"ablated_{name}", meaning, names, registry=None)
+        counter = counters[id(self)]
+        (counter.labels(*labels) if labels else counter).inc(max(0.0, value - self.get(labels, 0.0)))
+        dict.__setitem__(self, labels, value)
+
+    metrics.Counter.__setitem__ = set_item  # type: ignore[method-assign]
+
+
+@_optimisation("tuned garbage collection")
+def _collect_by_default() -> None:
+    garbage.tune = garbage.exempt = lambda: None
+
+
+@_optimisation("the renderer of console lines")
+def _render_by_structlog() -> None:
+    log.console_line = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)  # type: ignore[assignment]
+
+
+@_optimisation("uvloop")
+def _run_on_asyncio() -> None:
+    event_loop._loop_factory = lambda: None
+
+
+if __name__ == "__main__":
+    CHANGES[sys.argv.pop(1)]()
+    main.main()

@@ -1,0 +1,56 @@
+"""How-to guides: commands exist with the options shown, and configurations load."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from proxy import config
+
+from .conftest import PAGES, Page
+
+REFERENCE = "docs/reference/command-line.md"
+PROGRAM = re.compile(r"^(?:\S*/)?v3bridge$")
+SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
+
+
+def _options(pages: dict[str, Page]) -> dict[str, set[str]]:
+    """The options of every command, of the reference."""
+    sections = re.split(r"^## ", pages[REFERENCE].text, flags=re.MULTILINE)[1:]
+    return {
+        text.partition("\n")[0].removeprefix("v3bridge "): set(re.findall(r"^\| `(--[\w-]+)`", text, re.MULTILINE))
+        for text in sections
+    }
+
+
+def _commands(page: Page) -> list[list[str]]:
+    """The words of every v3bridge command in shell blocks, units and images of a page."""
+    lines = [line for block in page.blocks() if block.language in ("sh", "ini") for line in block.text.splitlines()]
+    words = [shlex.split(line.removeprefix("ExecStart="), comments=True) for line in lines if "v3bridge " in line]
+    return [each[1:] for each in words if each and PROGRAM.match(each[0])]
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(PAGES) if _commands(PAGES[name])])
+def test_commands_of_the_page_exist_with_their_options(pages: dict[str, Page], name: str) -> None:
+    known = _options(pages)
+    for words in _commands(pages[name]):
+        command = next((each for each in known if words[: len(each.split())] == each.split()), None)
+        assert command is not None, words
+        assert {word for word in words if word.startswith("--")} <= known[command], words
+
+
+def test_configuration_for_real_credentials_loads(pages: dict[str, Page], tmp_path: Path) -> None:
+    (block,) = pages["docs/how-to/real-credentials.md"].blocks("yaml", "our.yaml")
+    file = tmp_path / "our.yaml"
+    file.write_text(block.text)
+    loaded = config.load(file, SECRETS).applications["bom-tool"]
+    assert (loaded.parts, loaded.features) == (100, ())
+
+
+def test_image_starts_the_service_with_options_that_exist(pages: dict[str, Page]) -> None:
+    (block,) = pages["docs/how-to/deploy.md"].blocks("dockerfile")
+    words = yaml.safe_load(block.text.partition("\nCMD ")[2].splitlines()[0])
+    assert words[0] == "serve"
+    assert {word for word in words if word.startswith("--")} <= _options(pages)["serve"]
