@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,8 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in NAMEDTUPLE
 
 
-def _defined(node: ast.AST) -> set[str]:
+@cache
+def _defined(node: ast.AST) -> frozenset[str]:
     """Private names that a class or module defines: functions, variables, and attributes that it assigns."""
     names: set[str] = set()
     for each in ast.walk(node):
@@ -23,17 +25,17 @@ def _defined(node: ast.AST) -> set[str]:
             names.add(each.attr)
         elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
             names.add(each.id)
-    return names
+    return frozenset(names)
 
 
-def _inherited(node: ast.ClassDef, classes: dict[str, list[ast.ClassDef]]) -> set[str]:
+def _inherited(node: ast.ClassDef, classes: dict[str, list[ast.ClassDef]]) -> frozenset[str]:
     """The same of a class with its base classes in this project."""
-    names = _defined(node)
+    names = set(_defined(node))
     for base in node.bases:
         name = ast.unparse(base).partition("[")[0].rpartition(".")[2]
         for each in classes.get(name, ()):
             names |= _defined(each) if each is node else _inherited(each, classes)
-    return names
+    return frozenset(names)
 
 
 def _foreign(module: Any, classes: dict[str, list[ast.ClassDef]]) -> Iterator[str]:
