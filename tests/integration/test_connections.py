@@ -41,7 +41,7 @@ async def big(_: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def serving(**limits: float) -> AsyncIterator[int]:
+async def serving(**limits: Any) -> AsyncIterator[int]:
     """A server of three paths with some limits; its port."""
     app = web.Application()
     for path, handler in (("/healthz", hello), ("/slow", slow), ("/big", big)):

@@ -111,7 +111,8 @@ async def _service(catalog: Any, key: Any) -> Any:
 @pytest.fixture(scope="module")
 def url(catalog: store.Catalog, signing_key: keys.SigningKey) -> Iterator[str]:
     """The address of a service that runs in a thread of its own."""
-    ready, running = threading.Event(), {}
+    ready = threading.Event()
+    running: dict[str, Any] = {}
 
     async def serve() -> None:
         running["stop"], running["loop"] = asyncio.Event(), asyncio.get_running_loop()
@@ -146,10 +147,10 @@ def get(url: str) -> Callable[[str], Reply]:
     def get(target: Any) -> Any:
         try:
             with request.urlopen(f"{url}/v3{target.replace(' ', '%20')}") as response:
-                return Reply(response.status, response.headers.get_content_type(), response.read().decode())
+                return Reply(response.status or 0, response.headers.get_content_type(), response.read().decode())
         except HTTPError as response:
             with response:
-                return Reply(response.status, response.headers.get_content_type(), response.read().decode())
+                return Reply(response.status or 0, response.headers.get_content_type(), response.read().decode())
 
     return get
 

@@ -11,7 +11,7 @@ from support import running_proxy
 R = "specs.resistance.value"
 
 
-async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search; a list is a repeated parameter, `f` filters fields by their names."""
     filters = {f"filter[fields][{name}][]": value for name, value in parameters.pop("f", {}).items()}
     pairs = [

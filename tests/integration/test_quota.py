@@ -40,7 +40,7 @@ async def until_metrics_say(house: House, name: str, who: str, parts: float) -> 
     pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
 
 
-async def refusal(house: House, key: str, *queries: dict[str, object]) -> RawReply:
+async def refusal(house: House, key: str, *queries: Any) -> RawReply:
     failure = await house.failure(*queries, key=key)
     assert (failure.status, failure.json["__class__"]) == (429, "ClientErrorResponse")
     return failure

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from integration.house import RawReply, Starts, raw, target
@@ -11,7 +12,7 @@ from support.scripted_upstream import ScriptedResponse
 from proxy.kit import clock
 
 PAGE = b"<!doctype html><title>Not Found</title>"
-GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
+GOOD: dict[str, Any] = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
 REFUSED = {"errors": [{"message": "The field `supCategories` is not for you."}], "data": None}
 WRONG = "the GraphQL service answered HTTP {} instead of GraphQL; check the address in upstream.graphql_url"
 INTERVAL = 10  # seconds between two probes

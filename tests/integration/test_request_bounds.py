@@ -17,7 +17,9 @@ KEY = f"apikey={running_proxy.KEY}"
 @pytest.fixture
 async def client() -> AsyncIterator[running_proxy.ProxyClient]:
     """A proxy whose upstream has nothing but long lists of makers, sellers and categories."""
-    entries = [{"id": str(n), "name": f"Maker {n}", "aliases": [], "homepageUrl": None} for n in range(ENTRIES)]
+    entries: list[dict[str, Any]] = [
+        {"id": str(n), "name": f"Maker {n}", "aliases": [], "homepageUrl": None} for n in range(ENTRIES)
+    ]
     async with scripted_upstream.running() as upstream:
         upstream.respond_with({"data": {"supManufacturers": entries}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)

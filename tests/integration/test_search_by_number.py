@@ -11,7 +11,7 @@ MPN = "filter[fields][mpn][]"
 NUMBER = "SN74S74N"
 
 
-async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search; a list is a repeated parameter."""
     pairs = [
         (name, each) for name, value in parameters.items() for each in (value if isinstance(value, list) else [value])

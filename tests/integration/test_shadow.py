@@ -211,8 +211,8 @@ async def test_a_judging_process_that_is_gone_changes_no_response_and_is_replace
     processes: list[judge_client.JudgeClient] = []
     made = judge_client.JudgeClient.__init__
 
-    def noticed(self: judge_client.JudgeClient, *arguments: Any) -> None:
-        made(self, *arguments, seconds=5.0)
+    def noticed(self: judge_client.JudgeClient, settings: Any) -> None:
+        made(self, settings, seconds=5.0)
         processes.append(self)
 
     monkeypatch.setattr(judge_client.JudgeClient, "__init__", noticed)

@@ -100,7 +100,7 @@ async def test_a_token_is_renewed_before_its_end_while_requests_go_on(house: Hou
     assert house.sandbox.request_counts.tokens == 2
 
 
-async def until(holds: Any) -> None:  # type: ignore[no-untyped-def]
+async def until(holds: Any) -> None:
     while not holds():
         await asyncio.sleep(0.005)
 

@@ -26,7 +26,7 @@ def field(key: str) -> str:
     return f"specs.{key}.value"
 
 
-async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search without a word; a list is a repeated parameter."""
     pairs = [
         (name, each)
@@ -43,7 +43,7 @@ async def specs(
     house: House, *filters: str, show: str = "specs", limit: int = 100, **more: Any
 ) -> list[dict[str, Any]]:
     """The specs of the first parts that pass."""
-    shown = {"include[]": "specs", "show[]": show, "limit": limit}
+    shown: dict[str, Any] = {"include[]": "specs", "show[]": show, "limit": limit}
     reply = await search(house, **shown, **{"filter[queries][]": list(filters)}, **more)
     return [result["item"]["specs"] for result in reply["results"]]
 
@@ -109,7 +109,8 @@ async def test_a_tolerance_is_of_the_quantity_that_the_part_has(house: House, qu
 @pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
 async def test_a_filter_takes_every_spelling_of_a_tolerance(house: House, key: str) -> None:
     for spelling in ("±5%", "5%", "5", "5.0", "±5.0%"):
-        found = await specs(house, **{f"filter[fields][{field(key)}][]": spelling})
+        chosen: dict[str, Any] = {f"filter[fields][{field(key)}][]": spelling}
+        found = await specs(house, **chosen)
         shown = {each[name]["value"][0] for each in found for name in each if name.endswith("tolerance")}
         assert shown == {"±5%"}, spelling
 
