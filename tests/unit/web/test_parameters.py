@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy import errors, model, parameters
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.web.v3.parameters import Parameters, RequestProjection, ResponseFormat
+from proxy.web.v3.parameters import RequestParameters, RequestProjection, ResponseFormat
 
 BOOK = loader.load(shipped.path("mappings"))
 
@@ -19,8 +19,8 @@ def shape(query: str, features: frozenset[str] = frozenset()) -> RequestProjecti
     return of(query).projection(features, BOOK, "Part")
 
 
-def of(query: str) -> Parameters:
-    return Parameters(f"/v3/parts/match?{query}")
+def of(query: str) -> RequestParameters:
+    return RequestParameters(f"/v3/parts/match?{query}")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def of(query: str) -> Parameters:
     ],
 )
 def test_a_target_is_read_in_every_form(target: str) -> None:
-    parameters = Parameters(target)
+    parameters = RequestParameters(target)
     assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
 
 
@@ -66,7 +66,7 @@ def test_a_text_is_decoded(query: str, value: str | None) -> None:
 
 
 def test_a_target_without_a_question_mark_has_no_parameters() -> None:
-    assert Parameters("/v3/parts/match").text("q") is None
+    assert RequestParameters("/v3/parts/match").text("q") is None
 
 
 @pytest.mark.parametrize(
