@@ -17,7 +17,7 @@ from support.scripted_upstream import ScriptedResponse
 from proxy import config
 from proxy.kit import clock
 
-GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
+GOOD: dict[str, Any] = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
 TROUBLE = {"errors": [{"message": "Unexpected Execution Error"}], "data": None}
 INVALID = {"errors": [{"message": "…", "extensions": {"code": "AuthInvalidToken"}}]}
 HTML = b"<html><body>Bad Gateway</body></html>"

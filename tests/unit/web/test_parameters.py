@@ -213,7 +213,12 @@ def test_a_query_string_has_a_bound_that_is_named_and_is_not_taken_apart_beyond_
 def test_the_apikey_is_read_without_decoding_the_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[str] = []
     whole = parameters.decoded
-    monkeypatch.setattr(parameters, "decoded", lambda text: decoded.append(text) or whole(text))
+
+    def record(text: str) -> str:
+        decoded.append(text)
+        return whole(text)
+
+    monkeypatch.setattr(parameters, "decoded", record)
     assert of("queries=%5B%5D&apikey=%4B&q=%41").text("apikey") == "K"
     assert {"%5B%5D", "%41"}.isdisjoint(decoded)
 

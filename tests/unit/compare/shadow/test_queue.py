@@ -50,7 +50,7 @@ async def made(clock: Any, metrics: Any, jobs: Any) -> Any:
         shares = {"demo": 1.0} if shares is None else shares
         chosen = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
         shadow = shadowing.ShadowQueue(chosen, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
-        shadow.breaker = breaker
+        shadow.breaker = breaker  # type: ignore[attr-defined]
         shadows.append(shadow)
         await shadow.switch(on)
         return shadow
