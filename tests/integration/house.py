@@ -88,7 +88,7 @@ def lowered(items: Any) -> dict[str, str]:
     return {name.lower(): value for name, value in items}
 
 
-def account(**changes: Any) -> tuple[applications.SandboxApplication, ...]:
+def application(**changes: Any) -> tuple[applications.SandboxApplication, ...]:
     """The sandbox's accounts: one, with a plan of the test's own."""
     fields = {"name": "A plan", "application_id": "app-1", "client_id": "client-1", "client_secret": "secret-1"}
     return (applications.SandboxApplication(**{**fields, **changes}),)

@@ -97,7 +97,7 @@ def _object(name: Any) -> Any:
 @asynccontextmanager
 async def _service(catalog: Any, key: Any) -> Any:
     """A proxy and a sandbox whose plan no test can use up."""
-    chosen = settings.SandboxSettings(applications=houses.account(part_limit=10_000_000))
+    chosen = settings.SandboxSettings(applications=houses.application(part_limit=10_000_000))
     async with app.serve(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
         own = {
             "client_id": config.ClientId(upstream.default_application.client_id),

@@ -101,7 +101,7 @@ async def test_a_request_is_there_while_it_is_under_way(caller: SandboxClient) -
 
 
 def test_the_oldest_entries_go_and_the_totals_count_on() -> None:
-    kept = journal.RequestJournal(clock.ManualClock(), kept=3)
+    kept = journal.RequestJournal(clock.ManualClock(), max_entries=3)
     for _ in range(5):
         kept.finish(kept.begin("graphql"), whole=True)
     assert [entry.number for entry in kept.entries] == [3, 4, 5]

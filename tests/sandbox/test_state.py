@@ -148,7 +148,7 @@ async def test_the_file_is_its_owners_alone_and_says_no_password(opens_on: Opens
 
 async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
     held = store.StateStore(path)
-    counted = part_usage.PartUsage(clock.ManualClock(), kept=held)
+    counted = part_usage.PartUsage(clock.ManualClock(), state_store=held)
     held.complete_creation()
     writing = counted.background_writes(web.Application())
     await anext(writing)
