@@ -12,6 +12,7 @@ from proxy.cli import main
 from proxy.kit import event_loop, garbage
 from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.kit.aiohttp_internals import response
+from proxy.kit.aiohttp_internals.server import Handler
 from proxy.stores import sqlite
 from proxy.telemetry import log, metrics
 from proxy.web import fast_path
@@ -31,13 +32,13 @@ def _optimisation(name: str) -> Callable[[Callable[[], None]], Callable[[], None
 
 @_optimisation("the fast path before the router")
 def _route_everything() -> None:
-    handler = fast_path.handler
+    dispatcher = fast_path.dispatcher
 
-    def routed_only(app: web.Application, routed: fast_path.Handler) -> fast_path.Handler:
+    def routed_only(app: web.Application, routed: Handler) -> Handler:
         app[fast_path.DIRECT].clear()
-        return handler(app, routed)
+        return dispatcher(app, routed)
 
-    fast_path.handler = routed_only
+    fast_path.dispatcher = routed_only
 
 
 @_optimisation("prepared responses")

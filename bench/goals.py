@@ -1,4 +1,4 @@
-"""Goals of figures, and rows that say whether they are met. Pure."""
+"""Goals of measured figures, and result rows with their outcome. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class Goal:
     bound: float | str
 
     def outcome(self, figure: float, figures: Mapping[str, float]) -> Outcome:
-        """Held to the figure itself, not to what is left of it by rounding; nan is a figure that was not measured."""
+        """Compare the unrounded figure with the bound; nan is a figure that was not measured."""
         bound = figures.get(self.bound, math.nan) if isinstance(self.bound, str) else self.bound
         if math.isnan(figure) or math.isnan(bound):
             return "not measured"
@@ -27,7 +27,7 @@ class Goal:
 
 
 class Row(NamedTuple):
-    """As it is printed and written. `outcome` is empty where there is no goal."""
+    """Result row as printed and written. `outcome` is empty without a goal."""
 
     what: str
     figure: str
@@ -36,17 +36,17 @@ class Row(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether a goal is missed, or cannot be said to be met."""
+        """Whether the goal is missed or was not measured."""
         return self.outcome in ("missed", "not measured")
 
 
 def rows(figures: Mapping[str, float], goals: Mapping[str, Goal]) -> list[Row]:
-    """Every figure, and every goal whose figure is not among them."""
+    """Return a row for every figure, and for every goal without one."""
     return [_row(name, figures.get(name, math.nan), goals.get(name), figures) for name in {**figures, **goals}]
 
 
 def table(made: list[Row]) -> str:
-    """The rows in Markdown."""
+    """Return the rows as a Markdown table."""
     lines = ["| what | figure | goal | outcome |", "|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in made)]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""What the service adds to a call: 200 requests a second, an upstream that takes 50 ms, beside the floor, in turns."""
+"""Latency added by the service, compared with the floor, at 200 requests a second and an upstream of 50 ms."""
 
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ ROUNDS, SECONDS, RATE, UPSTREAM_MS = 5, 5.0, 200, 50
 
 
 def run() -> dict[str, float]:
-    """Milliseconds over the floor's, medians over all rounds."""
+    """Return milliseconds above the floor, medians over all rounds."""
     with tempfile.TemporaryDirectory() as folder:
         rounds = [_round(Path(folder)) for _ in range(ROUNDS)]
     return {

@@ -1,6 +1,7 @@
-"""What is measured runs in processes of its own: the upstream, the floor, the constant handler, the service.
+"""Processes of the benches: canned upstream, floor, constant handler, old service, and the service itself.
 
-Made anew for every round, because one that lies badly in memory is slower by a tenth for all its life.
+New ones are started for every round, because a single process can be a tenth slower throughout its life, by its memory
+layout.
 """
 
 import json
@@ -24,7 +25,7 @@ from proxy.kit import shipped
 CONNECTIONS = 64
 TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNUMBER"}]')
 SAME = TARGET.replace("NUMBER", "74N")
-# What a row changes of the shipped configuration, by dotted key.
+# Settings of a row that differ from the shipped configuration, by dotted key.
 Changes = Mapping[str, object]
 ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0}
 
@@ -36,12 +37,12 @@ class Server(NamedTuple):
     pid: int
 
     def body(self, target: str) -> bytes:
-        """The reply to a request target."""
+        """Return the body of a response."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{target}") as reply:
             return bytes(reply.read())
 
     def cpu(self) -> float:
-        """Seconds of CPU used so far (Linux; elsewhere not known: nan)."""
+        """Return the CPU seconds used so far (nan except on Linux)."""
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -49,7 +50,7 @@ class Server(NamedTuple):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> float:
-        """MB of memory in use (Linux; elsewhere nan)."""
+        """Return the resident memory in MB (nan except on Linux)."""
         try:
             text = Path(f"/proc/{self.pid}/status").read_text()
         except OSError:
@@ -59,28 +60,28 @@ class Server(NamedTuple):
 
 @contextmanager
 def upstream(milliseconds: float = 0.0) -> Iterator[Server]:
-    """The canned one; shares its core with the load."""
+    """Start the canned upstream, on the core of the load generator."""
     with _process("bench.upstream", str(milliseconds), core=1) as (line, pid):
         yield Server(int(line), pid)
 
 
 @contextmanager
 def floor(behind: Server) -> Iterator[Server]:
-    """The translator that somebody writes in an afternoon."""
+    """Start the floor: a minimal translator."""
     with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
         yield Server(int(line), pid)
 
 
 @contextmanager
 def constant(size: int) -> Iterator[Server]:
-    """An aiohttp handler that returns so many constant bytes."""
+    """Start an aiohttp handler that returns so many constant bytes."""
     with _process("bench.constant", str(size), core=0) as (line, pid):
         yield Server(int(line), pid)
 
 
 @contextmanager
 def old_service(mode: str) -> Iterator[Server]:
-    """What a shadow asks; shares its core with the load."""
+    """Start the old service of a shadow, on the core of the load generator."""
     with _process("bench.old_service", mode, core=1) as (line, pid):
         yield Server(int(line), pid)
 
@@ -89,9 +90,8 @@ def old_service(mode: str) -> Iterator[Server]:
 def service(
     behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, without: str | None = None
 ) -> Iterator[Server]:
-    """The whole service as it is shipped but for addresses and `changes`, with a ledger in a file of its own. Its log,
-    on standard error, goes to a file, as a service manager would have it. `without`: an optimisation (bench/ablated.py)
-    that is taken out."""
+    """Start the service with the shipped configuration but for addresses and `changes`, with its own SQLite store. Its
+    log goes to a file. `without`: an optimisation (bench/ablated.py) to leave out."""
     program = ("proxy",) if without is None else ("bench.ablated", without)
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
@@ -104,7 +104,7 @@ def service(
 
 
 def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
-    """config.yaml, before the canned upstream at `port`, with its state in `folder`."""
+    """Return the shipped configuration with the canned upstream at `port` and its store in `folder`."""
     settings: dict[str, Any] = yaml.safe_load(shipped.path("config.yaml").read_text("utf-8"))
     addresses = {
         "listen.port": 0,
@@ -126,12 +126,12 @@ def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
 
 
 def written(changes: Changes) -> str:
-    """The settings that a row is about, as they are in config.yaml."""
+    """Return the settings of a row as they are written in config.yaml."""
     return ", ".join(f"{key}: {json.dumps(value)}" for key, value in changes.items()) or "as shipped"
 
 
 class LoadResult(NamedTuple):
-    """One run against one server: replies a second, percentiles in ms, CPU time a reply in µs."""
+    """Result of a load run: responses a second, percentiles in ms, CPU time of a response in µs."""
 
     rate: float
     p50: float
@@ -140,7 +140,7 @@ class LoadResult(NamedTuple):
 
 
 def load(server: Server, target: str, seconds: float, every: float = 0.0) -> LoadResult:
-    """Ask as fast as it is answered; with `every`, one request each so many seconds whatever the answers do."""
+    """Run the load generator; with `every`, one request every so many seconds instead of as many as possible."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
@@ -152,14 +152,14 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
 
 
 def _pin(pid: int, core: int) -> None:
-    """Keep what is measured and what loads it on cores of their own, where there are two (Linux)."""
+    """Pin a process to a core, so that server and load do not share one (Linux with two cores or more)."""
     if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
         os.sched_setaffinity(pid, {core})
 
 
 @contextmanager
 def _process(module: str, *arguments: str, core: int, log: IO[bytes] | None = None) -> Iterator[tuple[str, int]]:
-    """A process: the first line it prints, and its id."""
+    """Start a module; yields the first line that it prints, and its process id."""
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
         try:

@@ -1,10 +1,9 @@
-"""The whole service beside the floor (bench/floor.py) and beside a constant body, on one canned upstream.
+"""Throughput of the service compared with the floor (bench/floor.py) and with a constant body, on a canned upstream.
 
-64 connections that ask again as soon as they are answered, an upstream that answers at once. The service is configured
-as it is shipped, but for its addresses and what the name of a row says, and does everything it always does: keys,
-views, the ledger on disk, metrics, request ids, a log at `info` that goes to a file. The floor and the constant body
-have none of it. Each comparison has two fresh processes of its own and takes turns, there and back: a machine that
-grows slower meanwhile, or has more to hold in memory, shall not tell for one side.
+64 connections send the next request as soon as they have a response; the upstream responds at once. The service has its
+shipped configuration, but for addresses and the settings in the name of a row: API keys, projections, ledger on disk,
+metrics, request ids, and a log at `info` to a file. The floor and the constant body have none of these. Each comparison
+has two new processes, measured alternately there and back, so that a machine that slows down favours neither side.
 """
 
 import tempfile

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bench.soak.replies import LATE, Judge
+from bench.soak.replies import LATE, ResponseJudge
 
 ANSWER_BYTES = 16_000  # of the cache for each question; a response and the records that it is made of have more
 MEMORY_GROWTH = 0.10  # in the second half of the load
@@ -65,7 +65,7 @@ class Outcome:
     their parts as uncertain usage.
     """
 
-    judge: Judge = field(default_factory=Judge)
+    judge: ResponseJudge = field(default_factory=ResponseJudge)
     findings: list[str] = field(default_factory=list)
     answered: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0

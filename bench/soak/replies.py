@@ -41,7 +41,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Judge:
+class ResponseJudge:
     """Knows the answers given in peace, by request target, `learned` bytes in all. Counts what it sees."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ async def run(plan: Plan) -> Outcome:
     with tempfile.TemporaryDirectory() as name, servers.sandbox(Path(name), plan.seed) as shown:
         with servers.service(Path(name), shown, plan.answer_bytes) as process:
             async with aiohttp.ClientSession() as session:
-                soak = _Soak(plan, process, servers.Upstream(shown["sandbox"], session))
+                soak = _Soak(plan, process, servers.SandboxControl(shown["sandbox"], session))
                 await soak.all()
             soak.stop()
         soak.outcome.ledger = await servers.ledger(Path(name))
@@ -41,7 +41,7 @@ async def run(plan: Plan) -> Outcome:
 
 
 class _Soak:
-    def __init__(self, plan: Plan, process: servers.Process, upstream: servers.Upstream) -> None:
+    def __init__(self, plan: Plan, process: servers.Process, upstream: servers.SandboxControl) -> None:
         self._plan = plan
         self._process = process
         self._upstream = upstream

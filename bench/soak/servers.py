@@ -96,7 +96,7 @@ async def ledger(folder: Path) -> Ledger:
         await store.aclose()
 
 
-class Upstream(NamedTuple):
+class SandboxControl(NamedTuple):
     """The sandbox."""
 
     url: str

@@ -13,7 +13,7 @@ _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own message
 
 app = typer.Typer(
     name="v3bridge",
-    help="Programs written for the retired v3 parts API go on working, unchanged, on the GraphQL service.",
+    help="Serve the retired v3 parts API from the Nexar GraphQL API, so that v3 clients keep working unchanged.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,

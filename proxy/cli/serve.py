@@ -1,4 +1,4 @@
-"""`v3bridge serve`: the proxy in one process or several, and with `upstream: sandbox` the sandbox inside the first."""
+"""`v3bridge serve`: the service in one process or several, with `upstream: sandbox` beside the embedded sandbox."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def serve(
         int | None, typer.Option(min=0, max=65535, help="Listen here instead of listen.port; 0: a free one.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Answer with so many processes instead of listen.workers.")
+        int | None, typer.Option(min=1, max=256, help="Worker processes, instead of listen.workers.")
     ] = None,
 ) -> None:
     """Start the proxy and print a curl line that works."""
@@ -36,40 +36,40 @@ def serve(
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
     settings = msgspec.structs.replace(settings, listen=listen)
-    listening.check(listen.host, listen.port)  # before a sandbox is made in vain
+    listening.check(listen.host, listen.port)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
     event_loop.run(_serve(settings, source, config.exposed(file)))
 
 
 async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> None:
-    """Answer until a signal comes. `source` is where the settings are from, for the log; `exposed` are files with
-    secrets that others can read."""
+    """Serve until a signal stops it. `source` is the configuration file, for the log; `exposed` are files with secrets
+    that other users can read."""
     import structlog
 
     from proxy.telemetry import log
 
     log.configure(settings.log.level, settings.log.format, sys.stderr)
     log.log_uncaught_exceptions()
-    written = structlog.get_logger()
+    logger = structlog.get_logger()
     for file in exposed:
-        written.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
+        logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     stop = event_loop.stop_on_signal()
     event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
-    places = _places(settings)
+    environment = _environment(settings)
     async with AsyncExitStack() as stack:
-        example = settings.upstream == "sandbox"
+        embeds_sandbox = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
             settings, _ = await embedded.with_sandbox(settings, stack)
-        url = await stack.enter_async_context(_answering(settings))
-        shown.service(url, _key(settings), example)
-        written.info("service started", version=__version__, config=source, address=url, **places)
+        url = await stack.enter_async_context(_workers(settings))
+        shown.service(url, _key(settings), embeds_sandbox)
+        logger.info("service started", version=__version__, config=source, address=url, **environment)
         await stop.wait()
-        written.info("service stopping", stop_seconds=settings.listen.stop_seconds)
-    written.info("service stopped")
+        logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
+    logger.info("service stopped")
 
 
-def _places(settings: config.Config) -> dict[str, str | int]:
-    """What the service runs with, as the configuration has it, without credentials."""
+def _environment(settings: config.Config) -> dict[str, str | int]:
+    """Workers, upstream and store, without credentials, for the log."""
     workers, upstream = settings.listen.workers, settings.upstream
     if upstream == "sandbox":
         return {"workers": workers, "upstream": upstream, "store": "memory:"}
@@ -77,8 +77,8 @@ def _places(settings: config.Config) -> dict[str, str | int]:
     return {"workers": workers, "upstream": url, "store": settings.store.shown}
 
 
-def _answering(settings: config.Config) -> AbstractAsyncContextManager[str]:
-    """In this process, or in workers of their own."""
+def _workers(settings: config.Config) -> AbstractAsyncContextManager[str]:
+    """The service in this process, or in worker processes under a supervisor."""
     if settings.listen.workers == 1:
         from proxy.workers import single_process
 
@@ -89,7 +89,7 @@ def _answering(settings: config.Config) -> AbstractAsyncContextManager[str]:
 
 
 def _key(settings: config.Config) -> str:
-    """The key of the printed curl line: the example's where it is served; others are not known in clear."""
+    """The API key for the printed curl line: the example's where it is configured; others may be digests."""
     example = config.digest(EXAMPLE_KEY)
     served = any(key.key == example for entry in settings.applications.values() for key in entry.apikeys)
     return EXAMPLE_KEY if served else "YOUR_APIKEY"

@@ -9,8 +9,8 @@ import typer
 from proxy.kit import shipped
 
 
-class Page(StrEnum):
-    """What can be printed."""
+class SurfacePage(StrEnum):
+    """Generated pages of the documentation."""
 
     FIELDS = "fields"
     SPEC_KEYS = "spec-keys"
@@ -18,11 +18,13 @@ class Page(StrEnum):
 
 def surface(
     folder: Annotated[Path | None, typer.Option(help="A mappings folder; the shipped one if omitted.")] = None,
-    page: Annotated[Page, typer.Option(help="Paths, parameters and fields, or v3's spec keys.")] = Page.FIELDS,
+    page: Annotated[
+        SurfacePage, typer.Option(help="fields: paths, parameters, fields; spec-keys.")
+    ] = SurfacePage.FIELDS,
 ) -> None:
-    """Print what became of every v3 path, parameter and field, or of every spec key, as Markdown."""
+    """Print the support of every v3 path, parameter and field, or of every spec key, as Markdown."""
     from proxy.mapping import loader
     from proxy.web.v3.description import spec_keys_page, surface_page
 
     mappings = loader.load(folder or shipped.path("mappings"))
-    typer.echo((spec_keys_page if page is Page.SPEC_KEYS else surface_page).page(mappings), nl=False)
+    typer.echo((spec_keys_page if page is SurfacePage.SPEC_KEYS else surface_page).page(mappings), nl=False)

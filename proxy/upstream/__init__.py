@@ -1,1 +1,1 @@
-"""The GraphQL service and its identity service, seen from here: tokens, one request, what an answer means."""
+"""Clients of the Nexar GraphQL API and its identity service: batching, retries, circuit breaker and access tokens."""

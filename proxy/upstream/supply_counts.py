@@ -1,7 +1,7 @@
-"""The service's own count of an application's parts (contract graphql.md §5.4). The question itself costs no parts.
+"""Client for the upstream's count of an application's parts (contract graphql.md §5.4). The query costs no parts.
 
-Asked with a user's token, which is handed in: the tokens of applications are not taken for it. The vendor asks for at
-most one such call a day; gateway/quota/reconciliation.py keeps to that.
+Needs the token of a user, because tokens of applications are not accepted for it. The vendor asks for at most one such
+request a day; gateway/quota/reconciliation.py keeps to that.
 """
 
 from collections.abc import Callable

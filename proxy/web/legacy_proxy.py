@@ -19,7 +19,7 @@ from proxy.compare.shadow import baseline_client
 from proxy.upstream import session
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses
-from proxy.web.v3.parameters import Parameters
+from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.routes import CLIENT
 
 NEW_HANDLER: web.RequestKey[Handler] = web.RequestKey("new_handler")  # the handler that the old service replaces
@@ -83,7 +83,7 @@ def middlewares(settings: config.Config, authenticator: Authenticator, resources
         if request.method not in ("GET", "HEAD"):
             return await handler(request)
         try:
-            client = authenticator.client(request, Parameters(request.raw_path).text("apikey"))
+            client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))
         except errors.ClientError:  # the handler refuses an unknown key
             return await handler(request)
         if client.application.name not in forwarded:

@@ -22,7 +22,7 @@ from proxy.web import operator_endpoints
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.server import PLAIN
 from proxy.web.v3 import path_suggestions, responses
-from proxy.web.v3.parameters import Parameters, ResponseFormat
+from proxy.web.v3.parameters import RequestParameters, ResponseFormat
 from proxy.web.v3.routes import CLIENT, METADATA, USAGE
 
 log = structlog.get_logger()
@@ -157,7 +157,7 @@ def _route(request: web.Request) -> str:
 def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
     """Error response in the format that the request asks for."""
     try:
-        response_format = Parameters(request.raw_path).response_format()
+        response_format = RequestParameters(request.raw_path).response_format()
     except errors.BridgeError:
         response_format = ResponseFormat()
     response, usage = responses.error_response(error, response_format, request), request.get(USAGE)

@@ -111,6 +111,7 @@ def test_what_running_loads_is_among_what_running_installs(root: Path, tmp_path:
         (tmp_path / "errors").open("w") as errors,
         subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=errors, text=True) as serving,
     ):
+        assert serving.stdout is not None
         assert any("curl" in line for line in serving.stdout)
         serving.terminate()
     lines = (tmp_path / "errors").read_text(encoding="utf-8").splitlines()

@@ -138,6 +138,7 @@ def test_a_log_that_cannot_be_written_fails_no_request(tmp_path: Path) -> None:
         open("/dev/full", "w") as full,
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=full, text=True) as it,
     ):
+        assert it.stdout is not None
         line = it.stdout.readline()
         url = next(word for word in line.split() if word.startswith("http://")).removesuffix("/v3.")
         try:

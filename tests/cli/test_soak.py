@@ -50,7 +50,7 @@ def soak(replies: Any) -> Any:
 @pytest.fixture
 def judge(replies: Any) -> Any:
     """Has learned the answer to a match of two queries."""
-    judge = replies.Judge()
+    judge = replies.ResponseJudge()
     judge.learn("/", _reply(replies, RIGHT, OTHER, msec=1))
     return judge
 

@@ -72,7 +72,7 @@ def spent(on_store: Any) -> None:
 def cells(table: Any) -> Any:
     """(application, key) → the other cells of its row."""
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in table.splitlines() if line.startswith("│")]
-    names = []
+    names: list[str] = []
     for row in rows:
         names.append(row[0] or names[-1])
     return {(name, row[1]): row[2:] for name, row in zip(names, rows, strict=True)}

@@ -175,7 +175,11 @@ async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_a
     shown = [await service.counted()]
     for number, victim in enumerate([service.pids[0], None], 1):
         os.kill(victim or service.pids[-1], signal.SIGKILL)
-        await until(lambda number=number: len(service.lines("worker exited")) == number)
+
+        def all_exits_logged(number: int = number) -> bool:
+            return len(service.lines("worker exited")) == number
+
+        await until(all_exits_logged)
         while len(service.pids) < 2 + number:
             try:
                 assert len(await service.answering()) == 8

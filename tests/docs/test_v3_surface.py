@@ -86,7 +86,7 @@ class _Reads:
         self.flags: set[str] = set()
         self.wholes: dict[str, tuple[int, int]] = {}
         self.starts: set[str] = set()
-        real = readers.Parameters
+        real = readers.RequestParameters
         monkeypatch.setattr(real, "text", self._noting(real.text, self.texts.add))
         monkeypatch.setattr(real, "texts", self._noting(real.texts, self.texts.add))
         monkeypatch.setattr(real, "flag", self._noting(real.flag, self.flags.add))

@@ -20,7 +20,7 @@ def figures(reply: Any) -> tuple[str, int]:
     return reply.headers["x-cache"], int(reply.headers["x-parts-cost"])
 
 
-async def test_a_bom_that_overlaps_another_is_billed_for_its_new_lines(start: Starts) -> None:
+async def test_overlapping_bom_is_billed_for_new_queries_only(start: Starts) -> None:
     async with start(cache=KEPT) as house:
         first = await house.get(target(A, B))
         billed = house.billed
@@ -33,7 +33,7 @@ async def test_a_bom_that_overlaps_another_is_billed_for_its_new_lines(start: St
         assert figures(await house.get(target(C, A))) == ("hit", 0)
 
 
-async def test_a_lone_query_and_one_of_a_bom_share_an_answer(start: Starts) -> None:
+async def test_single_query_and_bom_share_a_cache_entry(start: Starts) -> None:
     async with start(cache=KEPT) as house:
         bom = await house.results(A, B)
         alone = await house.get(target(A))
@@ -41,7 +41,7 @@ async def test_a_lone_query_and_one_of_a_bom_share_an_answer(start: Starts) -> N
         assert alone.json["results"] == bom[:1]
 
 
-async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> None:
+async def test_repeated_response_is_identical(start: Starts) -> None:
     async with start(cache=KEPT) as house:
         replies = [await house.get(target(A, B)) for _ in range(4)]
         assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
@@ -53,7 +53,7 @@ async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> 
 
 
 @pytest.mark.parametrize("more", ["&callback=f", "&pretty_print=1", "&slice[offers]=0:1", "&show[]=mpn"])
-async def test_a_reply_in_any_style_comes_again_as_it_was(start: Starts, more: str) -> None:
+async def test_repeated_response_keeps_its_style(start: Starts, more: str) -> None:
     async with start(cache=KEPT) as house:
         await house.get(target(A, B))
         replies = [await house.get(target(A, B, more=more)) for _ in range(3)]
@@ -62,7 +62,7 @@ async def test_a_reply_in_any_style_comes_again_as_it_was(start: Starts, more: s
         assert len({reply.headers["content-type"] for reply in replies}) == 1
 
 
-async def test_parts_by_uid_are_kept_one_by_one(start: Starts) -> None:
+async def test_parts_by_uid_are_cached_separately(start: Starts) -> None:
     async with start(cache=KEPT) as house:
         uids = [part["uid"] for result in await house.results(A, B) for part in result["items"]]
         key = f"apikey={running_proxy.KEY}"
@@ -73,7 +73,7 @@ async def test_parts_by_uid_are_kept_one_by_one(start: Starts) -> None:
         assert figures(await house.get(f"/v3/parts/{uids[-1]}?{key}")) == ("hit", 0)
 
 
-async def test_a_search_is_kept_with_its_counts(start: Starts) -> None:
+async def test_search_is_cached_with_its_counts(start: Starts) -> None:
     async with start(cache=KEPT) as house:
         path = f"/v3/parts/search?apikey={running_proxy.KEY}&q=resistor&limit=2&facet[fields][brand.name][include]=1"
         first, second = [await house.get(path) for _ in range(2)]
@@ -82,12 +82,12 @@ async def test_a_search_is_kept_with_its_counts(start: Starts) -> None:
         assert figures(await house.get(path + "&include[]=specs"))[0] == "miss"
 
 
-async def test_what_costs_nothing_says_nothing_of_parts(house: House) -> None:
+async def test_free_request_has_no_part_headers(house: House) -> None:
     reply = await house.get(f"/v3/brands/search?apikey={running_proxy.KEY}&q=texas")
     assert not {"x-cache", "x-parts-cost"} & set(reply.headers)
 
 
-async def test_a_stale_result_is_served_while_upstream_fails(time: clock.ManualClock) -> None:
+async def test_stale_result_is_served_while_upstream_fails(time: clock.ManualClock) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
         upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
@@ -107,7 +107,7 @@ async def test_a_stale_result_is_served_while_upstream_fails(time: clock.ManualC
         assert other.status == 502
 
 
-async def test_clients_at_the_same_moment_share_requests(start: Starts) -> None:
+async def test_concurrent_clients_share_upstream_requests(start: Starts) -> None:
     async with start(sandbox={"applications": account(part_limit=10_000)}) as house:
         await house.proxy.get("/ready")
         numbers = [f"{value}{letter}" for value in ("1N40", "1N41", "SN74") for letter in range(10)]
@@ -119,7 +119,7 @@ async def test_clients_at_the_same_moment_share_requests(start: Starts) -> None:
         assert sum(figures(reply)[1] for reply in replies) == house.billed
 
 
-async def test_lone_queries_at_the_same_moment_go_out_as_aliases(start: Starts) -> None:
+async def test_concurrent_single_queries_are_sent_as_aliases(start: Starts) -> None:
     async with start() as house:
         await house.proxy.get("/ready")
         apart = [(await house.results(query))[0] for query in (A, B, C)]
@@ -132,14 +132,14 @@ async def test_lone_queries_at_the_same_moment_go_out_as_aliases(start: Starts) 
         assert house.sandbox.request_counts.graphql - before < 6
 
 
-async def test_with_sharing_off_each_asks_for_itself(start: Starts) -> None:
+async def test_without_coalescing_each_request_is_sent(start: Starts) -> None:
     async with start(coalescing={"enabled": False}) as house:
         await house.proxy.get("/ready")
         await asyncio.gather(*(house.get(target({"sku": "1"})) for _ in range(5)))
         assert house.sandbox.request_counts.graphql == 5
 
 
-async def test_of_a_call_that_fails_in_part_the_rest_is_answered(start: Starts) -> None:
+async def test_partial_failure_leaves_other_results(start: Starts) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
         upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))

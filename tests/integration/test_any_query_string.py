@@ -81,7 +81,7 @@ bounded = settings(
 )
 
 
-async def test_any_query_string_is_answered_in_v3s_shape(start: Starts) -> None:
+async def test_any_query_string_gets_a_v3_response(start: Starts) -> None:
     def make(ask: Callable[[str], RawReply]) -> Callable[[], None]:
         @bounded
         @given(strings)
@@ -97,7 +97,7 @@ async def test_any_query_string_is_answered_in_v3s_shape(start: Starts) -> None:
     await check(start, make)
 
 
-async def test_any_list_of_queries_gets_a_result_each(start: Starts) -> None:
+async def test_any_list_of_queries_gets_one_result_per_query(start: Starts) -> None:
     def make(ask: Callable[[str], RawReply]) -> Callable[[], None]:
         @bounded
         @given(st.lists(queries | scalars, max_size=4), st.booleans(), st.sampled_from(FIELDS))
@@ -117,7 +117,7 @@ async def test_any_list_of_queries_gets_a_result_each(start: Starts) -> None:
 raw_bytes = st.binary(max_size=40).map(lambda sent: sent.translate(None, b" \r\n\t"))
 
 
-async def test_any_bytes_in_a_target_are_answered_in_v3s_shape(house: House) -> None:
+async def test_any_bytes_in_a_target_get_a_v3_response(house: House) -> None:
     loop = asyncio.get_running_loop()
 
     @bounded
@@ -130,19 +130,19 @@ async def test_any_bytes_in_a_target_are_answered_in_v3s_shape(house: House) -> 
 
 
 @pytest.mark.parametrize("span", ["-:5", ":" + "9" * 5000, ":999999999999999999999", "[--1:]"])
-async def test_an_odd_slice_is_answered_in_v3s_shape(house: House, span: str) -> None:
+async def test_unusual_slice_gets_a_v3_response(house: House, span: str) -> None:
     more = f"&slice[offers]={span}"
     in_shape(await house.raw(f'GET /v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{"mpn":"X"}}]{more} HTTP/1.1'.encode()))
 
 
-async def test_the_largest_number_json_can_bring_is_too_large_a_start(house: House) -> None:
+async def test_largest_json_number_is_refused_as_start(house: House) -> None:
     (result,) = await house.results({"mpn": "X", "start": 10**4300 - 1})
     assert "start + limit" in result["error"]
 
 
 @pytest.mark.parametrize("depth", [10, 300, 900])
 @pytest.mark.parametrize("pretty", ["", "&pretty_print=1"])
-async def test_a_reference_may_be_deep(house: House, depth: int, pretty: str) -> None:
+async def test_reference_may_be_deeply_nested(house: House, depth: int, pretty: str) -> None:
     deep: Any = None
     for _ in range(depth):
         deep = [deep]

@@ -66,7 +66,7 @@ async def ask(house: House, target: str) -> Any:
 
 
 @pytest.mark.parametrize("target, parts", COSTS, ids=lambda value: str(value)[:60])
-async def test_parts_billed(house: House, target: str, parts: int) -> None:
+async def test_billed_parts_match_the_table(house: House, target: str, parts: int) -> None:
     response = await ask(house, target)
     assert response.status in (200, 404)
     assert house.billed == parts
@@ -74,14 +74,14 @@ async def test_parts_billed(house: House, target: str, parts: int) -> None:
     assert f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in metrics or not parts
 
 
-def test_the_table_has_every_endpoint() -> None:
+def test_billing_table_has_every_endpoint() -> None:
     paths = {target.partition("?")[0].removeprefix("/v3") for target, _ in COSTS}
     for endpoint in endpoints.ENDPOINTS:
         start = endpoint.path.partition("{")[0]
         assert any(path == start or (start.endswith("/") and path.startswith(start)) for path in paths), endpoint.path
 
 
-def test_lists_are_said_to_be_free_and_parts_are_not() -> None:
+def test_lists_are_documented_as_free_and_parts_are_not() -> None:
     said = {endpoint.path: endpoint.cost.startswith("nothing") for endpoint in endpoints.ENDPOINTS}
     assert all(free is not path.startswith("/parts") for path, free in said.items())
 
@@ -98,12 +98,12 @@ def test_lists_are_said_to_be_free_and_parts_are_not() -> None:
         f"/v3/parts/{TI}?slice[offers]=x",
     ],
 )
-async def test_a_mistake_costs_nothing_and_asks_nothing(house: House, target: str) -> None:
+async def test_bad_request_is_free_and_not_sent_upstream(house: House, target: str) -> None:
     assert (await ask(house, target)).status == 400
     assert (house.billed, house.sandbox.request_counts.graphql) == (0, 0)
 
 
-async def test_an_answer_that_is_kept_is_not_billed_again(start: Any) -> None:
+async def test_cached_result_is_not_billed_again(start: Any) -> None:
     async with start(cache={"seconds": 60}) as house:
         for _ in range(3):
             await ask(house, f"/v3/parts/search?q=resistor&limit=2&{COUNTS}")

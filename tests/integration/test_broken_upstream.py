@@ -76,7 +76,7 @@ def in_part(value: Any, *path: str | int) -> Any:
     return with_(value, "data", "supMultiMatch", 0, "parts", 0, *path)
 
 
-async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
+async def test_base_response_of_the_cases_is_valid() -> None:
     reply = await reply_to(GOOD)
     assert (reply.status, [len(result["items"]) for result in reply.json["results"]]) == (200, [1, 0])
 
@@ -134,7 +134,7 @@ async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
         (in_part(None, "category"), REFUSED),
     ],
 )  # fmt: skip
-async def test_what_the_service_says_becomes(answer: Any, expected: tuple[int, str]) -> None:
+async def test_upstream_response_becomes_v3_response(answer: Any, expected: tuple[int, str]) -> None:
     reply = await reply_to(answer)
     assert (reply.status, reply.json["__class__"]) == expected
     assert reply.status == 200 or set(reply.json) == {"__class__", "message"}
@@ -158,9 +158,7 @@ async def test_what_the_service_says_becomes(answer: Any, expected: tuple[int, s
         ("x", ("category", "ancestors", 0, "id")),
     ],
 )
-async def test_what_cannot_be_translated_takes_nothing_from_the_other_queries(
-    value: str, path: tuple[str | int, ...]
-) -> None:
+async def test_untranslatable_result_does_not_affect_other_queries(value: str, path: tuple[str | int, ...]) -> None:
     broken = in_part(value, *path)
     alone = await reply_to({"data": {"supMultiMatch": broken["data"]["supMultiMatch"][:1]}}, asked=ONE)
     assert (alone.status, alone.json["__class__"]) == UNREADABLE
@@ -171,23 +169,23 @@ async def test_what_cannot_be_translated_takes_nothing_from_the_other_queries(
     assert (none_of_two.status, none_of_two.json) == (alone.status, alone.json)
 
 
-async def test_what_it_refuses_is_the_error_of_every_query_that_was_asked_together() -> None:
+async def test_refused_batch_is_the_error_of_each_of_its_queries() -> None:
     reply = await reply_to({"errors": [{"message": "one"}, {"message": "two"}, {"message": "one"}]})
     assert [(result["error"], result["hits"]) for result in reply.json["results"]] == [("one; two", 0)] * 2
 
 
-async def test_an_error_of_one_match_is_the_error_of_its_query() -> None:
+async def test_error_of_one_match_belongs_to_its_query() -> None:
     reply = await reply_to(with_("no such maker", "data", "supMultiMatch", 1, "error"))
     assert [result["error"] for result in reply.json["results"]] == [None, "no such maker"]
 
 
-async def test_a_wait_that_the_service_asks_for_is_passed_on() -> None:
+async def test_upstream_retry_after_is_passed_on() -> None:
     for status in (429, 503):
         reply = await reply_to(ScriptedResponse(HTML, status, headers={"Retry-After": "17"}))
         assert (reply.status, reply.headers["retry-after"]) == (status, "17")
 
 
-async def test_a_request_that_may_have_been_billed_is_not_sent_twice() -> None:
+async def test_possibly_billed_request_is_not_retried() -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(ScriptedResponse(HTML, 502))
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
@@ -252,7 +250,7 @@ def broken(good: Any, changes: Changes) -> Any:
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
-async def test_a_good_answer_is_answered(name: str) -> None:
+async def test_valid_upstream_response_is_translated(name: str) -> None:
     asked, good, outcomes = ENDPOINTS[name]
     reply = await reply_to(good, asked=asked)
     assert reply.status == 200
@@ -260,7 +258,7 @@ async def test_a_good_answer_is_answered(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
-async def test_no_value_in_no_place_makes_anything_but_a_v3_reply(name: str) -> None:
+async def test_any_value_at_any_path_gives_a_v3_response(name: str) -> None:
     asked, good, outcomes = ENDPOINTS[name]
     loop = asyncio.get_running_loop()
     async with scripted_upstream.running() as upstream:
@@ -280,7 +278,7 @@ async def test_no_value_in_no_place_makes_anything_but_a_v3_reply(name: str) -> 
             await asyncio.to_thread(asks)
 
 
-async def test_a_number_of_hits_below_none_is_not_passed_on() -> None:
+async def test_negative_hits_are_not_passed_on() -> None:
     match = await reply_to(with_({**MATCH, "hits": -5, "parts": []}, "data", "supMultiMatch", 0))
     assert (match.status, match.json["results"][0]["hits"]) == (200, 0)
     search = {"data": {"supSearch": {**FOUND, "hits": -5}}}

@@ -41,7 +41,7 @@ async def big(_: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def serving(**limits: float) -> AsyncIterator[int]:
+async def serving(**limits: Any) -> AsyncIterator[int]:
     """A server of three paths with some limits; its port."""
     app = web.Application()
     for path, handler in (("/healthz", hello), ("/slow", slow), ("/big", big)):
@@ -64,7 +64,7 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
     return b""
 
 
-async def test_a_head_that_comes_too_slowly_ends_its_connection() -> None:
+async def test_slow_request_head_closes_the_connection() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for byte in HEALTH[:-2]:
@@ -76,7 +76,7 @@ async def test_a_head_that_comes_too_slowly_ends_its_connection() -> None:
         await close(writer)
 
 
-async def test_a_head_in_pieces_that_is_whole_in_time_is_answered() -> None:
+async def test_request_head_in_pieces_is_accepted_within_the_time_limit() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
@@ -90,7 +90,7 @@ async def test_a_head_in_pieces_that_is_whole_in_time_is_answered() -> None:
         await close(writer)
 
 
-async def test_an_idle_connection_ends() -> None:
+async def test_idle_connection_is_closed() -> None:
     async with serving(idle_seconds=0.2) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(HEALTH)
@@ -98,7 +98,7 @@ async def test_an_idle_connection_ends() -> None:
         await close(writer)
 
 
-async def test_a_client_that_reads_nothing_is_cut_off() -> None:
+async def test_client_that_reads_nothing_is_disconnected() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
         writer.write(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -107,7 +107,7 @@ async def test_a_client_that_reads_nothing_is_cut_off() -> None:
         await close(writer)
 
 
-async def test_a_client_that_reads_slowly_gets_everything() -> None:
+async def test_client_that_reads_slowly_gets_everything() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
         writer.write(b"GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -119,7 +119,7 @@ async def test_a_client_that_reads_slowly_gets_everything() -> None:
         await close(writer)
 
 
-async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
+async def test_half_closed_client_gets_its_response() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -129,12 +129,12 @@ async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
 
 
 @pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
-def test_the_same_holds_on_both_event_loops(make: Any) -> None:
-    make(test_a_client_that_has_closed_its_side_gets_its_response())
-    make(test_a_head_that_comes_too_slowly_ends_its_connection())
+def test_connection_limits_hold_on_both_event_loops(make: Any) -> None:
+    make(test_half_closed_client_gets_its_response())
+    make(test_slow_request_head_closes_the_connection())
 
 
-async def test_requests_sent_together_are_all_answered_before_a_half_closed_connection_ends() -> None:
+async def test_pipelined_requests_are_answered_before_a_half_closed_connection_ends() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" * 2 + HEALTH)
@@ -144,7 +144,7 @@ async def test_requests_sent_together_are_all_answered_before_a_half_closed_conn
         await close(writer)
 
 
-async def test_http_1_0_in_chunks_is_refused(start: Starts) -> None:
+async def test_http_1_0_with_chunked_body_is_refused(start: Starts) -> None:
     async with start() as house:
         line = target({"mpn": "SN74S74N"}).encode()
         reply = await house.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked")
@@ -152,14 +152,14 @@ async def test_http_1_0_in_chunks_is_refused(start: Starts) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/" * 60_000, b"/v3" + b"/" * 60_000, b"/v3/parts/" + b"x/" * 30_000])
-async def test_a_path_longer_than_any_of_v3s_is_refused_before_it_is_routed(start: Starts, path: bytes) -> None:
+async def test_too_long_path_is_refused_before_routing(start: Starts, path: bytes) -> None:
     async with start() as house:
         reply = await house.raw(b"GET " + path + b" HTTP/1.1")
         assert reply.status == 404
         assert f"longer than {fast_path.PATH_MAX} bytes" in reply.json["message"]
 
 
-async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not() -> None:
+async def test_connection_limit_closes_idle_but_no_busy_connections() -> None:
     async with serving(connections=2) as port:
         idle = await asyncio.open_connection("127.0.0.1", port)
         busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -171,7 +171,7 @@ async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not()
             await close(writer)
 
 
-async def test_beyond_the_limit_only_health_checks_get_a_response(start: Starts) -> None:
+async def test_connection_limit_admits_health_checks(start: Starts) -> None:
     async with start(listen={"connections": 1}) as house:
         house.sandbox.faults.replace(faults.parse_faults("latency ms=1000"))
         busy = asyncio.create_task(house.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
@@ -183,7 +183,7 @@ async def test_beyond_the_limit_only_health_checks_get_a_response(start: Starts)
         assert (await busy).status == 200
 
 
-async def test_idle_connections_that_use_up_all_files_hold_nobody_up(tmp_path: Path) -> None:
+async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> None:
     """The process has room for few client connections beside its own files."""
     config = tmp_path / "config.yaml"
     config.write_text(

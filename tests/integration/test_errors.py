@@ -17,14 +17,14 @@ def shape(reply: RawReply) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("key", ["unknown", "example_key", "EXAMPLE_KEY%20", "EXAMPLE_KEY&apikey=other"])
-async def test_an_unknown_key_gets_the_recorded_body(house: House, key: str) -> None:
+async def test_unknown_api_key_gets_the_recorded_body(house: House, key: str) -> None:
     failure = await house.failure(ONE, key=key)
     assert (failure.status, failure.body, len(failure.body)) == (403, FORBIDDEN, 74)
     assert failure.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("path", ["/v3/parts/match", "/v3/parts/match?apikey=", "/api/v3/parts/match/?queries=[]"])
-async def test_no_key_is_a_400(house: House, path: str) -> None:
+async def test_missing_api_key_is_a_400(house: House, path: str) -> None:
     failure = await house.get(path)
     assert shape(failure) == (400, "ClientErrorResponse")
     assert failure.json["message"] == "apikey argument missing"
@@ -48,42 +48,42 @@ async def test_no_key_is_a_400(house: House, path: str) -> None:
         ('&queries=[{"mpn":"X"}]&slice[offers]=some', "slice[offers] must be a range like [0:5], not 'some'"),
     ],
 )
-async def test_a_parameter_that_makes_no_sense_is_a_400_that_names_it(house: House, parameters: str, says: str) -> None:
+async def test_invalid_parameter_is_a_400_that_names_it(house: House, parameters: str, says: str) -> None:
     failure = await house.get(f"/v3/parts/match?apikey=EXAMPLE_KEY{parameters}")
     assert shape(failure) == (400, "ClientErrorResponse")
     assert says in failure.json["message"]
     assert house.sandbox.request_counts.graphql == 0
 
 
-async def test_twenty_queries_are_answered_and_twenty_one_are_a_400(house: House) -> None:
+async def test_twenty_queries_are_accepted_and_twenty_one_are_a_400(house: House) -> None:
     assert len(await house.results(*[{**ONE, "limit": 0}] * 20)) == 20
     failure = await house.failure(*[ONE] * 21)
     assert shape(failure) == (400, "ClientErrorResponse")
     assert "at most 20 queries a request, not 21" in failure.json["message"]
 
 
-async def test_no_queries_at_all_are_an_empty_reply(house: House) -> None:
+async def test_empty_query_list_gets_an_empty_response(house: House) -> None:
     assert await house.results() == []
 
 
 @pytest.mark.parametrize("path", ["/", "/v3", "/v3/nothing", "/api/v4/parts/match", "/v3/parts/match/more", "/..%2f"])
-async def test_other_paths_are_a_404(house: House, path: str) -> None:
+async def test_unknown_path_is_a_404(house: House, path: str) -> None:
     assert shape(await house.get(path)) == (404, "ClientErrorResponse")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_other_methods_are_a_405(house: House, method: str) -> None:
+async def test_other_method_is_a_405(house: House, method: str) -> None:
     failure = await house.get(target(ONE), method)
     assert shape(failure) == (405, "ClientErrorResponse")
     assert house.sandbox.request_counts.graphql == 0
 
 
-async def test_options_says_what_there_is(house: House) -> None:
+async def test_options_lists_allowed_methods(house: House) -> None:
     answer = await house.get("/v3/parts/match", "OPTIONS")
     assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
 
-async def test_an_error_is_pretty_or_wrapped_like_any_reply(house: House) -> None:
+async def test_error_follows_pretty_print_and_callback(house: House) -> None:
     pretty = await house.get("/v3/parts/match?pretty_print=1")
     wrapped = await house.get("/v3/parts/match?callback=cb&suppress_status_codes=true")
     assert pretty.body == json.dumps(pretty.json, sort_keys=True, indent=4).encode()
@@ -92,7 +92,7 @@ async def test_an_error_is_pretty_or_wrapped_like_any_reply(house: House) -> Non
     assert b"apikey argument missing" in wrapped.body
 
 
-async def test_an_upstream_that_is_down_is_a_503(start: Starts, nobody: str) -> None:
+async def test_unreachable_upstream_is_a_503(start: Starts, nobody: str) -> None:
     async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
         failure = await house.failure(ONE)
         ready = await house.get("/readyz")
@@ -102,7 +102,7 @@ async def test_an_upstream_that_is_down_is_a_503(start: Starts, nobody: str) -> 
     assert ready.json["reasons"] == [{"check": "graphql", "reason": "the GraphQL service cannot be reached"}]
 
 
-async def test_an_identity_service_that_is_down_is_a_503(start: Starts, nobody: str) -> None:
+async def test_unreachable_identity_service_is_a_503(start: Starts, nobody: str) -> None:
     async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
         failure = await house.failure(ONE)
         ready = await house.get("/readyz")
@@ -113,7 +113,7 @@ async def test_an_identity_service_that_is_down_is_a_503(start: Starts, nobody: 
     assert reason == {"check": "token demo", "reason": "the identity service cannot be reached"}
 
 
-async def test_a_store_that_is_down_is_a_reason_not_to_be_ready(start: Starts, nobody: str) -> None:
+async def test_unavailable_store_fails_readiness(start: Starts, nobody: str) -> None:
     async with start(store=nobody.replace("http://", "redis://")) as house:
         ready = await house.get("/readyz")
     assert ready.status == 503
@@ -121,7 +121,7 @@ async def test_a_store_that_is_down_is_a_reason_not_to_be_ready(start: Starts, n
     assert "the store (Redis) cannot be used" in ready.json["reasons"][0]["reason"]
 
 
-async def test_credentials_that_are_refused_are_a_502_that_names_the_application_only(start: Starts) -> None:
+async def test_refused_credentials_are_a_502_naming_only_the_application(start: Starts) -> None:
     async with start(application={"client_id": "someone-else"}) as house:
         failure = await house.failure(ONE)
         again = await house.failure(ONE)
@@ -131,7 +131,7 @@ async def test_credentials_that_are_refused_are_a_502_that_names_the_application
     assert "someone-else" not in failure.json["message"]
 
 
-async def test_a_currency_that_the_service_refuses_becomes_the_querys_own_error(start: Starts) -> None:
+async def test_refused_currency_is_the_error_of_its_query(start: Starts) -> None:
     async with start(sandbox={"applications": account()}, application={"currency": "XXX"}) as house:
         (result,) = await house.results(ONE)
     assert (result["items"], result["hits"], result["error"]) == ([], 0, "currency 'XXX' is not supported")

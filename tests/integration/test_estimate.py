@@ -59,7 +59,7 @@ async def billed(house: House, request: V3Request) -> int:
 
 
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
-async def test_no_request_costs_more_than_was_said(start: Starts, single: str) -> None:
+async def test_no_request_costs_more_than_estimated(start: Starts, single: str) -> None:
     async with start(translation={"single_query": single}, coalescing={"enabled": False}) as house:
         costs = {request.target(): await billed(house, request) for request in VARIETY}
     worst = {request.target(): estimate.worst_case_parts(request) for request in VARIETY}
@@ -67,7 +67,7 @@ async def test_no_request_costs_more_than_was_said(start: Starts, single: str) -
     assert sum(costs.values()) > 150
 
 
-async def test_requests_that_find_enough_cost_what_was_said(start: Starts) -> None:
+async def test_requests_with_enough_hits_cost_the_estimate(start: Starts) -> None:
     async with start(coalescing={"enabled": False}) as house:
         assert [await billed(house, request) for request, _ in FULL] == [parts for _, parts in FULL]
     assert [estimate.worst_case_parts(request) for request, _ in FULL] == [parts for _, parts in FULL]

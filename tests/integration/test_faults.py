@@ -1,4 +1,4 @@
-"""Faults of the two services, survived: what is asked again and what never, and a service that is left alone.
+"""Faults of upstream and identity service: retries, what is never retried, and the circuit breaker.
 
 The facts of docs/explanation/faults.md. The upstream is scripted; everything goes over sockets.
 """
@@ -17,7 +17,7 @@ from support.scripted_upstream import ScriptedResponse
 from proxy import config
 from proxy.kit import clock
 
-GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
+GOOD: dict[str, Any] = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
 TROUBLE = {"errors": [{"message": "Unexpected Execution Error"}], "data": None}
 INVALID = {"errors": [{"message": "…", "extensions": {"code": "AuthInvalidToken"}}]}
 HTML = b"<html><body>Bad Gateway</body></html>"
@@ -63,14 +63,14 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 @pytest.mark.parametrize("first", [CLOSED, TROUBLE, ScriptedResponse(TROUBLE, 500), ScriptedResponse(HTML, 429)])
-async def test_what_was_turned_away_is_asked_again_and_the_client_never_knows(first: Any) -> None:
+async def test_unbilled_request_is_retried_unnoticed_by_the_client(first: Any) -> None:
     async with scene(first, GOOD, retries=2) as house:
         assert (await house.reply()).status == 200
         assert len(house.upstream.requests) == 2
         assert await house.metric('v3bridge_upstream_retries_total{operation="supMultiMatch"') == 1
 
 
-async def test_a_service_that_comes_up_while_a_client_waits_answers_it() -> None:
+async def test_request_succeeds_when_the_upstream_starts_during_retries() -> None:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/graphql"
@@ -100,13 +100,13 @@ async def at_least(least: float, value: Awaitable[float]) -> bool:
         ({"errors": [{"message": "You have exceeded your part limit of 605."}]}, 429),
     ],
 )
-async def test_what_may_have_been_billed_and_a_spent_quota_are_asked_once(answer: Any, status: int) -> None:
+async def test_billed_requests_and_exhausted_quotas_are_not_retried(answer: Any, status: int) -> None:
     async with scene(answer, GOOD, retries=10) as house:
         assert (await house.reply()).status == status
         assert len(house.upstream.requests) == 1
 
 
-async def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> None:
+async def test_timeout_of_a_sent_request_is_not_retried() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.append(await reader.read())
         writer.close()
@@ -122,21 +122,21 @@ async def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> 
     assert len(heard) == 1
 
 
-async def test_a_wait_that_is_too_long_is_passed_on_to_the_client() -> None:
+async def test_long_retry_after_is_passed_on_to_the_client() -> None:
     async with scene(ScriptedResponse(HTML, 503, headers={"Retry-After": "60"}), GOOD, retries=2) as house:
         reply = await house.reply()
         assert (reply.status, reply.headers["retry-after"]) == (503, "60")
         assert len(house.upstream.requests) == 1
 
 
-async def test_where_everything_fails_the_budget_keeps_the_service_from_a_flood() -> None:
+async def test_retry_budget_limits_the_load_of_an_outage() -> None:
     async with scene(CLOSED, retries=10, breaker=config.BreakerSettings(failures=0)) as house:
         replies = await asyncio.gather(*(house.reply(number) for number in range(50)))
         assert {reply.status for reply in replies} == {503}
         assert len(house.upstream.requests) <= 50 + 10 + 50 / 5
 
 
-async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None:
+async def test_circuit_breaker_opens_and_closes_again() -> None:
     async with scene(
         ScriptedResponse(HTML, 500), breaker=config.BreakerSettings(failures=3, cooldown_seconds=5)
     ) as house:
@@ -156,7 +156,7 @@ async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None
         assert (await house.get("/readyz")).status == 200
 
 
-async def test_readiness_is_red_until_a_token_is_taken_and_asks_by_itself_when_nobody_does() -> None:
+async def test_readiness_probes_until_a_token_is_accepted() -> None:
     async with scene(INVALID) as house:
         failure = await house.reply()
         red = [{"check": "token demo", "reason": failure.json["message"]}]
@@ -173,7 +173,7 @@ async def test_readiness_is_red_until_a_token_is_taken_and_asks_by_itself_when_n
         assert len(house.upstream.requests) == 7
 
 
-async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says_so() -> None:
+async def test_invalid_token_is_replaced_once_and_shown_by_readiness() -> None:
     async with scene(INVALID) as house:
         failure = await house.reply()
         assert (failure.status, house.upstream.tokens, len(house.upstream.requests)) == (502, 2, 2)
@@ -187,7 +187,7 @@ async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says
         assert (await house.reply()).status == 200
 
 
-async def test_while_the_identity_service_is_away_requests_fail_at_once() -> None:
+async def test_requests_fail_at_once_during_an_identity_outage() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # bound, and nobody listens
         token_url = f"http://127.0.0.1:{closed.getsockname()[1]}/token"

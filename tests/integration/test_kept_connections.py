@@ -53,9 +53,7 @@ def results(body: bytes) -> Any:
         ("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas&limit=2", 200),
     ],
 )
-async def test_a_reply_has_the_same_head_whether_its_connection_stays_or_not(
-    start: Starts, asked: str, status: int
-) -> None:
+async def test_response_head_is_the_same_with_and_without_keep_alive(start: Starts, asked: str, status: int) -> None:
     async with start(**KEPT) as house:
         await house.get(asked)
         staying = (await together(house, get(asked), get("/healthz")))[0]
@@ -67,7 +65,7 @@ async def test_a_reply_has_the_same_head_whether_its_connection_stays_or_not(
     assert staying.headers["date"].endswith(" GMT")
 
 
-async def test_requests_that_are_sent_at_once_are_answered_in_their_order(start: Starts) -> None:
+async def test_pipelined_requests_are_answered_in_order(start: Starts) -> None:
     numbers = ["SN74S74N", "BC547", "SN74S74N", "LM317", "SN74S74N", "SN74S74N"]
     async with start(**KEPT) as house:
         replies = await together(house, *(get(target({"mpn": number, "reference": number})) for number in numbers))
@@ -75,7 +73,7 @@ async def test_requests_that_are_sent_at_once_are_answered_in_their_order(start:
     assert [reply.headers["x-cache"] for reply in replies] == ["miss", "miss", "hit", "miss", "hit", "hit"]
 
 
-async def test_a_reply_that_is_kept_is_kept_as_it_was_asked_for(start: Starts) -> None:
+async def test_cached_response_keeps_its_format(start: Starts) -> None:
     async with start(**KEPT) as house:
         zipped = get(ASKED, "Accept-Encoding: gzip")
         replies = await together(house, *[get(ASKED), zipped] * 4)
@@ -88,7 +86,7 @@ async def test_a_reply_that_is_kept_is_kept_as_it_was_asked_for(start: Starts) -
     assert [reply.headers["x-cache"] for reply in replies] == ["miss", *["hit"] * 7]
 
 
-async def test_an_old_client_that_keeps_its_connection_is_told_that_it_stays(start: Starts) -> None:
+async def test_http_1_0_keep_alive_is_confirmed(start: Starts) -> None:
     request = get(ASKED, "Connection: keep-alive").replace("HTTP/1.1", "HTTP/1.0")
     async with start(**KEPT) as house:
         replies = await together(house, *[request] * 3)

@@ -19,7 +19,7 @@ def names(reply: Any) -> list[str]:
     return [result["item"]["name"] for result in reply["results"]]
 
 
-async def test_texas_finds_texas_instruments_first_and_then_the_brands_it_bought(house: House) -> None:
+async def test_search_for_texas_ranks_texas_instruments_before_its_brands(house: House) -> None:
     reply = await get(house, "/v3/brands/search?q=texas")
     first, *others = names(reply)
     assert first == "Texas Instruments"
@@ -29,12 +29,12 @@ async def test_texas_finds_texas_instruments_first_and_then_the_brands_it_bought
     assert not {"user_country", "user_currency"} & set(reply)
 
 
-async def test_newark_is_found_by_wildcards_first(house: House) -> None:
+async def test_wildcard_search_ranks_newark_first(house: House) -> None:
     assert names(await get(house, "/v3/sellers/search?q=*newark*"))[0] == "Newark"
 
 
 @pytest.mark.parametrize("path, least", [("brands", 50), ("sellers", 100), ("categories", 100)])
-async def test_pages_follow_each_other_and_cover_everything(house: House, path: str, least: int) -> None:
+async def test_list_pages_are_consecutive_and_complete(house: House, path: str, least: int) -> None:
     first = await get(house, f"/v3/{path}/search?limit=100&sortby=name+asc")
     second = await get(house, f"/v3/{path}/search?limit=100&start=100&sortby=name+asc")
     found = names(first) + names(second)
@@ -45,14 +45,14 @@ async def test_pages_follow_each_other_and_cover_everything(house: House, path: 
 
 
 @pytest.mark.parametrize("path", ["brands", "sellers", "categories"])
-async def test_everything_that_is_found_is_found_by_its_uid(house: House, path: str) -> None:
+async def test_every_listed_object_is_found_by_uid(house: House, path: str) -> None:
     found = [result["item"] for result in (await get(house, f"/v3/{path}/search?limit=100"))["results"]]
     by_uid = await get(house, f"/v3/{path}/get_multi?" + "&".join(f"uid[]={each['uid']}" for each in found))
     assert by_uid == {each["uid"]: each for each in found}
     assert await get(house, f"/v3/{path}/{found[7]['uid']}") == found[7]
 
 
-async def test_categories_are_a_tree(house: House) -> None:
+async def test_categories_form_a_tree(house: House) -> None:
     found = {
         result["item"]["uid"]: result["item"]
         for start in (0, 100)
@@ -78,7 +78,7 @@ async def test_filters_facets_and_stats_agree(house: House) -> None:
     assert reply["facet_results"]["fields"]["parent_uid"]["missing"] == 1
 
 
-async def test_an_unknown_field_is_refused_with_those_there_are(house: House) -> None:
+async def test_unknown_field_is_refused_with_the_known_ones(house: House) -> None:
     for asked in ("filter[fields][x][]=1", "filter[queries][]=x:1", "sortby=x+asc", "facet[fields][x][include]=1"):
         for q in ("", "none-such"):
             reply = await get(house, f"/v3/sellers/search?q={q}&{asked}", 400)
@@ -88,12 +88,12 @@ async def test_an_unknown_field_is_refused_with_those_there_are(house: House) ->
 
 
 @pytest.mark.parametrize("name", ["brands", "sellers", "categories"])
-async def test_an_unknown_uid_is_a_404(house: House, name: str) -> None:
+async def test_unknown_uid_is_a_404(house: House, name: str) -> None:
     reply = await get(house, f"/v3/{name}/ffffffffffffffff", 404)
     assert reply["__class__"] == "ClientErrorResponse"
 
 
-async def test_a_list_is_fetched_once_and_again_after_a_day_behind_the_backs_of_those_who_ask(house: House) -> None:
+async def test_list_is_fetched_once_and_refreshed_daily_in_the_background(house: House) -> None:
     for _ in range(3):
         await get(house, "/v3/brands/search?q=texas")
         await get(house, "/v3/brands/2239e3330e2df5fe")
@@ -105,14 +105,14 @@ async def test_a_list_is_fetched_once_and_again_after_a_day_behind_the_backs_of_
     assert house.billed == 0
 
 
-async def test_while_there_is_no_list_the_error_is_v3s(start: Starts, nobody: str) -> None:
+async def test_missing_list_gives_a_v3_error(start: Starts, nobody: str) -> None:
     async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
         reply = await get(house, "/v3/brands/search?q=texas", 503)
         assert reply["__class__"] == "ServerErrorResponse"
         assert (await get(house, "/v3/sellers/2c3be9310496fffc", 503))["__class__"] == "ServerErrorResponse"
 
 
-async def test_no_pattern_holds_up_the_service(house: House) -> None:
+async def test_no_pattern_blocks_the_event_loop(house: House) -> None:
     patterns = ("*" * 1000 + "zq", "*e" * 400 + "zq", "e*" * 400)
     for pattern in patterns:
         assert (await get(house, f"/v3/brands/search?q={pattern}"))["hits"] == 0

@@ -44,7 +44,7 @@ MPNS = (
         ([{"mpn": "a*"}, {"mpn": "X", "limit": 21}, 7], "supSearchMpn", 0, 0, [0, 0, 0]),
     ],
 )
-async def test_parts_billed_and_requests_made(
+async def test_billed_parts_and_upstream_requests_match_the_table(
     start: Starts, queries: list[Any], single: str, parts: int, requests: int, hits: list[int]
 ) -> None:
     async with start(translation={"single_query": single}) as house:
@@ -60,7 +60,7 @@ async def metrics(house: House) -> str:
     return await (await house.proxy.get("/metrics")).text()
 
 
-async def test_twenty_queries_of_twenty_are_asked_in_requests_of_at_most_a_hundred_parts(house: House) -> None:
+async def test_twenty_queries_of_twenty_parts_are_split_at_a_hundred_parts(house: House) -> None:
     queries = [{"mpn": mpn, "limit": 20, "reference": mpn} for mpn in MPNS]
     results = await house.results(*queries)
     assert [result["reference"] for result in results] == list(MPNS)
@@ -73,14 +73,14 @@ async def test_twenty_queries_of_twenty_are_asked_in_requests_of_at_most_a_hundr
     assert house.billed == sum(len(result["items"]) for result in results)
 
 
-async def test_twenty_queries_of_the_usual_three_are_one_request(house: House) -> None:
+async def test_twenty_queries_of_three_parts_are_one_request(house: House) -> None:
     results = await house.results(*({"mpn": mpn} for mpn in MPNS))
     assert house.sandbox.request_counts.graphql == 1
     assert house.billed == sum(len(result["items"]) for result in results)
     assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
 
 
-async def test_what_the_reply_does_not_show_is_not_asked_for(house: House) -> None:
+async def test_hidden_fields_are_not_selected(house: House) -> None:
     await house.results(SINGLE, SINGLE)
     await house.results(SINGLE, SINGLE, more="&hide[]=offers")
     (document, _), (hidden, _) = house.sandbox.documents
@@ -88,7 +88,7 @@ async def test_what_the_reply_does_not_show_is_not_asked_for(house: House) -> No
     assert "specs" not in document
 
 
-async def test_nothing_that_a_client_sends_becomes_part_of_a_document(house: House) -> None:
+async def test_client_input_is_never_part_of_a_document(house: House) -> None:
     odd = "zz} evil { __typename"
     more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"
     await house.results({"mpn": odd, "brand": odd}, {"sku": odd, "reference": odd}, more=more)

@@ -24,7 +24,7 @@ DESIGN_ONLY: dict[str, Any] = {"applications": account(domains=("design",))}
     [("supply.domain", BY_IDENTITY, 0), ("", BY_QUERY, 1)],
     ids=["scope asked for", "scope left out"],
 )
-async def test_it_is_said_in_plain_words_and_neither_repeated_nor_counted(
+async def test_missing_scope_is_explained_not_retried_and_no_failure(
     start: Starts, written: io.StringIO, scope: str, message: str, requests: int
 ) -> None:
     upstream = {"scope": scope, "retries": 3}
@@ -48,7 +48,7 @@ async def test_it_is_said_in_plain_words_and_neither_repeated_nor_counted(
     assert 'v3bridge_parts_returned_total{application="demo"}' not in lines
 
 
-async def test_an_application_that_is_given_the_domain_is_served_again(start: Starts) -> None:
+async def test_application_is_served_after_the_scope_is_granted(start: Starts) -> None:
     async with start(sandbox=DESIGN_ONLY, upstream={"scope": ""}) as house:
         assert (await house.failure(ONE)).status == 502
         [changed] = account(domains=("supply",))

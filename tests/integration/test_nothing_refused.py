@@ -121,7 +121,7 @@ MATCHES = st.lists(QUERY, max_size=22).map(
     [(SEARCHES, 250), (LISTS, 60), (GETS, 40), (MATCHES, 60)],
     ids=["search", "lists", "get", "match"],
 )
-async def test_a_request_is_a_bad_request_of_ours_or_within_the_services_limits(
+async def test_every_request_is_refused_locally_or_within_upstream_limits(
     start: Starts, targets: st.SearchStrategy[str], examples: int
 ) -> None:
     async with start(sandbox={"applications": account(part_limit=10**9)}) as house:

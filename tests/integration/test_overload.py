@@ -36,7 +36,7 @@ async def until(written: io.StringIO, event: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_new_work_is_refused_and_what_is_known_is_served(
+async def test_overload_refuses_new_work_and_serves_cached_responses(
     start: Starts, memory: Memory, written: io.StringIO
 ) -> None:
     async with start(overload=FULL, cache={"seconds": 300, "stale_seconds": 0}) as house:
@@ -65,9 +65,7 @@ async def test_new_work_is_refused_and_what_is_known_is_served(
     assert "request failed" not in written.getvalue()
 
 
-async def test_what_is_refused_before_it_is_parsed_gets_the_same_response(
-    start: Starts, memory: Memory, written: io.StringIO
-) -> None:
+async def test_early_refusal_equals_the_normal_refusal(start: Starts, memory: Memory, written: io.StringIO) -> None:
     """A request that closes its connection is parsed, one that keeps it is not."""
     async with start(overload=FULL, cache={"seconds": 300}) as house:
         memory.used = 95_000_000
@@ -88,7 +86,7 @@ async def test_what_is_refused_before_it_is_parsed_gets_the_same_response(
         assert 'v3bridge_requests_total{route="/v3/parts/match",status="503"} 3.0' in metrics
 
 
-async def test_requests_sent_together_and_in_pieces_are_all_answered(
+async def test_pipelined_and_fragmented_requests_are_all_answered(
     start: Starts, memory: Memory, written: io.StringIO
 ) -> None:
     async with start(overload=FULL) as house:
@@ -104,7 +102,7 @@ async def test_requests_sent_together_and_in_pieces_are_all_answered(
         writer.close()
 
 
-async def test_a_stale_answer_is_served_under_overload(start: Starts, memory: Memory, written: io.StringIO) -> None:
+async def test_stale_response_is_served_under_overload(start: Starts, memory: Memory, written: io.StringIO) -> None:
     async with start(overload=FULL, cache={"seconds": 10, "stale_seconds": 60}) as house:
         await house.get(target(KNOWN))
         house.time.advance(30)
@@ -114,7 +112,7 @@ async def test_a_stale_answer_is_served_under_overload(start: Starts, memory: Me
         assert (reply.status, reply.headers["x-cache"]) == (200, "stale")
 
 
-async def test_an_event_loop_that_is_late_is_an_overload(start: Starts, written: io.StringIO) -> None:
+async def test_late_event_loop_is_an_overload(start: Starts, written: io.StringIO) -> None:
     async with start(overload={"lag_seconds": 0.05}) as house:
         async with asyncio.timeout(20):
             while "overload began" not in written.getvalue():
@@ -126,7 +124,7 @@ async def test_an_event_loop_that_is_late_is_an_overload(start: Starts, written:
         assert (await house.get(target(NEW))).status == 200
 
 
-def test_the_memory_that_is_read_is_this_processs() -> None:
+def test_memory_figure_is_that_of_this_process() -> None:
     before = load_shedding.memory_used()
     held = b"x" * 50_000_000
     assert load_shedding.memory_used() - before == pytest.approx(len(held), rel=0.2)

@@ -46,7 +46,7 @@ def objects(body: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_all_forms_of_a_reply_say_the_same(house: House, target: str) -> None:
+async def test_all_response_formats_have_equal_content(house: House, target: str) -> None:
     plain = still(await (await get(house, target)).json())
     pretty = await (await get(house, target, "&pretty_print=1")).text()
     assert pretty.isascii()
@@ -62,14 +62,14 @@ async def test_all_forms_of_a_reply_say_the_same(house: House, target: str) -> N
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_head_has_the_headers_of_get_and_no_body(house: House, target: str) -> None:
+async def test_head_returns_the_headers_of_get_without_body(house: House, target: str) -> None:
     found, head = [await get(house, target, method=method) for method in ("GET", "HEAD")]
     assert (head.status, head.content_type, await head.text()) == (200, found.content_type, "")
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("mistake", ["&callback=a(b)", "&pretty_print=2", "&slice[offers]=x"])
-async def test_a_mistake_in_a_global_parameter_is_told_everywhere(house: House, target: str, mistake: str) -> None:
+async def test_invalid_global_parameter_is_refused_by_every_endpoint(house: House, target: str, mistake: str) -> None:
     response = await get(house, target, mistake)
     reply = await response.json()
     name = mistake[1:].partition("=")[0]
@@ -78,20 +78,20 @@ async def test_a_mistake_in_a_global_parameter_is_told_everywhere(house: House, 
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_an_error_reaches_a_page_that_cannot_see_statuses(house: House, target: str) -> None:
+async def test_suppressed_status_codes_keep_the_error_body(house: House, target: str) -> None:
     response = await get(house, target, "&slice[x]=x&suppress_status_codes=true&callback=handle")
     text = await response.text()
     assert (response.status, response.content_type) == (200, "application/javascript")
     assert json.loads(text.removeprefix("/**/handle(").removesuffix(");"))["__class__"] == "ClientErrorResponse"
 
 
-async def test_a_style_that_cannot_be_read_is_none(house: House) -> None:
+async def test_invalid_style_parameter_disables_all_style_parameters(house: House) -> None:
     response = await get(house, TARGETS[4], "&pretty_print=2&suppress_status_codes=true&callback=handle")
     assert (response.status, response.content_type) == (400, "application/json")
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_show_and_hide_are_two_halves_of_an_object(house: House, target: str) -> None:
+async def test_show_and_hide_are_complementary(house: House, target: str) -> None:
     whole = objects(await (await get(house, target)).json())
     shown = objects(await (await get(house, target, "&show[]=uid")).json())
     hidden = objects(await (await get(house, target, "&hide[0]=uid")).json())
@@ -101,7 +101,7 @@ async def test_show_and_hide_are_two_halves_of_an_object(house: House, target: s
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_the_envelope_stays_whatever_is_shown(house: House, target: str) -> None:
+async def test_envelope_is_unaffected_by_show(house: House, target: str) -> None:
     whole = await (await get(house, target)).json()
     bare = await (await get(house, target, "&show[]=nothing_known")).json()
     assert objects(whole)
@@ -137,7 +137,7 @@ def words(house: House) -> set[str]:
 
 
 @pytest.mark.parametrize("target", PARTS)
-async def test_what_is_not_shown_is_not_asked_for(house: House, target: str) -> None:
+async def test_fields_not_shown_are_not_selected(house: House, target: str) -> None:
     async def asked(more: str) -> set[str]:
         assert (await get(house, target, more)).status == 200
         return words(house)
@@ -160,7 +160,7 @@ async def test_what_is_not_shown_is_not_asked_for(house: House, target: str) -> 
 
 
 @pytest.mark.parametrize("target", PARTS)
-async def test_plan_gated_fields_go_with_what_is_hidden(house: House, target: str) -> None:
+async def test_hiding_a_field_drops_its_plan_gated_selection(house: House, target: str) -> None:
     assert (await get(house, target)).status == 200
     assert "factoryLeadDays" in words(house)
     assert (await get(house, target, "&hide[]=offers.factory_lead_days")).status == 200
@@ -168,7 +168,7 @@ async def test_plan_gated_fields_go_with_what_is_hidden(house: House, target: st
 
 
 @pytest.mark.parametrize("target", PARTS)
-async def test_a_slice_cuts_what_the_whole_list_holds(house: House, target: str) -> None:
+async def test_slice_equals_the_slice_of_the_whole_list(house: House, target: str) -> None:
     whole = objects(await (await get(house, target)).json())
     for text, cut in (("[0:1]", slice(0, 1)), ("1:5", slice(1, 5)), ("-2:", slice(-2, None)), ("[:]", slice(None))):
         found = objects(await (await get(house, target, f"&slice[offers]={text}")).json())

@@ -18,7 +18,7 @@ async def is_refused(house: House, number: str) -> int:
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_used_up_parts_are_a_429_until_the_first_and_then_it_works_again(start: Starts, status: int) -> None:
+async def test_exhausted_part_limit_is_a_429_until_the_next_month(start: Starts, status: int) -> None:
     async with start(sandbox={"applications": account(part_limit=3), "part_limit_status": status}) as house:
         assert (await house.results(ONE, NONE))[0]["hits"] == 4
         assert await is_refused(house, "SN74S74N") == TO_DECEMBER
@@ -29,7 +29,7 @@ async def test_used_up_parts_are_a_429_until_the_first_and_then_it_works_again(s
         assert house.billed == 3
 
 
-async def test_a_spent_limit_is_not_tried_again_before_the_first(start: Starts) -> None:
+async def test_exhausted_part_limit_is_not_retried_before_the_next_month(start: Starts) -> None:
     async with start(sandbox={"applications": account(part_limit=3)}) as house:
         await house.results(ONE, NONE)
         requests = house.sandbox.request_counts
@@ -41,21 +41,21 @@ async def test_a_spent_limit_is_not_tried_again_before_the_first(start: Starts) 
         assert requests.graphql == asked
 
 
-async def test_answers_that_are_kept_are_given_when_the_limit_is_spent(start: Starts) -> None:
+async def test_cached_results_are_served_with_an_exhausted_limit(start: Starts) -> None:
     async with start(sandbox={"applications": account(part_limit=3)}, cache={"seconds": 600}) as house:
         before = await house.results(ONE, NONE)
         await is_refused(house, "1N4007")
         assert await house.results(ONE, NONE) == before
 
 
-async def test_parts_that_were_paid_for_reach_the_client_although_their_count_is_refused(start: Starts) -> None:
+async def test_billed_parts_are_returned_although_their_count_is_refused(start: Starts) -> None:
     async with start(sandbox={"applications": account(part_limit=3)}) as house:
         (result,) = await house.results(ONE)
         assert house.billed == 3
     assert (len(result["items"]), result["error"]) == (3, None)
 
 
-async def test_a_plan_without_features_is_asked_for_nothing_it_lacks(start: Starts) -> None:
+async def test_plan_gated_fields_are_not_selected_without_the_feature(start: Starts) -> None:
     plan = {"applications": account(features=frozenset())}
     async with start(sandbox=plan, application={"features": ()}) as house:
         (result,) = await house.results(ONE, more=GATED)
@@ -68,7 +68,7 @@ async def test_a_plan_without_features_is_asked_for_nothing_it_lacks(start: Star
     assert {offer["factory_lead_days"] for offer in item["offers"]} == {None}
 
 
-async def test_the_sandbox_would_refuse_them(start: Starts) -> None:
+async def test_sandbox_refuses_plan_gated_fields(start: Starts) -> None:
     plan = {"applications": account(features=frozenset({"CAD_MODELS"}))}
     async with start(sandbox=plan, application={"features": ("TECH_SPECS",)}) as house:
         gated, _ = await house.results(ONE, NONE, more="&include[]=specs")
@@ -79,13 +79,13 @@ async def test_the_sandbox_would_refuse_them(start: Starts) -> None:
     assert (other["error"], other["items"][0]["datasheets"]) == (None, [])
 
 
-async def test_the_same_refusal_is_seen_where_one_number_is_searched(start: Starts) -> None:
+async def test_exhausted_part_limit_of_a_single_match_is_a_429(start: Starts) -> None:
     async with start(sandbox={"applications": account(features=frozenset())}) as house:
         (gated,) = await house.results(ONE, more="&include[]=specs")
     assert "TECH_SPECS" in gated["error"]
 
 
-async def test_and_where_a_part_is_asked_for_by_its_uid(start: Starts) -> None:
+async def test_exhausted_part_limit_of_a_part_by_uid_is_a_429(start: Starts) -> None:
     async with start(sandbox={"applications": account(features=frozenset())}) as house:
         (found,) = await house.results(ONE)
         reply = await house.get(f"/v3/parts/{found['items'][0]['uid']}?apikey=EXAMPLE_KEY&include[]=specs")

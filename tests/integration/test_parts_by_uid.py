@@ -20,21 +20,21 @@ async def uids(house: House, count: int) -> list[str]:
     return [result["item"]["uid"] for result in found["results"]]
 
 
-async def test_a_redirected_uid_is_answered_by_the_part_that_took_its_place(house: House) -> None:
+async def test_redirected_uid_returns_the_replacement_part(house: House) -> None:
     by_old, by_new = [await get(house, f"/v3/parts/{uid}") for uid in (OLD, NEW)]
     assert (by_old["uid"], by_old["redirected_uids"]) == (NEW, [OLD])
     assert (by_new["uid"], by_new["redirected_uids"]) == (NEW, [])
     assert {**by_old, "redirected_uids": []} == by_new
 
 
-async def test_get_multi_is_keyed_by_what_was_asked_for_and_leaves_out_what_is_missing(house: House) -> None:
+async def test_get_multi_is_keyed_by_requested_uid_without_missing_parts(house: House) -> None:
     found = await get(house, f"/v3/parts/get_multi?uid[]={OLD}&uid[]={NOBODY}&uid[]={NEW}&uid[]=no-uid&hide[]=offers")
     assert list(found) == [OLD, NEW]
     assert [part["uid"] for part in found.values()] == [NEW, NEW]
     assert [part["redirected_uids"] for part in found.values()] == [[OLD], []]
 
 
-async def test_a_hundred_parts_are_one_request(house: House) -> None:
+async def test_hundred_parts_are_one_upstream_request(house: House) -> None:
     wanted = await uids(house, 100)
     before = len(house.asked)
     found = await get(house, "/v3/parts/get_multi?show[]=uid&" + "&".join(f"uid[]={uid}" for uid in reversed(wanted)))
@@ -43,14 +43,14 @@ async def test_a_hundred_parts_are_one_request(house: House) -> None:
     assert len(house.asked) == before + 1
 
 
-async def test_more_than_a_hundred_are_refused_unless_they_are_the_same(house: House) -> None:
+async def test_more_than_a_hundred_distinct_uids_are_refused(house: House) -> None:
     many = "&".join(f"uid[]={number:016x}" for number in range(101))
     same = "&".join(f"uid[]={NEW}" for _ in range(101))
     assert "uid[]: at most 100" in (await get(house, f"/v3/parts/get_multi?{many}", 400))["message"]
     assert list(await get(house, f"/v3/parts/get_multi?{same}&show[]=uid")) == [NEW]
 
 
-async def test_a_missing_part_is_a_404_and_a_text_that_is_no_uid_is_not_asked_for(house: House) -> None:
+async def test_missing_part_is_a_404_and_invalid_uid_is_not_sent(house: House) -> None:
     for uid in (NOBODY, "9336958", NEW.upper(), "%E2%82%AC", NEW + "0"):
         reply = await get(house, f"/v3/parts/{uid}", 404)
         assert reply["__class__"] == "ClientErrorResponse"
@@ -58,14 +58,14 @@ async def test_a_missing_part_is_a_404_and_a_text_that_is_no_uid_is_not_asked_fo
     assert [variables["ids"] for variables in house.asked] == [[NOBODY]]
 
 
-async def test_a_part_is_the_same_however_it_is_found(house: House) -> None:
+async def test_part_is_equal_in_every_endpoint(house: House) -> None:
     (found,) = (await get(house, "/v3/parts/search?q=SN74S74N&limit=1&include[]=specs"))["results"]
     uid = found["item"]["uid"]
     assert await get(house, f"/v3/parts/{uid}?include[]=specs") == found["item"]
     assert await get(house, f"/api/v3/parts/get_multi/?uid[]={uid}&include=specs") == {uid: found["item"]}
 
 
-async def test_a_part_has_what_the_market_of_its_application_has(start: Any) -> None:
+async def test_part_has_the_offers_of_the_configured_market(start: Any) -> None:
     async with start(application={"country": "GB", "currency": "GBP"}) as house:
         await get(house, f"/v3/parts/{NEW}")
         assert house.asked == [{"ids": [NEW], "country": "GB", "currency": "GBP"}]

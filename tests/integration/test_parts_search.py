@@ -11,7 +11,7 @@ from support import running_proxy
 R = "specs.resistance.value"
 
 
-async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search; a list is a repeated parameter, `f` filters fields by their names."""
     filters = {f"filter[fields][{name}][]": value for name, value in parameters.pop("f", {}).items()}
     pairs = [
@@ -39,7 +39,7 @@ def values(reply: Any, field: str) -> dict[str, int]:
     return {each["value"]: each["count"] for each in reply["facet_results"]["fields"][field]["facets"]}
 
 
-async def test_pages_follow_each_other_and_cover_all_hits(house: House) -> None:
+async def test_search_pages_are_consecutive_and_complete(house: House) -> None:
     pages = [await search(house, start=start, limit=20, **{"show[]": "uid"}) for start in (0, 20, 40, 60)]
     uids = [result["item"]["uid"] for page in pages for result in page["results"]]
     assert [len(page["results"]) for page in pages] == [20, 20, 20, 18]
@@ -49,28 +49,28 @@ async def test_pages_follow_each_other_and_cover_all_hits(house: House) -> None:
 @pytest.mark.parametrize(
     "field", ["brand.name", "brand.uid", "offers.seller.uid", "offers.seller.id", R, "specs.case_package.value"]
 )
-async def test_a_facets_value_is_a_filter_that_finds_as_many_as_it_counted(house: House, field: str) -> None:
+async def test_facet_value_as_filter_has_as_many_hits_as_counted(house: House, field: str) -> None:
     counted = values(await search(house, **included(field, limit=3)), field)
     assert len(counted) == 3
     for value, count in counted.items():
         assert await hits(house, f={field: value}) == count
 
 
-async def test_a_category_counts_what_is_below_it_when_it_filters(house: House) -> None:
+async def test_category_filter_includes_subcategories(house: House) -> None:
     counted = values(await search(house, **included("category_uids")), "category_uids")
     assert sum(counted.values()) == 78
     assert "8a1e4714bb3951d9" not in counted
     assert await hits(house, f={"category_uids": "8a1e4714bb3951d9"}) == 78
 
 
-async def test_in_stock_is_a_filter_and_a_facet(house: House) -> None:
+async def test_in_stock_works_as_filter_and_facet(house: House) -> None:
     counted = values(await search(house, **included("avg_avail")), "avg_avail")
     assert await hits(house, f={"avg_avail": "[1 TO *]"}) == counted["[1 TO *]"]
     assert await hits(house, **{"filter[queries][]": "avg_avail:[1 TO *]"}) == counted["[1 TO *]"]
     assert sum(counted.values()) == await hits(house)
 
 
-async def test_ranges_groups_and_both_together(house: House) -> None:
+async def test_ranges_and_groups_can_be_combined(house: House) -> None:
     whole = await hits(house)
     below, above = f"{R}:[* TO 999]", f"{R}:[1000 TO *]"
     split = [await hits(house, **{"filter[queries][]": text}) for text in (below, above)]
@@ -91,7 +91,7 @@ async def test_facet_queries_count_within_the_search(house: House) -> None:
     assert 0 < found[texts[2]] <= 38
 
 
-async def test_exclude_filter_counts_as_if_the_field_were_not_filtered(house: House) -> None:
+async def test_exclude_filter_counts_without_the_filter_of_its_field(house: House) -> None:
     filtered = {"f": {"brand.name": "Yageo", "specs.case_package.value": "0603"}}
     apart = await search(house, **filtered, **included("brand.name", exclude_filter=1))
     alone = await search(house, f={"specs.case_package.value": "0603"}, **included("brand.name"))
@@ -105,7 +105,7 @@ async def test_facets_are_paged(house: House) -> None:
     assert page == whole[2:5]
 
 
-async def test_stats_are_the_ends_of_the_facets_values(house: House) -> None:
+async def test_stats_equal_minimum_and_maximum_of_facets(house: House) -> None:
     reply = await search(house, **included(R, limit=100), **{f"stats[{R}][include]": "true"})
     numbers = sorted(map(float, values(reply, R)))
     stats = reply["stats_results"][R]
@@ -113,7 +113,7 @@ async def test_stats_are_the_ends_of_the_facets_values(house: House) -> None:
     assert reply["spec_metadata"]["resistance"]["unit"]["symbol"] == "Ω"
 
 
-async def test_drilldown_suggests_specs_that_can_be_filtered_by(house: House) -> None:
+async def test_drilldown_suggests_filterable_specs(house: House) -> None:
     reply = await search(house, **{"spec_drilldown[include]": "true", "spec_drilldown[limit]": 3})
     fields = reply["facet_results"]["fields"]
     assert sorted(facet["spec_drilldown_rank"] for facet in fields.values()) == [1, 2, 3]
@@ -123,7 +123,7 @@ async def test_drilldown_suggests_specs_that_can_be_filtered_by(house: House) ->
         assert await hits(house, f={field: value}) == count
 
 
-async def test_drilldown_beside_a_counted_spec_ranks_suggestions_alone(house: House) -> None:
+async def test_drilldown_ranks_suggestions_without_requested_specs(house: House) -> None:
     drilldown = {"spec_drilldown[include]": "true", "spec_drilldown[limit]": 2}
     alone = (await search(house, **drilldown))["facet_results"]["fields"]
     beside = (await search(house, **drilldown, **{f"stats[{R}][include]": 1}))["facet_results"]["fields"]
@@ -133,7 +133,7 @@ async def test_drilldown_beside_a_counted_spec_ranks_suggestions_alone(house: Ho
 
 
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-async def test_sorting_by_a_spec(house: House, direction: str) -> None:
+async def test_sort_by_spec_orders_parts(house: House, direction: str) -> None:
     shown = {"show[]": f"{R}", "include[]": "specs", "f": {"brand.name": "Yageo"}}
     reply = await search(house, limit=20, sortby=f"{R} {direction}", **shown)
     found = [float(r["item"]["specs"]["resistance"]["value"][0]) for r in reply["results"] if r["item"]["specs"]]
@@ -141,7 +141,7 @@ async def test_sorting_by_a_spec(house: House, direction: str) -> None:
     assert all(one <= other if direction == "asc" else one >= other for one, other in pairwise(found))
 
 
-async def test_sorting_by_brand_and_number(house: House) -> None:
+async def test_sort_by_brand_and_mpn_orders_parts(house: House) -> None:
     by_brand = await search(house, limit=55, sortby="brand.name asc", **{"show[]": "brand.name"})
     names = [result["item"]["brand"]["name"].casefold() for result in by_brand["results"]]
     assert names == sorted(names)
@@ -150,12 +150,12 @@ async def test_sorting_by_brand_and_number(house: House) -> None:
     assert numbers == sorted(numbers, reverse=True)
 
 
-async def test_a_snippet_marks_what_was_searched_for(house: House) -> None:
+async def test_snippet_highlights_search_terms(house: House) -> None:
     (result,) = (await search(house, limit=1, **{"show[]": "mpn"}))["results"]
     assert "<strong>resistor</strong>" in result["snippet"]
 
 
-async def test_identical_searches_at_once_are_asked_once_and_counts_of_their_own_cost_nothing(house: House) -> None:
+async def test_concurrent_identical_searches_are_sent_once_and_counts_are_free(house: House) -> None:
     await search(house, limit=2, f={"brand.name": "Yageo"}, **included("brand.name", exclude_filter=1), **included(R))
     brands, page, apart = house.asked
     assert brands == {}

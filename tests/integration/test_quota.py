@@ -40,13 +40,13 @@ async def until_metrics_say(house: House, name: str, who: str, parts: float) -> 
     pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
 
 
-async def refusal(house: House, key: str, *queries: dict[str, object]) -> RawReply:
+async def refusal(house: House, key: str, *queries: Any) -> RawReply:
     failure = await house.failure(*queries, key=key)
     assert (failure.status, failure.json["__class__"]) == (429, "ClientErrorResponse")
     return failure
 
 
-async def test_nothing_is_sent_that_the_plan_cannot_cover(start: Starts) -> None:
+async def test_request_beyond_the_plan_is_not_sent(start: Starts) -> None:
     async with start(application={"parts": 8}) as house:
         await house.results(ONE, NONE)
         asked = house.sandbox.request_counts.graphql
@@ -60,7 +60,7 @@ async def test_nothing_is_sent_that_the_plan_cannot_cover(start: Starts) -> None
         await house.results(ONE, NONE)
 
 
-async def test_a_key_is_held_to_its_share_and_others_go_on(start: Starts) -> None:
+async def test_api_key_quota_limits_only_that_key(start: Starts) -> None:
     async with start(application={"apikeys": KEYS, "parts": 1_000}) as house:
         for _ in range(3):
             await house.reply(ONE, NONE, key=ERP)
@@ -73,7 +73,7 @@ async def test_a_key_is_held_to_its_share_and_others_go_on(start: Starts) -> Non
     assert house.billed == 12
 
 
-async def test_calls_side_by_side_never_pass_the_plan(start: Starts) -> None:
+async def test_concurrent_requests_never_exceed_the_plan(start: Starts) -> None:
     async with start(application={"parts": 40}, coalescing={"enabled": False}) as house:
         asked = [house.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
         statuses = [reply.status for reply in await asyncio.gather(*asked)]
@@ -83,7 +83,7 @@ async def test_calls_side_by_side_never_pass_the_plan(start: Starts) -> None:
         await until_metrics_say(house, "reserved", "demo", 0.0)
 
 
-async def test_a_rate_is_a_429_for_a_second_and_costs_nothing(start: Starts) -> None:
+async def test_rate_limit_is_a_free_429_with_one_second(start: Starts) -> None:
     async with start(application={"rate": 3}) as house:
         replies = [await house.get(target(ONE, NONE)) for _ in range(5)]
         assert [reply.status for reply in replies] == [200, 200, 200, 429, 429]
@@ -94,7 +94,7 @@ async def test_a_rate_is_a_429_for_a_second_and_costs_nothing(start: Starts) -> 
         assert (await house.get(target(ONE, NONE))).status == 200
 
 
-async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: Starts, tmp_path: Path) -> None:
+async def test_exhausted_quota_survives_a_restart(start: Starts, tmp_path: Path) -> None:
     ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"applications": account(part_limit=3)}}
     async with start(**ledger) as house:
         await house.results(ONE, NONE)
@@ -106,7 +106,7 @@ async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: St
         await house.results(ONE, NONE)
 
 
-async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path: Path) -> None:
+async def test_usage_survives_a_restart(start: Starts, tmp_path: Path) -> None:
     for _ in range(2):
         async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
             await house.results(ONE, NONE)
@@ -114,7 +114,7 @@ async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path: Pat
         assert "demo has 4 of 10" in (await refusal(house, running_proxy.KEY, ONE, NONE)).json["message"]
 
 
-async def test_a_reply_says_what_it_cost_and_what_is_left(start: Starts) -> None:
+async def test_response_headers_have_cost_and_remaining_quota(start: Starts) -> None:
     async with start(application={"apikeys": KEYS}, cache={"seconds": 60}) as house:
         first, again, other = [await house.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
         listed = await house.get(f"/v3/brands/search?q=texas&apikey={ERP}")
@@ -131,7 +131,7 @@ async def test_a_reply_says_what_it_cost_and_what_is_left(start: Starts) -> None
     assert not any(name.startswith("x-parts-") for name in listed.headers)
 
 
-async def test_a_lifetime_has_no_reset(start: Starts) -> None:
+async def test_lifetime_quota_has_no_reset(start: Starts) -> None:
     async with start(application={"parts": 1_000, "period": "lifetime"}) as house:
         reply = await house.get(target(ONE, NONE))
     assert (reply.headers["x-parts-used"], reply.headers["x-parts-limit"]) == ("3", "1000")
@@ -147,7 +147,7 @@ async def test_a_lifetime_has_no_reset(start: Starts) -> None:
     ],
     ids=["nonsense", "cut", "refused"],
 )
-async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtful: int, tmp_path: Path) -> None:
+async def test_possibly_billed_request_is_uncertain_usage(answer: Any, doubtful: int, tmp_path: Path) -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(answer)
         settings = running_proxy.settings(

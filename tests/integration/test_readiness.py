@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from integration.house import RawReply, Starts, raw, target
@@ -11,7 +12,7 @@ from support.scripted_upstream import ScriptedResponse
 from proxy.kit import clock
 
 PAGE = b"<!doctype html><title>Not Found</title>"
-GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
+GOOD: dict[str, Any] = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
 REFUSED = {"errors": [{"message": "The field `supCategories` is not for you."}], "data": None}
 WRONG = "the GraphQL service answered HTTP {} instead of GraphQL; check the address in upstream.graphql_url"
 INTERVAL = 10  # seconds between two probes
@@ -62,7 +63,7 @@ async def scene(*answers: object) -> AsyncIterator[Scene]:
         (ScriptedResponse(b"", 307, headers={"Location": "https://elsewhere/graphql"}), "307 with a redirect"),
     ],
 )
-async def test_it_is_red_before_anybody_asks_and_the_client_reads_the_same_reason(
+async def test_readiness_fails_before_the_first_request_with_the_reason_of_responses(
     answer: ScriptedResponse, what: str
 ) -> None:
     async with scene(answer) as house:
@@ -72,7 +73,7 @@ async def test_it_is_red_before_anybody_asks_and_the_client_reads_the_same_reaso
         assert failure.json["message"] == WRONG.format(what)
 
 
-async def test_a_wrong_path_of_the_service_itself_is_found(start: Starts, nobody: str) -> None:
+async def test_wrong_path_of_the_graphql_url_is_detected(start: Starts, nobody: str) -> None:
     async with start() as right:
         assert (await right.get("/readyz")).status == 200
         async with start(urls={"graphql_url": f"{right.sandbox.url}/graphq"}) as house:
@@ -82,7 +83,7 @@ async def test_a_wrong_path_of_the_service_itself_is_found(start: Starts, nobody
     assert reason["reason"].startswith("the GraphQL service answered HTTP 404 with ")
 
 
-async def test_the_probe_is_one_request_that_costs_no_parts(start: Starts) -> None:
+async def test_probe_is_one_free_request(start: Starts) -> None:
     async with start() as house:
         for _ in range(5):
             assert (await house.get("/readyz")).status == 200
@@ -91,7 +92,7 @@ async def test_the_probe_is_one_request_that_costs_no_parts(start: Starts) -> No
         assert (house.billed, house.sandbox.request_counts.tokens) == (0, 1)
 
 
-async def test_a_wrong_address_is_probed_at_intervals_with_one_token() -> None:
+async def test_wrong_address_is_probed_at_intervals_with_one_token() -> None:
     async with scene(ScriptedResponse(PAGE, 404, "text/html")) as house:
         for probes in (1, 2, 3):
             for _ in range(4):
@@ -103,14 +104,14 @@ async def test_a_wrong_address_is_probed_at_intervals_with_one_token() -> None:
         assert len(house.upstream.requests) == 4
 
 
-async def test_a_client_that_is_answered_is_proof_enough() -> None:
+async def test_successful_request_replaces_the_probe() -> None:
     async with scene(GOOD) as house:
         assert (await house.match()).status == 200
         assert await house.reasons() == []
         assert [each["operationName"] for each in house.upstream.requests] == ["supMultiMatch"]
 
 
-async def test_a_service_that_turns_into_a_page_while_it_runs_is_probed_again() -> None:
+async def test_upstream_that_starts_returning_html_is_probed_again() -> None:
     async with scene(GOOD) as house:
         assert await house.reasons() == []
         house.time.advance(INTERVAL)
@@ -126,6 +127,6 @@ async def test_a_service_that_turns_into_a_page_while_it_runs_is_probed_again() 
 @pytest.mark.parametrize(
     "answer", [REFUSED, ScriptedResponse(b"", 429), ScriptedResponse({"errors": REFUSED["errors"]}, 400)]
 )
-async def test_a_service_that_refuses_is_there(answer: object) -> None:
+async def test_upstream_that_refuses_is_reachable(answer: object) -> None:
     async with scene(answer) as house:
         assert await house.reasons() == []

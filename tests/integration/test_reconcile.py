@@ -65,7 +65,7 @@ def said(written: io.StringIO, event: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith(event)]
 
 
-async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench, written: io.StringIO) -> None:
+async def test_upstream_count_raises_the_ledger_and_settles_uncertain_usage(bench: Bench, written: io.StringIO) -> None:
     await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 5),)))
     bench.bill(40)
     await bench.made().reconcile()
@@ -84,14 +84,14 @@ async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench,
     }
 
 
-async def test_a_count_that_is_behind_lowers_nothing(bench: Bench) -> None:
+async def test_lower_upstream_count_changes_nothing(bench: Bench) -> None:
     await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 0),)))
     bench.bill(4)
     await bench.made().reconcile()
     assert await bench.state() == (10, 0)
 
 
-async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
+async def test_reconciliation_runs_once_a_day_over_all_workers(bench: Bench) -> None:
     requests = bench.house.sandbox.request_counts
     before = requests.graphql
     for worker in (bench.made(), bench.made(), bench.made()):
@@ -107,7 +107,7 @@ async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
     assert requests.graphql == before + 2
 
 
-async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> None:
+async def test_application_with_remaining_quota_is_reopened(bench: Bench) -> None:
     await bench.store.mark_exhausted(ExhaustedQuota("demo", 9e9, "spent"))
     bench.bill(1_000)
     await bench.made().reconcile()
@@ -118,7 +118,7 @@ async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> Non
     assert await bench.store.exhausted_quotas() == []
 
 
-async def test_a_limit_that_differs_is_told_of_and_kept(bench: Bench, written: io.StringIO) -> None:
+async def test_different_limit_is_logged_and_not_adopted(bench: Bench, written: io.StringIO) -> None:
     await bench.made(parts=1_000).reconcile()
     assert said(written, "part limit mismatch") == []
     bench.house.time.advance(DAY)
@@ -128,14 +128,14 @@ async def test_a_limit_that_differs_is_told_of_and_kept(bench: Bench, written: i
     assert (line["configured"], line["upstream"]) == (500, 1000)
 
 
-async def test_an_unknown_application_is_told_of(bench: Bench, written: io.StringIO) -> None:
+async def test_unknown_application_is_logged(bench: Bench, written: io.StringIO) -> None:
     await bench.made(application_id="00000000-0000-4000-8000-000000000000").reconcile()
     (line,) = said(written, "usage reconciliation skipped")
     assert line["reason"] == "the upstream counts no parts for this application_id"
     assert await bench.state() == (0, 0)
 
 
-async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: Bench, written: io.StringIO) -> None:
+async def test_missing_user_token_is_logged_once_and_awaited(bench: Bench, written: io.StringIO) -> None:
     bench.file.unlink()
     worker = bench.made()
     for _ in range(3):
@@ -148,7 +148,7 @@ async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: B
     assert await bench.state() == (7, 0)
 
 
-async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, written: io.StringIO) -> None:
+async def test_refused_user_token_is_logged_without_its_value(bench: Bench, written: io.StringIO) -> None:
     bench.file.write_text("t0kenPLANTED")
     await bench.made().reconcile()
     (line,) = said(written, "usage reconciliation failed")
@@ -157,7 +157,7 @@ async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, wr
     assert await bench.state() == (0, 0)
 
 
-async def test_a_proxy_that_is_told_to_does_it_by_itself(bench: Bench) -> None:
+async def test_configured_proxy_reconciles_by_itself(bench: Bench) -> None:
     bench.bill(40)
     entry = config.ReconciliationSettings(bench.account_id, config.SecretSource(f"file:{bench.file}", Path(), {}))
     sandbox = bench.house.sandbox

@@ -17,7 +17,9 @@ KEY = f"apikey={running_proxy.KEY}"
 @pytest.fixture
 async def client() -> AsyncIterator[running_proxy.ProxyClient]:
     """A proxy whose upstream has nothing but long lists of makers, sellers and categories."""
-    entries = [{"id": str(n), "name": f"Maker {n}", "aliases": [], "homepageUrl": None} for n in range(ENTRIES)]
+    entries: list[dict[str, Any]] = [
+        {"id": str(n), "name": f"Maker {n}", "aliases": [], "homepageUrl": None} for n in range(ENTRIES)
+    ]
     async with scripted_upstream.running() as upstream:
         upstream.respond_with({"data": {"supManufacturers": entries}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
@@ -89,7 +91,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("query, message", SEARCHES.values(), ids=SEARCHES.keys())
 @pytest.mark.parametrize("path", ["/v3/brands/search", "/v3/parts/search"])
-async def test_a_search_beyond_a_bound_is_refused_with_its_name(
+async def test_search_beyond_a_bound_is_refused_naming_the_parameter(
     client: running_proxy.ProxyClient, path: str, query: str, message: str
 ) -> None:
     if "brands" in path:
@@ -97,7 +99,7 @@ async def test_a_search_beyond_a_bound_is_refused_with_its_name(
     assert await refusal(client, f"{path}?{KEY}&{query}") == message
 
 
-async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_proxy.ProxyClient) -> None:
+async def test_list_search_at_its_bounds_is_accepted(client: running_proxy.ProxyClient) -> None:
     queries = [
         f"q={'maker+' * 333}",
         f"sortby={quote(','.join(['name desc', 'uid asc'] * 5))}",
@@ -115,7 +117,7 @@ async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_prox
 
 
 @pytest.mark.parametrize("key", ["", f"{KEY}&"])
-async def test_too_many_parameters_are_refused_before_the_apikey_is_looked_at(
+async def test_too_many_parameters_are_refused_before_authentication(
     client: running_proxy.ProxyClient, key: str
 ) -> None:
     message = await refusal(client, f"/v3/parts/match?{key}{'a=&' * 20_000}")
@@ -125,11 +127,11 @@ async def test_too_many_parameters_are_refused_before_the_apikey_is_looked_at(
 @pytest.mark.parametrize(
     "queries", ["9" * 60_000, "[" + "9" * 60_000 + "]", '[{"mpn":"X","start":' + "9" * 5_000 + "}]", "[" * 60_000]
 )
-async def test_json_that_is_too_much_for_a_reader_is_refused(client: running_proxy.ProxyClient, queries: str) -> None:
+async def test_too_deep_or_too_large_json_is_refused(client: running_proxy.ProxyClient, queries: str) -> None:
     assert (await refusal(client, f"/v3/parts/match?{KEY}&queries={queries}")).startswith("queries is not valid JSON")
 
 
-async def test_others_run_while_a_long_list_is_searched(client: running_proxy.ProxyClient) -> None:
+async def test_long_list_search_does_not_block_other_requests(client: running_proxy.ProxyClient) -> None:
     """Turns of the event loop, counted by a task that does nothing else."""
     turns = 0
 
@@ -156,6 +158,6 @@ async def test_others_run_while_a_long_list_is_searched(client: running_proxy.Pr
     assert long - short >= 10 * ENTRIES / 1_000
 
 
-def test_every_bound_is_listed() -> None:
+def test_every_request_bound_is_documented() -> None:
     made = {each for each in vars(bounds).values() if isinstance(each, bounds.Bound)}
     assert set(bounds.ALL) == made

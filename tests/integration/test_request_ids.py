@@ -27,20 +27,20 @@ async def id_for(house: House, **headers: str) -> str:
 
 
 @pytest.mark.parametrize("given", ["a", "Client-7_b.2", "x" * 64])
-async def test_a_well_formed_id_is_taken_over(house: House, given: str) -> None:
+async def test_valid_request_id_is_adopted(house: House, given: str) -> None:
     assert await id_for(house, X_Request_Id=given) == given
 
 
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a/b", 'a"b', "ü", "a:b", "{}"])
-async def test_any_other_is_replaced(house: House, given: str) -> None:
+async def test_invalid_request_id_is_replaced(house: House, given: str) -> None:
     assert MADE.fullmatch(await id_for(house, X_Request_Id=given))
 
 
-async def test_an_id_that_is_the_apikey_is_replaced(house: House) -> None:
+async def test_request_id_equal_to_the_api_key_is_replaced(house: House) -> None:
     assert MADE.fullmatch(await id_for(house, X_Request_Id=running_proxy.KEY))
 
 
-async def test_a_trace_names_a_request_that_has_no_id_of_its_own(house: House) -> None:
+async def test_trace_id_becomes_the_request_id_where_none_is_sent(house: House) -> None:
     parent = f"00-{TRACE}-00f067aa0ba902b7-01"
     assert await id_for(house, traceparent=parent) == TRACE
     assert await id_for(house, traceparent=parent, X_Request_Id="mine") == "mine"
@@ -49,11 +49,11 @@ async def test_a_trace_names_a_request_that_has_no_id_of_its_own(house: House) -
 @pytest.mark.parametrize(
     "parent", [f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{TRACE}", "no trace", f"00-{TRACE}-x-01"]
 )
-async def test_a_trace_that_is_none_is_left_alone(house: House, parent: str) -> None:
+async def test_invalid_traceparent_is_ignored(house: House, parent: str) -> None:
     assert MADE.fullmatch(await id_for(house, traceparent=parent))
 
 
-async def test_every_line_of_a_request_has_its_id(start: Starts, nobody: str, written: io.StringIO) -> None:
+async def test_every_log_line_of_a_request_has_its_id(start: Starts, nobody: str, written: io.StringIO) -> None:
     async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
         await id_for(house, X_Request_Id="the-one")
     found = lines(written)
@@ -61,7 +61,7 @@ async def test_every_line_of_a_request_has_its_id(start: Starts, nobody: str, wr
     assert {line.get("request") for line in found} == {"the-one"}
 
 
-async def test_a_failure_inside_tells_the_client_the_id_that_is_in_the_log(
+async def test_internal_error_response_has_the_logged_request_id(
     house: House, written: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_(*_: object) -> None:
@@ -75,14 +75,14 @@ async def test_a_failure_inside_tells_the_client_the_id_that_is_in_the_log(
     assert line["request"] == request
 
 
-async def test_what_is_no_request_has_no_id_of_the_one_before_it(house: House, written: io.StringIO) -> None:
+async def test_log_line_outside_a_request_has_no_request_id(house: House, written: io.StringIO) -> None:
     good = "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: the-one\r\n\r\n"
     await raw(house.port, f"{good}GET /{{ and blanks HTTP/1.1".encode())
     refused = [line for line in lines(written) if line["event"] == "malformed request refused"]
     assert [line.get("request") for line in refused] == [None]
 
 
-async def test_the_service_is_told_the_id() -> None:
+async def test_request_id_is_sent_upstream() -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)

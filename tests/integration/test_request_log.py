@@ -27,9 +27,7 @@ def requests(written: io.StringIO) -> list[dict[str, Any]]:
 MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address": "127.0.0.1"}
 
 
-async def test_a_line_says_who_asked_what_it_cost_and_where_the_answer_came_from(
-    start: Starts, written: io.StringIO
-) -> None:
+async def test_request_log_line_has_client_cost_and_cache_status(start: Starts, written: io.StringIO) -> None:
     async with start(application={"apikeys": (ERP, OTHER)}, cache={"seconds": 60}) as house:
         for _ in range(3):
             await house.get(target(ONE, key="k3y-of-erp"))
@@ -45,7 +43,7 @@ async def test_a_line_says_who_asked_what_it_cost_and_where_the_answer_came_from
     ]
 
 
-async def test_an_error_has_its_kind(start: Starts, written: io.StringIO) -> None:
+async def test_request_log_line_has_the_kind_of_error(start: Starts, written: io.StringIO) -> None:
     plan = account(part_limit=3, client_id="client-1")
     own = {"apikeys": (ERP, OTHER), "client_id": "client-1", "client_secret": config.Secret("secret-1")}
     async with start(sandbox={"applications": plan}, application=own) as house:
@@ -74,7 +72,9 @@ async def test_an_error_has_its_kind(start: Starts, written: io.StringIO) -> Non
     assert "k3y-of-" not in written.getvalue()
 
 
-async def test_an_upstream_that_fails_is_named_by_its_kind(start: Starts, nobody: str, written: io.StringIO) -> None:
+async def test_request_log_line_has_the_kind_of_upstream_failure(
+    start: Starts, nobody: str, written: io.StringIO
+) -> None:
     async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
         await house.get(target(ONE))
     (line,) = requests(written)
@@ -82,7 +82,9 @@ async def test_an_upstream_that_fails_is_named_by_its_kind(start: Starts, nobody
 
 
 @pytest.mark.parametrize("level, seen", [("info", ["/v3/brands/search"]), ("debug", None)])
-async def test_health_checks_are_at_debug(house: House, written: io.StringIO, level: str, seen: list[str]) -> None:
+async def test_health_checks_are_logged_at_debug(
+    house: House, written: io.StringIO, level: str, seen: list[str]
+) -> None:
     checks = ["/healthz", "/readyz", "/metrics"]
     log.configure(level, "json", written)
     async with running_proxy.running(
@@ -96,6 +98,6 @@ async def test_health_checks_are_at_debug(house: House, written: io.StringIO, le
     assert {line["level"] for line in lines if line["route"] in checks} <= {"debug"}
 
 
-async def test_a_method_that_a_client_made_up_is_not_repeated(house: House, written: io.StringIO) -> None:
+async def test_unknown_method_is_not_logged(house: House, written: io.StringIO) -> None:
     await raw(house.port, b"PROPFIND /v3/parts/match HTTP/1.1")
     assert [line["method"] for line in requests(written)] == ["other"]

@@ -11,7 +11,7 @@ MPN = "filter[fields][mpn][]"
 NUMBER = "SN74S74N"
 
 
-async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search; a list is a repeated parameter."""
     pairs = [
         (name, each) for name, value in parameters.items() for each in (value if isinstance(value, list) else [value])
@@ -32,7 +32,7 @@ async def by_match(house: House, number: str) -> set[str]:
     return {item["uid"] for item in result["items"] if item["mpn"] == number}
 
 
-async def test_all_parts_of_a_number_are_found_and_no_other(house: House) -> None:
+async def test_mpn_filter_finds_all_parts_of_the_mpn_and_no_other(house: House) -> None:
     reply = await search(house, **{MPN: NUMBER, "limit": 100, "include[]": "specs"})
     assert {mpn for mpn, _ in found(reply)} == {NUMBER}
     assert {result["item"]["uid"] for result in reply["results"]} == await by_match(house, NUMBER)
@@ -43,19 +43,19 @@ async def test_all_parts_of_a_number_are_found_and_no_other(house: House) -> Non
 
 
 @pytest.mark.parametrize("number", ["sn74s74n", "SN74-S74N", "SN74S74", "none-such"])
-async def test_another_spelling_of_a_number_is_another_number(house: House, number: str) -> None:
+async def test_mpn_filter_is_exact_in_spelling(house: House, number: str) -> None:
     reply = await search(house, **{MPN: number})
     assert (reply["results"], reply["hits"]) == ([], 0)
 
 
-async def test_pages_follow_each_other_and_cover_all_hits(house: House) -> None:
+async def test_mpn_filter_pages_are_consecutive_and_complete(house: House) -> None:
     whole = await search(house, **{MPN: NUMBER})
     pages = [await search(house, **{MPN: NUMBER, "start": start, "limit": 1}) for start in range(whole["hits"] + 1)]
     assert [page["hits"] for page in pages] == [whole["hits"]] * len(pages)
     assert [found(page) for page in pages] == [[each] for each in found(whole)] + [[]]
 
 
-async def test_each_filter_leaves_what_it_leaves_of_any_search(house: House) -> None:
+async def test_other_filters_apply_beside_an_mpn_filter(house: House) -> None:
     whole = await search(house, **{MPN: NUMBER, "limit": 20})
     for result in whole["results"]:
         brand = result["item"]["brand"]["name"]
@@ -73,7 +73,7 @@ async def test_each_filter_leaves_what_it_leaves_of_any_search(house: House) -> 
     assert [each["item"]["uid"] for each in reply["results"]] == offered
 
 
-async def test_filters_of_stock_and_specs_go_with_a_number(house: House) -> None:
+async def test_stock_and_spec_filters_apply_beside_an_mpn_filter(house: House) -> None:
     resistors = await search(house, q="resistor", limit=20, **{"include[]": "specs"})
     item = next(each["item"] for each in resistors["results"] if "case_package" in each["item"]["specs"])
     [case] = item["specs"]["case_package"]["value"]
@@ -86,7 +86,7 @@ async def test_filters_of_stock_and_specs_go_with_a_number(house: House) -> None
     assert stocked["hits"] == int(in_stock)
 
 
-async def test_several_numbers_are_alternatives(house: House) -> None:
+async def test_several_mpns_are_alternatives(house: House) -> None:
     resistors = await search(house, q="resistor", limit=3)
     numbers = [each["item"]["mpn"] for each in resistors["results"]]
     reply = await search(house, **{MPN: [*numbers, "none-such"], "limit": 100})
@@ -95,7 +95,7 @@ async def test_several_numbers_are_alternatives(house: House) -> None:
     assert found(same) == found(reply)
 
 
-async def test_parts_are_sorted_by_what_is_known_of_them(house: House) -> None:
+async def test_mpn_filter_results_can_be_sorted(house: House) -> None:
     up, down = [
         found(await search(house, **{MPN: NUMBER, "sortby": f"brand.name {direction}"}))
         for direction in ("asc", "desc")
@@ -106,7 +106,7 @@ async def test_parts_are_sorted_by_what_is_known_of_them(house: House) -> None:
     assert len(set(brands)) > 1
 
 
-async def test_what_is_billed_is_what_the_service_finds(house: House) -> None:
+async def test_mpn_filter_is_billed_for_all_upstream_results(house: House) -> None:
     reply = await search(house, **{MPN: NUMBER, "limit": 1})
     assert (len(reply["results"]), house.billed) == (1, reply["hits"])
     before = house.billed
@@ -115,7 +115,7 @@ async def test_what_is_billed_is_what_the_service_finds(house: House) -> None:
     assert house.billed == before
 
 
-async def test_words_beside_a_number_are_refused_unless_they_are_the_number(house: House) -> None:
+async def test_query_beside_an_mpn_filter_is_refused_unless_equal(house: House) -> None:
     same = await search(house, **{MPN: NUMBER, "q": "sn74-s74n"})
     assert same["hits"] > 1
     refused = await search(house, 400, **{MPN: NUMBER, "q": "flip-flop"})

@@ -103,7 +103,7 @@ def clean(replies: list[RawReply], written: io.StringIO) -> None:
         assert planted.encode().hex() not in written.getvalue()
 
 
-async def test_neither_key_nor_secret_is_in_replies_metrics_or_log(start: Starts, written_as: io.StringIO) -> None:
+async def test_responses_metrics_and_log_hold_no_secret(start: Starts, written_as: io.StringIO) -> None:
     accounts = account(client_id=CLIENT, client_secret=SECRET)
     async with start(sandbox={"applications": accounts}, application=OWN) as house:
         replies = await everything_said(house.port)
@@ -112,7 +112,7 @@ async def test_neither_key_nor_secret_is_in_replies_metrics_or_log(start: Starts
     clean(replies, written_as)
 
 
-async def test_nor_when_the_credentials_are_refused(start: Starts, written_as: io.StringIO) -> None:
+async def test_refused_credentials_reveal_no_secret(start: Starts, written_as: io.StringIO) -> None:
     accounts = account(client_id=CLIENT, client_secret="another")
     async with start(sandbox={"applications": accounts}, application=OWN) as house:
         replies = await everything_said(house.port)
@@ -121,7 +121,7 @@ async def test_nor_when_the_credentials_are_refused(start: Starts, written_as: i
     clean(replies, written_as)
 
 
-async def test_nor_when_the_services_are_down(start: Starts, nobody: str, written_as: io.StringIO) -> None:
+async def test_unreachable_services_reveal_no_secret(start: Starts, nobody: str, written_as: io.StringIO) -> None:
     replies = []
     for urls in ({"graphql_url": f"{nobody}/graphql"}, {"token_url": f"{nobody}/connect/token"}):
         async with start(urls=urls, application=OWN) as house:
@@ -138,7 +138,7 @@ async def before_a_script() -> AsyncIterator[tuple[scripted_upstream.ScriptedUps
             yield upstream, proxy
 
 
-async def test_nor_when_the_service_talks_nonsense(written_as: io.StringIO) -> None:
+async def test_malformed_upstream_responses_reveal_no_secret(written_as: io.StringIO) -> None:
     replies = []
     for failure in FAILURES:
         async with before_a_script() as (upstream, proxy):
@@ -148,7 +148,7 @@ async def test_nor_when_the_service_talks_nonsense(written_as: io.StringIO) -> N
     clean(replies, written_as)
 
 
-async def test_nor_when_the_program_itself_breaks(
+async def test_internal_error_reveals_no_secret(
     start: Starts, written_as: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_(*arguments: object) -> None:
@@ -163,7 +163,7 @@ async def test_nor_when_the_program_itself_breaks(
     clean([reply], written_as)
 
 
-async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.StringIO, tmp_path: Path) -> None:
+async def test_spans_and_worker_files_hold_no_secret(written_as: io.StringIO, tmp_path: Path) -> None:
     asyncio.get_running_loop().set_debug(True)
     async with span_collector.running() as sink, scripted_upstream.running() as upstream:
         upstream.respond_with(*FAILURES)
@@ -184,7 +184,7 @@ async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.S
         assert not any(planted.encode() in kept for kept in (*sink.payloads, *files.values()))
 
 
-async def test_nor_is_it_in_the_file_of_the_store(start: Starts, written_as: io.StringIO, tmp_path: Path) -> None:
+async def test_store_file_holds_no_secret(start: Starts, written_as: io.StringIO, tmp_path: Path) -> None:
     """Which holds the token, and the ledger under names; nobody but its owner reads it."""
     accounts = account(client_id=CLIENT, client_secret=SECRET)
     limited = {**OWN, "parts": 100, "rate": 50}
@@ -199,7 +199,7 @@ async def test_nor_is_it_in_the_file_of_the_store(start: Starts, written_as: io.
         assert [name for name, kept in files.items() if planted.encode() in kept] == []
 
 
-async def test_the_search_would_find_a_planted_key(house: House, written_as: io.StringIO) -> None:
+async def test_secret_search_finds_a_planted_key(house: House, written_as: io.StringIO) -> None:
     reply = await house.failure({**ONE, "reference": APIKEY})
     with pytest.raises(AssertionError):
         clean([reply], written_as)

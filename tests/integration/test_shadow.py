@@ -108,9 +108,7 @@ def same(response: RawReply) -> tuple[int, bytes, dict[str, str]]:
     return response.status, CHANGING.sub(b"", response.body), headers
 
 
-async def test_what_both_sides_say_alike_is_found_equivalent(
-    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
-) -> None:
+async def test_equal_responses_are_equivalent(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed() as found:
         body = (await found.house.get(ASKED)).body
         await found.counted(1, "compared", outcome="different")
@@ -124,7 +122,7 @@ async def test_what_both_sides_say_alike_is_found_equivalent(
         assert baseline.requests[0] == ASKED
 
 
-async def test_no_key_is_in_what_is_kept(
+async def test_stored_results_hold_no_api_key(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, written: io.StringIO
 ) -> None:
     key = running_proxy.KEY
@@ -173,7 +171,7 @@ async def plain(start: Starts) -> list[Any]:
 
 
 @pytest.mark.parametrize("what", FAILURES)
-async def test_nothing_that_the_baseline_service_does_reaches_a_response(
+async def test_baseline_service_never_affects_a_response(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
 ) -> None:
     baseline.behaviour = FAILURES[what] or baseline.stall
@@ -191,9 +189,7 @@ async def test_nothing_that_the_baseline_service_does_reaches_a_response(
         assert (await found.house.get("/healthz")).status == 200
 
 
-async def test_an_baseline_service_that_is_gone_changes_no_response(
-    shadowed: Any, nobody: str, plain: list[Any]
-) -> None:
+async def test_unreachable_baseline_service_affects_no_response(shadowed: Any, nobody: str, plain: list[Any]) -> None:
     async with shadowed(old_url=f"{nobody}/v3") as found:
         responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
         assert [same(response) for response in responses] == plain
@@ -201,7 +197,7 @@ async def test_an_baseline_service_that_is_gone_changes_no_response(
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-async def test_a_judging_process_that_is_gone_changes_no_response_and_is_replaced(
+async def test_dead_judge_process_affects_no_response_and_is_replaced(
     shadowed: Any,
     baseline: scripted_v3.ScriptedV3Service,
     plain: list[Any],
@@ -211,8 +207,8 @@ async def test_a_judging_process_that_is_gone_changes_no_response_and_is_replace
     processes: list[judge_client.JudgeClient] = []
     made = judge_client.JudgeClient.__init__
 
-    def noticed(self: judge_client.JudgeClient, *arguments: Any) -> None:
-        made(self, *arguments, seconds=5.0)
+    def noticed(self: judge_client.JudgeClient, settings: Any) -> None:
+        made(self, settings, seconds=5.0)
         processes.append(self)
 
     monkeypatch.setattr(judge_client.JudgeClient, "__init__", noticed)
@@ -232,7 +228,7 @@ async def test_a_judging_process_that_is_gone_changes_no_response_and_is_replace
         assert process.pid not in (None, first)
 
 
-async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(
+async def test_switch_stops_and_restarts_shadowing_at_runtime(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(connections=1) as found:
@@ -253,7 +249,7 @@ async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(
                 await asyncio.sleep(0.05)
 
 
-async def test_the_breaker_leaves_an_baseline_service_that_fails_alone(
+async def test_circuit_breaker_opens_for_a_failing_baseline_service(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     baseline.behaviour = scripted_v3.abort_connection
@@ -274,9 +270,7 @@ async def test_the_breaker_leaves_an_baseline_service_that_fails_alone(
         assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
 
 
-async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
-    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
-) -> None:
+async def test_cached_response_is_not_compared(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(cache={"seconds": 60}) as found:
         for _ in range(4):
             await found.house.get(ASKED)
@@ -284,7 +278,7 @@ async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
         assert len(baseline.requests) == 2  # once, and once again for the difference
 
 
-async def test_a_failure_of_the_candidate_way_is_counted_and_the_baseline_service_is_not_asked(
+async def test_candidate_failure_is_counted_without_a_baseline_request(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, nobody: str
 ) -> None:
     async with shadowed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
@@ -295,7 +289,7 @@ async def test_a_failure_of_the_candidate_way_is_counted_and_the_baseline_servic
         assert baseline.requests == []
 
 
-async def test_results_outlive_the_service_and_can_be_forgotten(
+async def test_results_survive_a_restart_and_can_be_reset(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed() as found:
@@ -315,7 +309,7 @@ async def test_results_outlive_the_service_and_can_be_forgotten(
                 await asyncio.sleep(0.05)
 
 
-async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
+async def test_shadowing_without_share_is_off(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(share=0.0) as found:
         await found.house.get(ASKED)
         assert b"v3bridge_shadow_requests_total{" not in (await found.house.get("/metrics")).body
@@ -323,7 +317,7 @@ async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, baseline: s
     assert baseline.requests == []
 
 
-async def test_the_sandboxs_baseline_service_and_the_candidate_way_are_found_equivalent(
+async def test_sandbox_baseline_and_candidate_are_equivalent(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(sandbox={"legacy": legacy.LegacySettings(requests_per_second=None)}) as found:
@@ -350,7 +344,7 @@ async def test_the_sandboxs_baseline_service_and_the_candidate_way_are_found_equ
         assert await found.count("compared", outcome="equivalent") == len(asked)
 
 
-async def test_a_client_is_known_by_another_name_and_key_where_the_rules_say_so(
+async def test_comparison_rules_give_a_client_another_name_and_key(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.yaml"
@@ -365,7 +359,7 @@ async def test_a_client_is_known_by_another_name_and_key_where_the_rules_say_so(
     assert not any("the-0ld-key" in note for note in notes.values())
 
 
-async def test_a_mistake_in_the_rules_stops_the_start(shadowed: Any, tmp_path: Path) -> None:
+async def test_invalid_comparison_rules_stop_the_start(shadowed: Any, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules: [{path: hits}]")
     with pytest.raises(errors.ConfigError, match=r"rules\.yaml:1:9: rules\[0\]"):

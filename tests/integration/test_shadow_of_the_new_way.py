@@ -51,7 +51,7 @@ def relayed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Pa
     return started
 
 
-async def test_the_baseline_services_response_passes_as_it_is(
+async def test_baseline_response_is_passed_through_unchanged(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     body = b'{ "odd" :  1.50,"a":[ ] }\n'
@@ -80,7 +80,7 @@ async def test_the_baseline_services_response_passes_as_it_is(
         assert b'route="/api/v3/parts/match/",status="418"' in (await found.house.get("/metrics")).body
 
 
-async def test_whatever_programs_send_reaches_the_baseline_service(
+async def test_baseline_service_receives_the_request_unchanged(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed(share=0.0) as found:
@@ -91,7 +91,7 @@ async def test_whatever_programs_send_reaches_the_baseline_service(
     assert baseline.requests == ["/v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY", "/v3/parts/abc?apikey=EXAMPLE_KEY"]
 
 
-async def test_a_response_is_compressed_for_whom_that_serves(
+async def test_baseline_response_is_compressed_on_request(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     body = json.dumps(["x" * 5000]).encode()
@@ -107,7 +107,9 @@ async def test_a_response_is_compressed_for_whom_that_serves(
         assert gzip.decompress(packed.body) == body
 
 
-async def test_a_head_request_and_a_redirect_pass_too(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
+async def test_head_requests_and_redirects_are_passed_through(
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
     baseline.behaviour = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
     async with relayed(share=0.0) as found:
         response = await found.house.proxy.get(ASKED, method="HEAD", allow_redirects=False)
@@ -117,7 +119,7 @@ async def test_a_head_request_and_a_redirect_pass_too(relayed: Any, baseline: sc
 @pytest.mark.parametrize(
     "does", [scripted_v3.abort_connection, scripted_v3.truncate_response], ids=["crashes", "breaks off"]
 )
-async def test_an_baseline_service_without_an_answer_is_an_error_of_v3(
+async def test_failing_baseline_service_gives_a_v3_error(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service, does: scripted_v3.Behaviour
 ) -> None:
     baseline.behaviour = does
@@ -130,7 +132,7 @@ async def test_an_baseline_service_without_an_answer_is_an_error_of_v3(
         assert found.house.billed == 0
 
 
-async def test_an_baseline_service_that_stalls_ends_with_the_time_of_any_service(
+async def test_stalled_baseline_request_ends_at_the_time_limit(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     baseline.behaviour = baseline.stall
@@ -142,16 +144,14 @@ async def test_an_baseline_service_that_stalls_ends_with_the_time_of_any_service
         )
 
 
-async def test_a_key_that_nobody_has_given_out_is_refused_here(
-    relayed: Any, baseline: scripted_v3.ScriptedV3Service
-) -> None:
+async def test_unknown_api_key_is_refused_by_the_proxy(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with relayed() as found:
         statuses = [(await found.house.get(f"/v3/parts/match?{key}")).status for key in ("apikey=other", "", "q=1")]
     assert statuses == [403, 400, 400]
     assert baseline.requests == []
 
 
-async def test_the_candidate_way_is_asked_and_compared_for_parts(
+async def test_candidate_is_executed_and_compared(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service, start: Starts
 ) -> None:
     async with start() as house:
@@ -172,7 +172,7 @@ async def test_the_candidate_way_is_asked_and_compared_for_parts(
         assert [(state.used, state.reserved) for state in day] == [(6, 0)]
 
 
-async def test_a_days_parts_are_never_passed(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
+async def test_daily_part_budget_is_never_exceeded(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with relayed(parts=7) as found:
         for number in range(9):
             assert (await found.house.get(ASKED)).status == 200
@@ -193,7 +193,7 @@ async def counted_in_all(found: Shadowed, requests: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_candidate_way_that_fails_breaks_no_response(
+async def test_candidate_failure_affects_no_response(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service, nobody: str
 ) -> None:
     baseline.behaviour = scripted_v3.responding({"fine": True})
@@ -205,7 +205,7 @@ async def test_a_candidate_way_that_fails_breaks_no_response(
         assert seen(await found.noted(5)) == 5
 
 
-async def test_other_methods_and_other_applications_go_their_own_way(
+async def test_other_methods_and_applications_are_not_forwarded(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed() as found:
@@ -215,7 +215,7 @@ async def test_other_methods_and_other_applications_go_their_own_way(
     assert baseline.requests == []
 
 
-async def test_what_the_shadow_asks_costs_no_client_its_turn(
+async def test_shadow_requests_do_not_count_against_client_rate_limits(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed(application={"rate": 1}) as found:

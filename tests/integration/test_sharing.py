@@ -15,13 +15,13 @@ ONE = {"mpn": "SN74S74N"}
 DAY = 86_400
 
 
-async def test_fifty_first_requests_at_once_ask_for_one_token(house: House) -> None:
+async def test_fifty_concurrent_first_requests_make_one_token_request(house: House) -> None:
     replies = await asyncio.gather(*(house.reply({"mpn": "1N4007", "limit": n % 20}) for n in range(50)))
     assert {reply["results"][0]["error"] for reply in replies} == {None}
     assert house.sandbox.request_counts.tokens == 1
 
 
-async def test_identical_queries_under_way_are_one_request(house: House) -> None:
+async def test_identical_queries_in_flight_are_one_upstream_request(house: House) -> None:
     await house.proxy.get("/readyz")
     probed = house.sandbox.request_counts.graphql
     replies = await asyncio.gather(*(house.reply(ONE, ONE, more=f"&n={n}") for n in range(30)))
@@ -29,13 +29,13 @@ async def test_identical_queries_under_way_are_one_request(house: House) -> None
     assert (house.sandbox.request_counts.graphql - probed, house.billed) == (1, 3)
 
 
-async def test_with_answers_off_the_next_request_asks_again(house: House) -> None:
+async def test_without_cache_the_next_request_is_sent(house: House) -> None:
     await house.results(ONE, ONE)
     await house.results(ONE, ONE)
     assert (house.sandbox.request_counts.graphql, house.billed) == (2, 6)
 
 
-async def test_answers_are_kept_for_their_seconds_and_no_longer(start: Starts) -> None:
+async def test_cache_entries_expire(start: Starts) -> None:
     async with start(cache={"seconds": 60}) as house:
         first = await house.results(ONE)
         house.time.advance(59)
@@ -46,7 +46,7 @@ async def test_answers_are_kept_for_their_seconds_and_no_longer(start: Starts) -
         assert (house.sandbox.request_counts.graphql, house.billed) == (4, 6)
 
 
-async def test_a_kept_answer_takes_a_new_reference_but_not_another_view(start: Starts) -> None:
+async def test_cached_result_takes_a_new_reference_but_no_other_projection(start: Starts) -> None:
     async with start(cache={"seconds": 60}) as house:
         await house.results({**ONE, "reference": 1}, ONE)
         first, _ = await house.results({**ONE, "reference": "two"}, ONE)
@@ -55,21 +55,21 @@ async def test_a_kept_answer_takes_a_new_reference_but_not_another_view(start: S
         assert house.sandbox.request_counts.graphql == 2
 
 
-async def test_no_more_bytes_are_kept_than_the_configuration_says(start: Starts) -> None:
+async def test_cache_stays_within_its_bytes(start: Starts) -> None:
     async with start(cache={"seconds": 60, "bytes": 1_000}) as house:
         for number in ("none-1", "none-2", "none-3", "none-1"):
             await house.results({"sku": number})
         assert house.sandbox.request_counts.graphql == 4
 
 
-async def test_a_failure_is_not_kept(start: Starts, nobody: str) -> None:
+async def test_failure_is_not_cached(start: Starts, nobody: str) -> None:
     async with start(cache={"seconds": 60}, application={"currency": "XXX"}) as house:
         for _ in range(2):
             assert (await house.results(ONE))[0]["error"]
         assert house.sandbox.request_counts.graphql == 2
 
 
-async def test_a_token_that_has_ended_is_renewed_and_the_request_answered(house: House) -> None:
+async def test_expired_token_is_renewed_for_the_request(house: House) -> None:
     await house.results(ONE)
     house.time.advance(25 * 3600)
     assert (await house.results(ONE))[0]["hits"] == 4
@@ -78,7 +78,7 @@ async def test_a_token_that_has_ended_is_renewed_and_the_request_answered(house:
     assert refused not in await (await house.proxy.get("/metrics")).text()
 
 
-async def test_a_token_that_the_service_calls_expired_is_renewed_once_and_the_request_repeated(start: Starts) -> None:
+async def test_token_refused_as_expired_is_renewed_once_and_the_request_retried(start: Starts) -> None:
     ahead = clock.ManualClock()
     async with start(upstream_time=ahead) as house:
         await house.results(ONE, ONE)
@@ -90,7 +90,7 @@ async def test_a_token_that_the_service_calls_expired_is_renewed_once_and_the_re
         assert house.sandbox.request_counts.tokens == 2
 
 
-async def test_a_token_is_renewed_before_its_end_while_requests_go_on(house: House) -> None:
+async def test_token_is_renewed_before_expiry_in_the_background(house: House) -> None:
     await house.results(ONE)
     house.time.advance(DAY - 200)
     assert (await house.results(ONE))[0]["hits"] == 4
@@ -100,12 +100,12 @@ async def test_a_token_is_renewed_before_its_end_while_requests_go_on(house: Hou
     assert house.sandbox.request_counts.tokens == 2
 
 
-async def until(holds: Any) -> None:  # type: ignore[no-untyped-def]
+async def until(holds: Any) -> None:
     while not holds():
         await asyncio.sleep(0.005)
 
 
-async def test_two_applications_share_nothing(start: Starts) -> None:
+async def test_applications_share_no_results(start: Starts) -> None:
     async with start(cache={"seconds": 60}) as house:
         own: dict[str, Any] = {
             "client_id": config.ClientId(house.sandbox.default_application.client_id),
@@ -128,7 +128,7 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
 
 
 @pytest.mark.parametrize("going", ["cancelled", "alive"])
-async def test_a_client_that_leaves_takes_nothing_from_the_others(house: House, going: str) -> None:
+async def test_disconnected_client_does_not_affect_others(house: House, going: str) -> None:
     await house.proxy.get("/readyz")
     probed = house.sandbox.request_counts.graphql
     tasks = [asyncio.create_task(house.reply(ONE, ONE)) for _ in range(3)]

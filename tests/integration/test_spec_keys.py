@@ -26,7 +26,7 @@ def field(key: str) -> str:
     return f"specs.{key}.value"
 
 
-async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search without a word; a list is a repeated parameter."""
     pairs = [
         (name, each)
@@ -43,7 +43,7 @@ async def specs(
     house: House, *filters: str, show: str = "specs", limit: int = 100, **more: Any
 ) -> list[dict[str, Any]]:
     """The specs of the first parts that pass."""
-    shown = {"include[]": "specs", "show[]": show, "limit": limit}
+    shown: dict[str, Any] = {"include[]": "specs", "show[]": show, "limit": limit}
     reply = await search(house, **shown, **{"filter[queries][]": list(filters)}, **more)
     return [result["item"]["specs"] for result in reply["results"]]
 
@@ -57,7 +57,7 @@ def counted(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key, other", SAME)
-async def test_both_keys_filter_count_and_sort_alike(house: House, key: str, other: str) -> None:
+async def test_v3_and_nexar_spec_keys_are_equivalent(house: House, key: str, other: str) -> None:
     replies = [await search(house, **counted(field(each))) for each in (key, other)]
     values, others = (counts(reply, field(each)) for reply, each in zip(replies, (key, other), strict=True))
     assert values == others
@@ -75,7 +75,7 @@ async def test_both_keys_filter_count_and_sort_alike(house: House, key: str, oth
 
 
 @pytest.mark.parametrize("key, other", SAME)
-async def test_a_part_shows_v3s_key_whichever_is_asked_for(house: House, key: str, other: str) -> None:
+async def test_part_has_the_v3_spec_key_for_either_key(house: House, key: str, other: str) -> None:
     value = next(iter(counts(await search(house, **counted(field(key))), field(key))))
     only = {f"filter[fields][{field(other)}][]": value}
     whole, picked, picked_by_other = [
@@ -86,7 +86,7 @@ async def test_a_part_shows_v3s_key_whichever_is_asked_for(house: House, key: st
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
-async def test_a_tolerance_is_of_the_quantity_that_the_part_has(house: House, quantity: str) -> None:
+async def test_tolerance_belongs_to_the_quantity_of_the_part(house: House, quantity: str) -> None:
     key = f"{quantity}_tolerance"
     found = await specs(house, f"{field(quantity)}:[0 TO *]")
     have = [each for each in found if key in each]
@@ -107,14 +107,15 @@ async def test_a_tolerance_is_of_the_quantity_that_the_part_has(house: House, qu
 
 
 @pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
-async def test_a_filter_takes_every_spelling_of_a_tolerance(house: House, key: str) -> None:
+async def test_tolerance_filter_accepts_every_spelling(house: House, key: str) -> None:
     for spelling in ("±5%", "5%", "5", "5.0", "±5.0%"):
-        found = await specs(house, **{f"filter[fields][{field(key)}][]": spelling})
+        chosen: dict[str, Any] = {f"filter[fields][{field(key)}][]": spelling}
+        found = await specs(house, **chosen)
         shown = {each[name]["value"][0] for each in found for name in each if name.endswith("tolerance")}
         assert shown == {"±5%"}, spelling
 
 
-async def test_the_ends_of_a_range_are_fields(house: House) -> None:
+async def test_range_has_minimum_and_maximum_fields(house: House) -> None:
     low, high = (f"specs.operating_temperature.{end}" for end in ("min_value", "max_value"))
     found = [each["operating_temperature"] for each in await specs(house, f"{low}:[* TO -55]", f"{high}:[150 TO *]")]
     assert found
@@ -129,7 +130,7 @@ async def test_the_ends_of_a_range_are_fields(house: House) -> None:
     assert reply["spec_metadata"]["operating_temperature"] == alone["spec_metadata"]["min_operating_temperature"]
 
 
-async def test_the_end_of_a_spec_that_is_no_range_has_no_source(house: House) -> None:
+async def test_minimum_of_a_non_range_spec_has_no_source(house: House) -> None:
     end = "specs.resistance.max_value"
     response = await house.proxy.get(
         f"/v3/parts/search?apikey={running_proxy.KEY}&facet[fields][{end}][include]=1&sortby={end}+asc"
@@ -139,7 +140,7 @@ async def test_the_end_of_a_spec_that_is_no_range_has_no_source(house: House) ->
     await search(house, 400, **{"filter[queries][]": f"{end}:[1 TO 5]"})
 
 
-async def test_a_tolerance_counts_no_other_quantity(house: House) -> None:
+async def test_tolerance_facet_counts_only_its_quantity(house: House) -> None:
     whole = sum(counts(await search(house, **counted(field("tolerance"))), field("tolerance")).values())
     each = [
         sum(counts(await search(house, **counted(field(f"{q}_tolerance"))), field(f"{q}_tolerance")).values())
@@ -148,7 +149,7 @@ async def test_a_tolerance_counts_no_other_quantity(house: House) -> None:
     assert 0 < sum(each) < whole  # some parts have a tolerance of something else
 
 
-async def test_operating_temperature_is_one_spec_of_both_ends(house: House) -> None:
+async def test_operating_temperature_is_one_range_spec(house: House) -> None:
     found = [each["operating_temperature"] for each in await specs(house, f"{TEMPERATURE}:[-40 TO 85]")]
     assert len(found) == 100
     for each in found:
@@ -159,7 +160,7 @@ async def test_operating_temperature_is_one_spec_of_both_ends(house: House) -> N
 
 
 @pytest.mark.parametrize("low, high", [("105", "*"), ("*", "-55"), ("125", "150"), ("-100", "-60")])
-async def test_a_range_passes_where_it_has_something_in_common(house: House, low: str, high: str) -> None:
+async def test_range_filter_matches_overlapping_ranges(house: House, low: str, high: str) -> None:
     text = f"{TEMPERATURE}:[{low} TO {high}]"
     hits = (await search(house, **{"filter[queries][]": text}))["hits"]
     ends = [f"specs.max_operating_temperature.value:[{low} TO *]"] if low != "*" else []
@@ -168,7 +169,7 @@ async def test_a_range_passes_where_it_has_something_in_common(house: House, low
     assert hits < (await search(house))["hits"]
 
 
-async def test_a_range_is_sorted_by_the_end_of_the_direction(house: House) -> None:
+async def test_range_sort_uses_the_bound_of_its_direction(house: House) -> None:
     for direction, end in (("asc", "min_value"), ("desc", "max_value")):
         found = await specs(house, sortby=f"{TEMPERATURE} {direction}")
         numbers = [float(each["operating_temperature"][end]) for each in found]
@@ -176,7 +177,7 @@ async def test_a_range_is_sorted_by_the_end_of_the_direction(house: House) -> No
         assert len(set(numbers)) > 1
 
 
-async def test_stats_of_a_range_go_from_the_lowest_to_the_highest(house: House) -> None:
+async def test_range_stats_span_lowest_to_highest_bound(house: House) -> None:
     reply = await search(house, **counted(TEMPERATURE))
     alone = await search(
         house, **counted(field("min_operating_temperature")), **counted(field("max_operating_temperature"))
@@ -192,7 +193,7 @@ async def test_stats_of_a_range_go_from_the_lowest_to_the_highest(house: House) 
     assert reply["spec_metadata"]["operating_temperature"]["name"] == "Operating Temperature"
 
 
-async def test_what_is_filtered_by_is_described_even_where_nothing_passes(house: House) -> None:
+async def test_filtered_spec_has_metadata_even_without_hits(house: House) -> None:
     only = {
         f"filter[fields][{field('size_length')}][]": "123456",
         f"filter[fields][{field('rohs_status')}][]": "Compliant",
@@ -209,7 +210,7 @@ async def test_what_is_filtered_by_is_described_even_where_nothing_passes(house:
     }
 
 
-async def test_drilldown_has_stats_of_each_spec_that_is_a_number(house: House) -> None:
+async def test_drilldown_has_stats_of_numeric_specs(house: House) -> None:
     reply = await search(house, q="resistor", **{"spec_drilldown[include]": "true", "spec_drilldown[limit]": 100})
     fields, stats, metadata = reply["facet_results"]["fields"], reply["stats_results"], reply["spec_metadata"]
     numbers = {name for name in fields if metadata[name.split(".")[1]]["datatype"] != "string"}

@@ -93,7 +93,9 @@ def hits(replies: list[RawReply]) -> list[Any]:
     return [(reply.status, reply.json["results"][0]["hits"]) for reply in replies]
 
 
-async def test_everybody_shares_one_fresh_attempt_and_the_stalled_one_is_uncertain(scene: Callable[..., Any]) -> None:
+async def test_waiting_callers_share_one_second_attempt_and_the_stalled_one_is_uncertain_usage(
+    scene: Callable[..., Any],
+) -> None:
     async with scene() as stage:
         stage.declare(STALLED)
         tasks = [await stage.first(), await stage.begin(), await stage.begin()]
@@ -106,7 +108,7 @@ async def test_everybody_shares_one_fresh_attempt_and_the_stalled_one_is_uncerta
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_there_is_one_fresh_attempt_however_many_come_meanwhile(scene: Callable[..., Any]) -> None:
+async def test_later_callers_join_the_one_second_attempt(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare(STALLED)
         tasks = [await stage.first(), await stage.begin()]
@@ -118,7 +120,7 @@ async def test_there_is_one_fresh_attempt_however_many_come_meanwhile(scene: Cal
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene: Callable[..., Any]) -> None:
+async def test_single_caller_waits_for_the_stalled_request(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare("latency ms=400")
         task = await stage.first()
@@ -128,7 +130,7 @@ async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene: Callable[...
     assert (stage.used, stage.uncertain) == (PARTS, 0)
 
 
-async def test_a_stale_response_comes_before_a_fresh_attempt(scene: Callable[..., Any]) -> None:
+async def test_stale_response_is_preferred_to_a_second_attempt(scene: Callable[..., Any]) -> None:
     async with scene(cache={"seconds": 60}) as stage:
         await stage.house.results(ONE)
         stage.house.time.advance(61)
@@ -145,7 +147,7 @@ async def test_a_stale_response_comes_before_a_fresh_attempt(scene: Callable[...
     assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
 
 
-async def test_a_stalled_request_that_ends_first_is_everybodys_and_both_are_booked(scene: Callable[..., Any]) -> None:
+async def test_stalled_request_that_ends_first_is_shared_and_both_are_booked(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]
@@ -156,7 +158,7 @@ async def test_a_stalled_request_that_ends_first_is_everybodys_and_both_are_book
     assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
 
 
-async def test_where_the_quota_is_too_small_for_a_fresh_attempt_they_wait(scene: Callable[..., Any]) -> None:
+async def test_insufficient_quota_prevents_a_second_attempt(scene: Callable[..., Any]) -> None:
     async with scene(application={"parts": 2 * PARTS - 1}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin(), await stage.begin()]
@@ -166,7 +168,7 @@ async def test_where_the_quota_is_too_small_for_a_fresh_attempt_they_wait(scene:
     assert (stage.used, stage.uncertain) == (PARTS, 0)
 
 
-async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt(scene: Callable[..., Any]) -> None:
+async def test_cancelled_first_caller_does_not_affect_the_second_attempt(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare(STALLED)
         leaving, waiting = await stage.first(), await stage.begin()
@@ -179,7 +181,7 @@ async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(scene: Callable[..., Any]) -> None:
+async def test_batched_callers_share_one_second_attempt(scene: Callable[..., Any]) -> None:
     async with scene(coalescing={"stall_seconds": 0.1, "batch_wait_seconds": 0.2}) as stage:
         stage.declare("latency ms=600 count=1")
         alone = await stage.first()
@@ -195,7 +197,7 @@ async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(s
     assert (stage.used, stage.uncertain) == (PARTS + found, 2 * PARTS)
 
 
-async def test_with_the_setting_at_zero_everybody_waits(scene: Callable[..., Any]) -> None:
+async def test_setting_of_zero_disables_second_attempts(scene: Callable[..., Any]) -> None:
     async with scene(coalescing={"stall_seconds": 0}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]

@@ -38,11 +38,11 @@ async def outcome(start: Starts, **settings: Any) -> str:
     return said
 
 
-async def test_the_shipped_mappings_start(start: Starts, folder: Path) -> None:
+async def test_shipped_mappings_start(start: Starts, folder: Path) -> None:
     assert await outcome(start) == "started"
 
 
-async def test_a_path_that_the_schema_does_not_have_stops_the_start(start: Starts, folder: Path) -> None:
+async def test_path_missing_in_the_schema_stops_the_start(start: Starts, folder: Path) -> None:
     change(folder / "part.yaml", "    mpn: mpn\n", "    mpn: mpnn\n")
     said = await outcome(start)
     assert said == "MappingError: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'"
@@ -52,19 +52,19 @@ async def test_a_path_that_the_schema_does_not_have_stops_the_start(start: Start
     "before, after",
     [("from: shortDescription,", "from: longDescription,"), ("through: cad_downloads", "through: cad_uploads")],
 )
-async def test_so_does_a_mistake_in_a_field_that_is_hidden_unless_included(
+async def test_mistake_in_an_optional_field_stops_the_start(
     start: Starts, folder: Path, before: str, after: str
 ) -> None:
     change(folder / "part.yaml", before, after)
     assert (await outcome(start)).startswith("MappingError: part.yaml:")
 
 
-async def test_so_does_a_mistake_in_a_field_of_a_feature_that_no_application_has(start: Starts, folder: Path) -> None:
+async def test_mistake_in_a_field_of_an_unused_feature_stops_the_start(start: Starts, folder: Path) -> None:
     change(folder / "offer.yaml", "{from: factoryLeadDays, feature", "{from: factoryLeadYears, feature")
     assert (await outcome(start, application={"features": ()})).startswith("MappingError: offer.yaml:")
 
 
-async def test_so_does_a_schema_without_what_the_lists_are_searched_by(start: Starts, folder: Path) -> None:
+async def test_schema_without_fields_of_the_list_search_stops_the_start(start: Starts, folder: Path) -> None:
     change(folder / "schema.graphql", "  aliases: [String!]!\n", "")
     said = await outcome(start)
     assert said.startswith("MappingError: schema.graphql: the service's type SupCompany has no field 'aliases'")

@@ -62,7 +62,7 @@ def asks(store: tuple[str, Contents]) -> Callable[..., Awaitable[None]]:
     return ask
 
 
-async def test_a_stored_token_is_encrypted_and_outlives_a_restart(
+async def test_stored_token_is_encrypted_and_survives_a_restart(
     house: House, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
 ) -> None:
     for _ in range(2):
@@ -72,7 +72,7 @@ async def test_a_stored_token_is_encrypted_and_outlives_a_restart(
     assert house.sandbox.request_counts.tokens == 1
 
 
-async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
+async def test_unencrypted_stored_token_is_replaced(
     house: House, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
 ) -> None:
     await asks(house)
@@ -82,14 +82,14 @@ async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
     assert house.sandbox.request_counts.tokens == 2
 
 
-async def test_a_key_is_changed_without_a_new_token(house: House, asks: Callable[..., Awaitable[None]]) -> None:
+async def test_encryption_key_rotation_keeps_the_token(house: House, asks: Callable[..., Awaitable[None]]) -> None:
     await asks(house, OLD)
     await asks(house, NEW, OLD)
     assert house.sandbox.request_counts.tokens == 1
 
 
 @pytest.mark.parametrize("keys", [(OTHER,), ()], ids=["another key", "no key"])
-async def test_a_token_that_no_key_decrypts_is_requested_anew(
+async def test_undecryptable_token_is_requested_again(
     house: House, asks: Callable[..., Awaitable[None]], written: io.StringIO, keys: tuple[config.StoreKey, ...]
 ) -> None:
     await asks(house, OLD)
@@ -99,7 +99,7 @@ async def test_a_token_that_no_key_decrypts_is_requested_anew(
     assert written.getvalue().count("stored token ignored") == 1
 
 
-async def test_only_the_token_that_was_refused_is_dropped() -> None:
+async def test_only_the_refused_token_is_removed() -> None:
     """It looks different each time that it is encrypted."""
     time = clock.ManualClock()
     tokens = token_store.EncryptedTokenStore(MemoryStore(time), (OLD,))
@@ -134,16 +134,14 @@ def tls_redis(needs_program: Callable[[str], str], tmp_path: Path) -> Iterator[s
     shutil.rmtree(folder)
 
 
-async def test_redis_over_tls(start: Starts, tls_redis: str) -> None:
+async def test_redis_store_works_over_tls(start: Starts, tls_redis: str) -> None:
     async with start(store=tls_redis, application={"parts": 100}) as house:
         reply = await house.get(target({"mpn": "SN74S74N"}))
         assert (reply.status, reply.headers["x-parts-used"]) == (200, reply.headers["x-parts-cost"])
         assert (await house.get("/readyz")).status == 200
 
 
-async def test_redis_with_a_certificate_of_another_authority_is_not_used(
-    start: Starts, tls_redis: str, tmp_path: Path
-) -> None:
+async def test_redis_with_untrusted_certificate_is_refused(start: Starts, tls_redis: str, tmp_path: Path) -> None:
     (tmp_path / "foreign").mkdir()
     foreign = CertificateAuthority(tmp_path / "foreign").ca_file
     url = tls_redis.replace(f"ssl_ca_certs={tmp_path}/ca.pem", f"ssl_ca_certs={foreign}")

@@ -42,9 +42,7 @@ async def process(token_url: str, store_url: str, calls: int) -> asyncio.subproc
     return started
 
 
-async def test_a_thousand_cold_calls_on_two_worker_processes_are_one_token_request(
-    start: Starts, store_url: str
-) -> None:
+async def test_1000_cold_calls_on_two_processes_make_one_token_request(start: Starts, store_url: str) -> None:
     async with start(upstream_time=clock.SystemClock()) as house:
         workers = [await process(house.sandbox.token_url, store_url, 500) for _ in range(2)]
         account = house.sandbox.default_application
@@ -57,7 +55,7 @@ async def test_a_thousand_cold_calls_on_two_worker_processes_are_one_token_reque
         assert house.sandbox.request_counts.tokens == 1
 
 
-async def test_a_restart_asks_for_nothing(start: Starts, time: clock.ManualClock, store_url: str) -> None:
+async def test_restart_requests_no_token(start: Starts, time: clock.ManualClock, store_url: str) -> None:
     async with start() as house:
         found = set()
         for _ in range(3):
@@ -69,9 +67,7 @@ async def test_a_restart_asks_for_nothing(start: Starts, time: clock.ManualClock
         assert house.sandbox.request_counts.tokens == 1
 
 
-async def test_no_secret_and_no_token_is_in_the_name_of_anything_kept(
-    start: Starts, time: clock.ManualClock, tmp_path: Path
-) -> None:
+async def test_store_keys_hold_no_secret_and_no_token(start: Starts, time: clock.ManualClock, tmp_path: Path) -> None:
     """The token itself is kept, in a file that only its owner reads; the secret is not."""
     store_url = f"sqlite:{tmp_path / 'state.sqlite'}"
     async with start() as house:

@@ -28,7 +28,7 @@ async def spans(start: Starts, *asked: str, headers: dict[str, str] | None = Non
         return sink.spans
 
 
-async def test_a_request_and_what_was_asked_for_it_are_one_trace(start: Starts) -> None:
+async def test_request_and_upstream_requests_are_one_trace(start: Starts) -> None:
     found = await spans(start, ASKED)
     request, call = sorted(found, key=lambda span: not span.server)
     assert (request.name, request.parent, request.failed) == ("/v3/parts/match", "", False)
@@ -40,7 +40,7 @@ async def test_a_request_and_what_was_asked_for_it_are_one_trace(start: Starts) 
     assert call.attributes == {"v3bridge.operation": "supMultiMatch", "v3bridge.outcome": "ok"}
 
 
-async def test_what_a_request_cost_and_where_it_came_from_are_read_off_its_reply() -> None:
+async def test_span_has_cost_and_cache_status_of_the_response() -> None:
     async def reply(_: web.Request) -> web.Response:
         return web.Response(headers={"X-Parts-Cost": "3", "X-Cache": "hit", "X-Request-Id": "an-id"})
 
@@ -60,14 +60,14 @@ async def test_what_a_request_cost_and_where_it_came_from_are_read_off_its_reply
     assert not any(b"secret" in payload for payload in sink.payloads)
 
 
-async def test_a_failure_is_named_by_its_kind_alone(start: Starts, nobody: str) -> None:
+async def test_span_of_a_failure_has_only_the_kind_of_error(start: Starts, nobody: str) -> None:
     found = await spans(start, ASKED, urls={"graphql_url": f"{nobody}/graphql"})
     request, call = sorted(found, key=lambda span: not span.server)
     assert (request.attributes["http.response.status_code"], request.failed, call.failed) == (503, True, True)
     assert call.attributes["v3bridge.outcome"] == "UpstreamUnreachable"
 
 
-async def test_a_callers_trace_goes_on_here(start: Starts) -> None:
+async def test_incoming_trace_is_continued(start: Starts) -> None:
     parent = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
     found = await spans(start, ASKED, headers=parent)
     assert {span.trace for span in found} == {TRACE}
@@ -76,22 +76,22 @@ async def test_a_callers_trace_goes_on_here(start: Starts) -> None:
 
 
 @pytest.mark.parametrize("flag, count", [("00", 0), ("01", 2)])
-async def test_whether_a_callers_trace_is_kept_is_the_callers_decision(start: Starts, flag: str, count: int) -> None:
+async def test_sampling_decision_of_the_caller_is_respected(start: Starts, flag: str, count: int) -> None:
     parent = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-{flag}"}
     share = 1.0 - count / 2  # the opposite of what the caller says
     assert len(await spans(start, ASKED, headers=parent, tracing={"share": share})) == count
 
 
-async def test_a_share_of_nothing_sends_nothing(start: Starts) -> None:
+async def test_sampling_share_of_zero_sends_nothing(start: Starts) -> None:
     assert await spans(start, ASKED, "/healthz", tracing={"share": 0.0}) == []
 
 
-async def test_a_collector_that_is_gone_costs_no_answer(start: Starts, nobody: str) -> None:
+async def test_unreachable_collector_affects_no_response(start: Starts, nobody: str) -> None:
     async with start(tracing={"otlp_url": f"{nobody}/v1/traces"}) as house:
         assert (await house.get(ASKED)).status == 200
 
 
-def test_nothing_of_it_is_imported_where_it_is_off() -> None:
+def test_disabled_tracing_imports_no_opentelemetry() -> None:
     program = (
         "import sys, proxy.cli.main, proxy.web.app, proxy.workers.supervisor, proxy.workers.worker;"
         "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
@@ -99,12 +99,12 @@ def test_nothing_of_it_is_imported_where_it_is_off() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_without_the_packages_the_mistake_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_opentelemetry_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
     with pytest.raises(errors.ConfigError, match=r"tracing\.otlp_url: the package .+ comes with v3bridge\[otel\]"):
         tracing.open_tracing("http://127.0.0.1:4318/v1/traces", 1.0)
 
 
-async def test_a_service_without_tracing_takes_a_traces_id_for_its_own(house: House) -> None:
+async def test_disabled_tracing_adopts_the_trace_id_as_request_id(house: House) -> None:
     reply = await house.proxy.get("/healthz", headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
     assert reply.headers["X-Request-Id"] == TRACE

@@ -36,26 +36,26 @@ def hits(reply: RawReply) -> list[int]:
         PATH + b"?" + KEY + b"&" + QUERIES + b"&limit=3&sortby=score%20desc&userkey=x&%ff=%fe&=&&",
     ],
 )
-async def test_a_target_is_understood_as_it_is_sent(house: House, asked: bytes) -> None:
+async def test_request_target_is_decoded_as_sent(house: House, asked: bytes) -> None:
     assert hits(await house.raw(b"GET " + asked + b" HTTP/1.1")) == [4]
 
 
-async def test_a_number_sign_in_a_part_number_is_part_of_it(house: House) -> None:
+async def test_number_sign_in_a_part_number_is_kept(house: House) -> None:
     reply = await house.raw(b"GET " + PATH + b"?" + KEY + b'&queries=[{"mpn":"LT1086#PBF"}]&exact_only=1 HTTP/1.1')
     assert reply.json["request"]["queries"][0]["mpn"] == "LT1086#PBF"
 
 
-async def test_utf_8_is_understood_percent_encoded(house: House) -> None:
+async def test_percent_encoded_utf_8_is_decoded(house: House) -> None:
     reply = await house.raw(b"GET " + PATH + b"?" + KEY + b'&queries=[{"q":"%C2%B5%CE%A9"}] HTTP/1.1')
     assert reply.json["request"]["queries"][0]["q"] == "µΩ"
 
 
-async def test_http_1_0_is_answered(house: House) -> None:
+async def test_http_1_0_is_supported(house: House) -> None:
     assert hits(await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.0")) == [4]
 
 
 @pytest.mark.parametrize("size", [9_000, 60_000, 66_000])
-async def test_a_bom_longer_than_aiohttps_usual_line_is_answered(house: House, size: int) -> None:
+async def test_bom_beyond_the_default_line_limit_of_aiohttp_is_accepted(house: House, size: int) -> None:
     queries = [{"mpn": "SN74S74N", "limit": 0, "reference": "r" * (size // 20)} for _ in range(20)]
     asked = target(*queries)
     assert len(asked) > size
@@ -87,7 +87,7 @@ async def test_a_bom_longer_than_aiohttps_usual_line_is_answered(house: House, s
         "tls",
     ],
 )
-async def test_what_cannot_be_parsed_is_a_v3_error_that_repeats_nothing(
+async def test_malformed_request_is_a_v3_error_without_its_content(
     house: House, first_line: bytes, headers: list[bytes], says: str
 ) -> None:
     reply = await house.raw(first_line, *headers)
@@ -98,7 +98,7 @@ async def test_what_cannot_be_parsed_is_a_v3_error_that_repeats_nothing(
     assert (await house.reply({"mpn": "SN74S74N"}))["results"]
 
 
-async def test_https_through_an_http_proxy_is_told_what_to_do(house: House) -> None:
+async def test_connect_request_gets_an_explanation(house: House) -> None:
     reply = await house.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
     assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
     assert reply.json["message"].startswith(
@@ -106,7 +106,7 @@ async def test_https_through_an_http_proxy_is_told_what_to_do(house: House) -> N
     )
 
 
-async def test_https_on_the_plain_port_is_one_clear_line_in_the_log(house: House, written: io.StringIO) -> None:
+async def test_tls_on_the_plain_port_is_one_log_line(house: House, written: io.StringIO) -> None:
     await house.raw(b"\x16\x03\x01\x02\x00\x01\x00")
     await house.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
     await house.raw(b"CONNECT EXAMPLE_KEY HTTP/1.1", b"Connection: close")
@@ -118,7 +118,7 @@ async def test_https_on_the_plain_port_is_one_clear_line_in_the_log(house: House
     assert not any("exception" in line or "traceback" in line for line in said)
 
 
-async def test_gzip_is_sent_to_who_asks_and_to_nobody_else(house: House) -> None:
+async def test_gzip_is_sent_only_on_request(house: House) -> None:
     line = b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1"
     plain = await house.raw(line)
     identity = await house.raw(line, b"Accept-Encoding: identity")
@@ -129,12 +129,12 @@ async def test_gzip_is_sent_to_who_asks_and_to_nobody_else(house: House) -> None
     assert json.loads(gzip.decompress(zipped.body))["results"] == plain.json["results"]
 
 
-async def test_gzip_is_not_sent_to_who_refuses_it(house: House) -> None:
+async def test_gzip_is_not_sent_if_refused(house: House) -> None:
     reply = await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1", b"Accept-Encoding: gzip;q=0")
     assert "content-encoding" not in reply.headers
 
 
-async def test_a_reply_is_compact_unless_it_is_to_be_pretty(house: House) -> None:
+async def test_response_is_compact_unless_pretty_print_is_set(house: House) -> None:
     line = b"GET " + PATH + b"?" + KEY + b'&queries=[{"q":"%C2%B5"}]&include[]=specs'
     plain = await house.raw(line + b" HTTP/1.1")
     for value in (b"true", b"True", b"1"):
@@ -152,7 +152,7 @@ async def test_a_reply_is_compact_unless_it_is_to_be_pretty(house: House) -> Non
     )
 
 
-async def test_jsonp_wraps_what_the_callback_names_and_an_empty_one_wraps_nothing(house: House) -> None:
+async def test_jsonp_wraps_in_the_callback_unless_it_is_empty(house: House) -> None:
     plain = await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback= HTTP/1.1")
     wrapped = await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback=jQuery1.cb HTTP/1.1")
     assert hits(plain) == [4]
@@ -162,20 +162,20 @@ async def test_jsonp_wraps_what_the_callback_names_and_an_empty_one_wraps_nothin
     assert json.loads(wrapped.body[len(b"/**/jQuery1.cb(") : -2])["results"] == plain.json["results"]
 
 
-async def test_head_is_get_without_a_body(house: House) -> None:
+async def test_head_equals_get_without_body(house: House) -> None:
     reply = await house.raw(b"HEAD " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1")
     refused = await house.raw(b"HEAD " + PATH + b" HTTP/1.1")
     assert (reply.status, reply.body, refused.status, refused.body) == (200, b"", 400, b"")
     assert reply.headers["content-type"].startswith("application/json")
 
 
-async def test_every_reply_has_a_request_id_of_its_own(house: House) -> None:
+async def test_every_response_has_its_own_request_id(house: House) -> None:
     first, second = [await house.proxy.get(f"/v3/parts/match?queries={INSIDE}") for _ in range(2)]
     assert len(first.headers["X-Request-Id"]) == 16
     assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
 
 
-async def test_operators_can_ask_how_it_is(house: House) -> None:
+async def test_health_and_metrics_are_served(house: House) -> None:
     health, ready = await house.proxy.get("/healthz"), await house.proxy.get("/readyz")
     assert (health.status, await health.json()) == (200, {"status": "ok"})
     assert (ready.status, await ready.json()) == (200, {"status": "ready"})
@@ -189,5 +189,5 @@ async def test_operators_can_ask_how_it_is(house: House) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_the_former_names_of_the_checks_are_gone(house: House, path: str) -> None:
+async def test_former_health_check_paths_are_gone(house: House, path: str) -> None:
     assert (await house.get(path)).status == 404

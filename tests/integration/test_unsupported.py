@@ -45,7 +45,7 @@ def said(written: io.StringIO) -> list[str]:
     return [line["parameters"] for line in lines if line["event"] == "parameters ignored"]
 
 
-async def test_a_script_that_counts_what_has_no_source_gets_its_parts(house: House, written: io.StringIO) -> None:
+async def test_facet_without_source_still_returns_parts(house: House, written: io.StringIO) -> None:
     reply = await get(house, f"/parts/search?q=resistor&{SCRIPT}")
     assert (reply.status, len(reply.json["results"])) == (200, 5)
     fields = reply.json["facet_results"]["fields"]
@@ -57,7 +57,7 @@ async def test_a_script_that_counts_what_has_no_source_gets_its_parts(house: Hou
     assert said(written) == [reply.headers[HEADER]]
 
 
-async def test_what_the_service_counts_is_counted_beside_what_it_does_not(house: House) -> None:
+async def test_supported_facets_are_counted_beside_unsupported_ones(house: House) -> None:
     counted = "facet[fields][brand.name][include]=1&stats[specs.resistance.value][include]=1"
     more = "facet[fields][mpn][include]=1&stats[avg_price][include]=1&sortby=uid+asc"
     path = f"/parts/search?q=resistor&limit=0&{counted}"
@@ -72,7 +72,7 @@ async def test_what_the_service_counts_is_counted_beside_what_it_does_not(house:
     assert beside.headers[HEADER] == "facet[fields][mpn], stats[avg_price], sortby=uid"
 
 
-async def test_a_filter_without_a_source_is_refused(house: House) -> None:
+async def test_filter_without_source_is_refused(house: House) -> None:
     for field in ("avg_price", "descriptions.value", "specs.test_text_attribute.value"):
         reply = await get(house, f"/parts/search?q=resistor&filter[fields][{field}][]=1")
         assert (reply.status, HEADER in reply.headers) == (400, False)
@@ -91,7 +91,7 @@ async def test_a_filter_without_a_source_is_refused(house: House) -> None:
         ('/parts/match?queries=[{"mpn":"SN74S74N","mpm":"x"}]', "queries[0].mpm"),
     ],
 )
-async def test_a_response_that_is_kept_says_it_each_time(
+async def test_cached_response_has_the_unsupported_header(
     start: Starts, written: io.StringIO, path: str, named: str
 ) -> None:
     async with start(cache=KEPT) as house:
@@ -103,7 +103,7 @@ async def test_a_response_that_is_kept_says_it_each_time(
     assert (cached[0] is None) == path.startswith("/categories")
 
 
-async def test_compressed_and_plain_responses_say_it(start: Starts) -> None:
+async def test_compressed_and_plain_responses_have_the_unsupported_header(start: Starts) -> None:
     line = f"GET /v3/parts/search?q=resistor&limit=3&sortby=uid&apikey={running_proxy.KEY} HTTP/1.1".encode()
     async with start(cache=KEPT) as house:
         for headers in ([], [b"Accept-Encoding: gzip"]) * 3:
@@ -113,14 +113,14 @@ async def test_compressed_and_plain_responses_say_it(start: Starts) -> None:
 @pytest.mark.parametrize(
     "key", ["a, b", "a\r\nX-Evil: 1", "\r\n\r\n<script>", "é\u2028", 'quote"', "\x00", "+3", "%0d%0a"]
 )
-async def test_nothing_that_a_client_sends_ends_the_header(house: House, key: str) -> None:
+async def test_client_input_cannot_split_the_header(house: House, key: str) -> None:
     reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', key: 1}]))}")
     assert reply.status == 200
     assert reply.headers[HEADER] == f"queries[0].{quote(key, safe='')}"
     assert "x-evil" not in reply.headers
 
 
-async def test_the_header_is_bounded_and_counts_what_does_not_fit(house: House) -> None:
+async def test_unsupported_header_is_bounded_and_counts_the_rest(house: House) -> None:
     keys = {f"key_{number:03}": 1 for number in range(500)}
     reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', **keys, 'x' * 5000: 1}]))}")
     names = reply.headers[HEADER].split(", ")
@@ -129,14 +129,14 @@ async def test_the_header_is_bounded_and_counts_what_does_not_fit(house: House) 
     assert int(names[-1].removeprefix("+")) == 501 - (len(names) - 1)
 
 
-async def test_a_long_name_is_cut_between_characters(house: House) -> None:
+async def test_long_name_is_truncated_between_characters(house: House) -> None:
     reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', 'é' * 300: 1}]))}")
     name = reply.headers[HEADER].removeprefix("queries[0].")
     assert 0 < len(name) < 200
     assert name == "%C3%A9" * (len(name) // 6)
 
 
-async def test_what_is_answered_in_full_has_no_such_header(house: House) -> None:
+async def test_complete_response_has_no_unsupported_header(house: House) -> None:
     replies: list[Any] = [
         await get(house, '/parts/match?queries=[{"mpn":"SN74S74N","__class__":"PartsMatchQuery","reference":1}]'),
         await get(

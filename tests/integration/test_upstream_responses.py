@@ -14,13 +14,13 @@ NEVER = config.BreakerSettings(failures=0)
 WORST = 6  # parts that the two queries of a request may cost
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_upstream_responses_page_is_up_to_date() -> None:
     remedy = "python tests/support/upstream_responses.py > docs/reference/upstream-responses.md"
     assert PAGE.read_text("utf-8") == upstream_responses.page(), remedy
 
 
 @pytest.mark.parametrize("row", upstream_responses.rows(), ids=lambda row: f"{row.status} {row.body}")
-async def test_a_response_becomes_what_the_page_says(row: upstream_responses.ResponseRow) -> None:
+async def test_upstream_response_becomes_the_documented_response(row: upstream_responses.ResponseRow) -> None:
     answer = ScriptedResponse(upstream_responses.BODIES[row.body], row.status)
     async with scene(answer, retries=1, breaker=NEVER) as house:
         reply = await house.reply()

@@ -34,7 +34,7 @@ async def guess(house: House, number: int, *forwarded: str) -> list[int]:
     return [(await ask(house, f"wrong-{n}", *forwarded)).status for n in range(number)]
 
 
-async def test_after_so_many_wrong_keys_an_address_gets_429_whatever_it_sends(start: Starts) -> None:
+async def test_address_with_too_many_wrong_keys_gets_429_for_any_request(start: Starts) -> None:
     async with guarded(start) as house:
         assert await guess(house, LIMIT + 2) == [403, 403, 403, 429, 429]
         right, wrong = await ask(house, KEYS[0]), await ask(house, "wrong")
@@ -45,7 +45,7 @@ async def test_after_so_many_wrong_keys_an_address_gets_429_whatever_it_sends(st
         assert (await ask(house, KEYS[0])).status == 200
 
 
-async def test_in_any_minute_there_are_no_more_guesses_than_the_limit(start: Starts) -> None:
+async def test_wrong_keys_per_minute_never_exceed_the_limit(start: Starts) -> None:
     async with guarded(start) as house:
         tried: list[float] = []
         for _ in range(60):
@@ -56,7 +56,7 @@ async def test_in_any_minute_there_are_no_more_guesses_than_the_limit(start: Sta
         assert all(later - first >= 60 for first, later in zip(tried, tried[LIMIT:], strict=False))
 
 
-async def test_a_key_that_was_used_from_the_address_goes_on_working_there_and_no_other_does(start: Starts) -> None:
+async def test_key_used_before_from_a_throttled_address_keeps_working(start: Starts) -> None:
     async with guarded(start) as house:
         assert (await ask(house, KEYS[0])).status == 200
         await guess(house, LIMIT)
@@ -67,7 +67,7 @@ async def test_a_key_that_was_used_from_the_address_goes_on_working_there_and_no
         assert (await ask(house, KEYS[1])).status == 200
 
 
-async def test_a_kept_response_tells_a_throttled_address_nothing(start: Starts) -> None:
+async def test_throttled_address_gets_no_cached_response(start: Starts) -> None:
     """The third response to a request is kept whole and needs no look-up of its key."""
     async with guarded(start, **BEHIND_A_PROXY) as house:
         for _ in range(3):
@@ -77,7 +77,7 @@ async def test_a_kept_response_tells_a_throttled_address_nothing(start: Starts) 
         assert (await ask(house, KEYS[0], "192.0.2.1")).status == 200
 
 
-async def test_who_is_served_from_kept_responses_alone_is_not_locked_out(start: Starts) -> None:
+async def test_client_served_from_cache_alone_is_not_throttled(start: Starts) -> None:
     async with guarded(start, **BEHIND_A_PROXY) as house:
         for _ in range(3):
             await ask(house, KEYS[0], "192.0.2.1")
@@ -86,7 +86,7 @@ async def test_who_is_served_from_kept_responses_alone_is_not_locked_out(start: 
         assert (await ask(house, KEYS[0], "192.0.2.2")).status == 200
 
 
-async def test_without_trusted_proxies_x_forwarded_for_is_not_believed(start: Starts) -> None:
+async def test_x_forwarded_for_is_ignored_without_trusted_proxies(start: Starts) -> None:
     async with guarded(start) as house:
         found = [(await ask(house, f"wrong-{n}", f"192.0.2.{n}")).status for n in range(LIMIT + 1)]
         assert found == [403, 403, 403, 429]
@@ -108,7 +108,7 @@ async def test_without_trusted_proxies_x_forwarded_for_is_not_believed(start: St
         ((), ("",), True),
     ],
 )
-async def test_behind_a_trusted_proxy_clients_are_told_apart(
+async def test_clients_behind_a_trusted_proxy_are_distinguished(
     start: Starts, first: tuple[str, ...], other: tuple[str, ...], same: bool
 ) -> None:
     async with guarded(start, **BEHIND_A_PROXY) as house:
@@ -117,12 +117,12 @@ async def test_behind_a_trusted_proxy_clients_are_told_apart(
         assert (await ask(house, "wrong", *other)).status == (429 if same else 403)
 
 
-async def test_0_throttles_nothing(start: Starts) -> None:
+async def test_zero_disables_throttling(start: Starts) -> None:
     async with guarded(start, wrong_keys=0) as house:
         assert set(await guess(house, 30)) == {403}
 
 
-async def test_the_log_says_once_which_address_and_no_key(start: Starts, written: io.StringIO) -> None:
+async def test_throttled_address_is_logged_once_without_key(start: Starts, written: io.StringIO) -> None:
     async with guarded(start) as house:
         await guess(house, LIMIT + 3)
         metrics = (await house.get("/metrics")).body.decode()
@@ -137,7 +137,7 @@ async def test_the_log_says_once_which_address_and_no_key(start: Starts, written
     assert "wrong-" not in written.getvalue()
 
 
-async def test_other_paths_are_not_refused(start: Starts) -> None:
+async def test_other_paths_are_not_throttled(start: Starts) -> None:
     async with guarded(start) as house:
         await guess(house, LIMIT + 1)
         assert (await house.get("/healthz")).status == 200

@@ -32,7 +32,7 @@ class ScriptedV3Service:
         return web.json_response({})
 
 
-def responding(body: Any, status: int = 200, **headers: str) -> Behaviour:
+def responding(body: Any, status: int = 200, /, **headers: str) -> Behaviour:
     """Behaviour: one fixed response, JSON or bytes."""
 
     async def answer(_: web.Request) -> web.StreamResponse:

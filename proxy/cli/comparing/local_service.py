@@ -52,7 +52,9 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 
 
 @asynccontextmanager
-async def running(settings: config.Config, tape: replay.ResponseRecorder | None) -> AsyncIterator[LocalService]:
+async def running(
+    settings: config.Config, upstream_recorder: replay.ResponseRecorder | None
+) -> AsyncIterator[LocalService]:
     """Run, and note on the recording, if there is one, what the GraphQL service, or the sandbox, says."""
     from proxy.workers import single_process
 
@@ -62,7 +64,9 @@ async def running(settings: config.Config, tape: replay.ResponseRecorder | None)
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
         made, keys = _made(settings)
-        client = None if tape is None else partial(replay.RecordingGraphQLClient, recorder=tape)
+        client = (
+            None if upstream_recorder is None else partial(replay.RecordingGraphQLClient, recorder=upstream_recorder)
+        )
         url = await stack.enter_async_context(single_process.running(made, client=client))
         yield LocalService(url, made, keys, legacy)
 

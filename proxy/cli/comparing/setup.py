@@ -190,13 +190,15 @@ async def execute(
         paying=progress.asking if progress else lambda *_: None,
         redaction=ready.redaction,
         judge=judge,
-        tape=ready.ready.tape,
+        upstream_recorder=ready.ready.upstream_recorder,
     )
     with output.progress_bar(len(left.requests)) as tell:
         running = run.ComparisonRun(
             exchanger,
             judge,
-            notes._replace(tell=tell, tape=ready.ready.tape, application=ready.ready.application),
+            notes._replace(
+                tell=tell, upstream_recorder=ready.ready.upstream_recorder, application=ready.ready.application
+            ),
             redaction=ready.redaction,
             clock=ready.clock,
             at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,

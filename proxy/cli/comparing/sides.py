@@ -34,7 +34,7 @@ class ReadySides(NamedTuple):
 
     sides: Sides
     free: bool
-    tape: ResponseRecorder | None = None
+    upstream_recorder: ResponseRecorder | None = None
     application: Callable[[str], str | None] = lambda _: None
 
 
@@ -123,11 +123,11 @@ class _Opening:
 
     async def started(self, settings: config.Config) -> ReadySides:
         """The service of a configuration, started here."""
-        tape = (
+        upstream_recorder = (
             ResponseRecorder() if self._chosen.record is not None else None
         )  # what nobody takes from it would pile up
         free = settings.upstream == "sandbox"
-        service = await self._stack.enter_async_context(local_service.running(settings, tape))
+        service = await self._stack.enter_async_context(local_service.running(settings, upstream_recorder))
         self._keys.also(service.keys.values())
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
@@ -139,10 +139,10 @@ class _Opening:
 
         candidate = await self._side(service.url, checks.candidate_limits(self._chosen), key)
         baseline = await self.baseline(service.legacy)
-        return ReadySides(Sides(baseline, candidate), free, tape, application)
+        return ReadySides(Sides(baseline, candidate), free, upstream_recorder, application)
 
     async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
-        """The service of a configuration, which is played recorded responses to."""
+        """The service of a configuration, which is given recorded responses of the GraphQL API."""
         player = ResponseReplayer()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.also(service.keys.values())

@@ -105,7 +105,7 @@ class Exchanger:
         paying: Callable[[str, int], None],
         redaction: Redaction,
         judge: DifferenceFinder | None = None,
-        tape: ResponseRecorder | None = None,
+        upstream_recorder: ResponseRecorder | None = None,
     ) -> None:
         self._baseline, self._candidate = sides
         self._budget = budget
@@ -113,7 +113,7 @@ class Exchanger:
         self._paying = paying
         self._redaction = redaction
         self._judge = judge
-        self._tape = tape
+        self._upstream_recorder = upstream_recorder
         self._process = secrets.token_hex(4)
         self._numbers = count(1)
 
@@ -192,7 +192,7 @@ class Exchanger:
                 self._paying(request.id, held)
             request_id = self._id()
             response = await self._candidate.ask(request, request_id)
-            notes = self._tape.take(request_id) if self._tape else ()
+            notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
             cost = _cost(response, held)
             return self._redacted(response), cost, notes
         finally:

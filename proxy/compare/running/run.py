@@ -78,7 +78,7 @@ class RunSinks(NamedTuple):
     note: Callable[[str, Comparison], None] | None = None
     add: Callable[[Comparison], None] | None = None
     recorder: Recorder | None = None
-    tape: ResponseRecorder | None = None
+    upstream_recorder: ResponseRecorder | None = None
     application: Callable[[str], str | None] = lambda _: None
     tell: Callable[[RunProgress], None] = lambda _: None
 
@@ -168,13 +168,13 @@ class ComparisonRun:
             self._notes.add(comparison)
 
     def _record(self, request: V3Request, found: exchanging.Exchange) -> None:
-        recorder, tape = self._notes.recorder, self._notes.tape
+        recorder, upstream_recorder = self._notes.recorder, self._notes.upstream_recorder
         if recorder is None or request.id in recorder.known:
             return
         baseline, candidate = found.freshest
         application = self._notes.application(request.client)
         answers = RecordedExchange(request, baseline, candidate, found.notes, application)
-        recorder.keep(answers, tape.take_shared() if tape else ())
+        recorder.keep(answers, upstream_recorder.take_shared() if upstream_recorder else ())
 
     def _look(self, found: exchanging.Exchange) -> None:
         """Give up on a side that only has trouble: requests that cannot be compared are not to be spent."""

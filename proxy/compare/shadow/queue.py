@@ -37,7 +37,7 @@ class ShadowQueue:
         self,
         settings: config.ShadowSettings,
         shares: Mapping[str, float],
-        errands: JobRunning,
+        jobs: JobRunning,
         breaker: CircuitBreaker,
         *,
         clock: Clock,
@@ -46,7 +46,7 @@ class ShadowQueue:
     ) -> None:
         self._at_once = settings.connections
         self._shares = dict(shares)
-        self._errands = errands
+        self._jobs = jobs
         self._breaker = breaker
         self._rng = rng
         self._metrics = metrics
@@ -96,7 +96,7 @@ class ShadowQueue:
             seen = await self._queue.get()
             self._waiting(-len(seen.response.body))
             try:
-                await self._errands.run(seen)
+                await self._jobs.run(seen)
             except Exception as error:  # a request that fails must not be the last one
                 self._metrics.shadow_errors[seen.application, "internal"] += 1
                 log.error("shadow comparison failed", exc_info=error)

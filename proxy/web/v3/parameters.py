@@ -30,7 +30,7 @@ class RequestProjection(NamedTuple):
     slices: dict[model.Path, slice]
 
 
-class Parameters(parameters.Parameters):
+class RequestParameters(parameters.Parameters):
     """The parameters of one request."""
 
     def response_format(self) -> ResponseFormat:

@@ -22,7 +22,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
-from proxy.web.v3.parameters import Parameters
+from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.responses import EncodedBody
 
 log = structlog.get_logger()
@@ -40,7 +40,7 @@ class AuthenticatedRequest(NamedTuple):
     """One authenticated v3 request. `started` is in the clock's monotonic seconds."""
 
     request: web.Request
-    parameters: Parameters
+    parameters: RequestParameters
     client: Client
     metadata: ResponseMetadata
     started: float
@@ -93,7 +93,7 @@ class V3Routes:
             if cached is not None:
                 return await self._from_cache(cached, request)
             started = self._clock.monotonic()
-            parameters = Parameters(request.raw_path)
+            parameters = RequestParameters(request.raw_path)
             client = self._authenticator.client(request, parameters.text("apikey"))
             request[CLIENT] = client
             await self._pipeline.admit(client)

@@ -26,7 +26,7 @@ SINGLE: Sorts = {("[*]", "extra", "extra part"), ("(status)", "status", "extra p
         (disturbances.Flapping(share=0.5), "packaging"),
     ],
 )
-async def test_data_that_moves_is_told_and_does_not_count(
+async def test_moved_data_is_reported_and_does_not_count(
     makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, field: str
 ) -> None:
     """What is struck once more when asked again has not moved for certain; the baseline's own noise excuses it. That is
@@ -42,7 +42,7 @@ async def test_data_that_moves_is_told_and_does_not_count(
     assert (result["code"], result["failures"]) == (0, [])
 
 
-async def test_offers_in_another_order_are_found_as_that_and_count(makes: Makes, compares: Compares) -> None:
+async def test_reordered_offers_are_reported_and_count(makes: Makes, compares: Compares) -> None:
     result = await compares(await makes(120, seed=1, whole=True), disturbances.ReorderedOffers(share=0.5))
     assert told(result) == {("offers", "order", True)}
     assert (result["verdict"], result["code"]) == ("not ready", 1)
@@ -61,7 +61,7 @@ async def test_offers_in_another_order_are_found_as_that_and_count(makes: Makes,
         ),
     ],
 )
-async def test_parts_of_one_side_are_found_as_that_and_count(
+async def test_parts_of_one_side_only_are_reported_and_count(
     makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, always: Sorts, rarely: Sorts
 ) -> None:
     """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
@@ -77,7 +77,7 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-async def test_a_slow_service_shows_in_the_times_and_nowhere_else(makes: Makes, compares: Compares) -> None:
+async def test_slow_service_affects_only_response_times(makes: Makes, compares: Compares) -> None:
     result = await compares(await makes(60, seed=1, whole=True), disturbances.Slowness(ms=300))
     assert (told(result), result["code"]) == (set(), 0)
     times = {(each["endpoint"], each["side"]): each for each in result["times"]}
@@ -86,7 +86,7 @@ async def test_a_slow_service_shows_in_the_times_and_nowhere_else(makes: Makes, 
 
 
 @pytest.mark.parametrize("body, reason", [("html", "HTML"), ("json", "503")])
-async def test_a_service_that_fails_now_and_then_is_failure_and_no_difference(
+async def test_intermittent_errors_are_failures_and_no_differences(
     makes: Makes, compares: Compares, body: Any, reason: str
 ) -> None:
     result = await compares(await makes(120, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))

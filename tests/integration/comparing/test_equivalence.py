@@ -11,14 +11,12 @@ from proxy import endpoints
 REQUESTS, TURNS = 2_000, 8
 
 
-async def test_the_generated_requests_are_of_every_endpoint(makes: Makes) -> None:
+async def test_generated_requests_cover_every_endpoint(makes: Makes) -> None:
     known = {endpoint.path for endpoint in endpoints.ENDPOINTS if endpoint.alias_of is None}
     assert {request.endpoint for request in await makes(REQUESTS)} == known
 
 
-async def test_what_nobody_disturbs_differs_in_uids_that_nobody_recorded_and_in_nothing_else(
-    house: House, makes: Makes, compares: Compares
-) -> None:
+async def test_without_disturbances_only_unrecorded_uids_differ(house: House, makes: Makes, compares: Compares) -> None:
     requests = await makes(300)
     result = await compares(requests, proxy=house.proxy.url)
     assert {group["kind"] for group in result["groups"]} == {"uid not known"}
@@ -36,7 +34,7 @@ async def test_what_nobody_disturbs_differs_in_uids_that_nobody_recorded_and_in_
 
 
 @pytest.mark.parametrize("turn", range(TURNS))
-async def test_with_a_learnt_table_what_nobody_disturbs_is_equivalent(
+async def test_learned_uid_table_makes_undisturbed_services_equivalent(
     makes: Makes, compares: Compares, turn: int
 ) -> None:
     requests = (await makes(REQUESTS))[turn::TURNS]

@@ -42,19 +42,19 @@ async def _same(compares: Compares, requests: list[V3Request]) -> None:
 
 
 @pytest.mark.parametrize("q", ["", "resistor", "op amp"])
-async def test_facets_and_statistics_are_the_same(compares: Compares, q: str) -> None:
+async def test_facets_and_statistics_are_equal(compares: Compares, q: str) -> None:
     counts = [((f"facet[fields][{field}][include]", "1"), (f"stats[{field}][include]", "1")) for field in FIELDS]
     await _same(compares, [_search(*each, q=q) for each in counts])
 
 
-async def test_orders_are_the_same(compares: Compares) -> None:
+async def test_sort_orders_are_equal(compares: Compares) -> None:
     """Not by the tolerance of one quantity: the service can order by every tolerance only (docs/reference)."""
     able = [field for field in FIELDS if field not in TOLERANCES[1:]]
     orders = [_search(("sortby", f"{field} {way}")) for field in able for way in ("asc", "desc")]
     await _same(compares, [*orders, *(_search(*each.query[3:], q="resistor") for each in orders)])
 
 
-async def test_filters_are_the_same(compares: Compares) -> None:
+async def test_filters_are_equal(compares: Compares) -> None:
     spelled = [_filter(field, value) for field in TOLERANCES for value in ("±5%", "5%", "5", "5.0", "±3%")]
     numbers = [_within(field, low, high) for field in FIELDS for low, high in (("2", "10"), ("5", "*"), ("*", "3"))]
     value = "specs.supply_voltage_dc.value:"  # the service cannot filter by either of several specs: a 400
@@ -64,6 +64,6 @@ async def test_filters_are_the_same(compares: Compares) -> None:
 
 
 @pytest.mark.parametrize("limit", ["3", "10"])
-async def test_drilldowns_are_the_same(compares: Compares, limit: str) -> None:
+async def test_drilldowns_are_equal(compares: Compares, limit: str) -> None:
     asked = (("spec_drilldown[include]", "1"), ("spec_drilldown[limit]", limit))
     await _same(compares, [_search(*asked, q=q) for q in ("resistor", "op amp", "inductor", "LM317", "")])

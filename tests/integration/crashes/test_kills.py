@@ -77,7 +77,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     )
 
 
-async def test_after_any_number_of_kills_usage_is_accounted_for_and_no_limit_is_exceeded(
+async def test_usage_is_accounted_for_and_within_limits_after_kills(
     sandbox: app.Sandbox, configured: Path, store: str
 ) -> None:
     delivered = dict.fromkeys(APPLICATIONS, 0)

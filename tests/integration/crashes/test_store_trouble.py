@@ -52,7 +52,7 @@ async def stop(process: "subprocess.Popen[str]") -> None:
     assert await asyncio.to_thread(process.wait, SECONDS) == 0
 
 
-async def test_a_full_disk_turns_readiness_red_and_loses_nothing(
+async def test_full_disk_fails_readiness_and_loses_no_usage(
     sandbox: app.Sandbox,
     configured: Path,
     store: str,
@@ -78,7 +78,7 @@ async def test_a_full_disk_turns_readiness_red_and_loses_nothing(
         assert (state.used, state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0, 0)
 
 
-async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_into_the_next(
+async def test_deleted_store_is_detected_and_journal_is_booked_into_the_new_one(
     sandbox: app.Sandbox,
     configured: Path,
     store: str,

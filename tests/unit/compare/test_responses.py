@@ -136,7 +136,7 @@ def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels: Any) -> No
 
 
 def test_a_compact_answer_is_read_the_quick_way_and_a_spaced_one_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses.json, "loads", None)
+    monkeypatch.setattr("proxy.compare.responses.json.loads", None)
     assert responses.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
     with pytest.raises(TypeError):
         responses.read_json(b'{"a": 1}')

@@ -3,6 +3,7 @@ once."""
 
 import io
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import prometheus_client
 import pytest
@@ -67,7 +68,11 @@ def written() -> Iterator[io.StringIO]:
 
 
 def accounts(
-    parts: int | None = None, own: int | None = None, period: str = "month", name: str = "demo", key: str = "erp"
+    parts: int | None = None,
+    own: int | None = None,
+    period: Literal["month", "lifetime"] = "month",
+    name: str = "demo",
+    key: str = "erp",
 ) -> quota_accounts.ChargedAccounts:
     """The accounts of one key."""
     return quota_accounts.ChargedAccounts(

@@ -22,7 +22,9 @@ from proxy.planning.operations import OperationResult, PlannedOperation, QueryRe
 from proxy.stores.memory import MemoryStore
 from proxy.telemetry.metrics import Metrics
 
-(CLIENT,) = applications.Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings("a"),))}).all
+(CLIENT,) = applications.Applications(
+    {"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.Digest(b"a")),))}
+).all
 
 
 class _Operation(NamedTuple):

@@ -68,12 +68,13 @@ def test_client_request_can_be_created_without_a_session() -> None:
 
 
 def test_first_bytes_of_a_tls_handshake_are_recognised() -> None:
-    assert server.is_tls_handshake(http_exceptions.BadHttpMethod(b"\x16\x03\x01"))
-    assert not server.is_tls_handshake(http_exceptions.BadHttpMethod(b"GE\x00T"))
+    assert server.is_tls_handshake(http_exceptions.BadHttpMethod("\x16\x03\x01"))
+    assert not server.is_tls_handshake(http_exceptions.BadHttpMethod("GE\x00T"))
 
 
 def test_every_private_attribute_that_the_package_uses_is_listed() -> None:
-    used, defined = set(), set()
+    used: set[str] = set()
+    defined: set[str] = set()
     for file in PACKAGE.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):

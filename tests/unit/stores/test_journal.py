@@ -135,7 +135,7 @@ async def test_what_comes_after_a_settlement_that_somebody_else_makes_waits_for_
     assert next(first)[1].sequence == 9
     assert list(journal.left_behind(file)) == []
     assert next(first)[1].sequence == 10
-    first.close()
+    first.close()  # type: ignore[attr-defined]  # a generator
 
 
 async def test_a_file_of_any_name_finds_its_notes_again(tmp_path: Path) -> None:
@@ -264,6 +264,7 @@ async def test_a_killed_worker_without_open_intents_leaves_nothing_behind(file: 
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.close_intent(noted.open_intent(3, GROUP))
+    assert noted._intents is not None
     noted._intents.close()  # as the end of the process does
     assert await reopened(file) == [(0, 0), (0, 0)]
     assert list(file.parent.glob("*.intents")) == []

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import cachetools
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
@@ -34,7 +35,7 @@ def request(address: Any) -> Any:
 def test_a_flood_from_many_addresses_fills_no_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     guarded, _ = keys
     monkeypatch.setattr(authentication, "ADDRESSES_MAX", 50)
-    guarded._counted = authentication.cachetools.LRUCache(50)
+    guarded._counted = cachetools.LRUCache(50)
     monkeypatch.setattr(client_address, "CACHE_MAX", 50)
     for n in range(1000):
         with pytest.raises(errors.ForbiddenKey):

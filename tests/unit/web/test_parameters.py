@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy import errors, model, parameters
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.web.v3.parameters import Parameters, RequestProjection, ResponseFormat
+from proxy.web.v3.parameters import RequestParameters, RequestProjection, ResponseFormat
 
 BOOK = loader.load(shipped.path("mappings"))
 
@@ -19,8 +19,8 @@ def shape(query: str, features: frozenset[str] = frozenset()) -> RequestProjecti
     return of(query).projection(features, BOOK, "Part")
 
 
-def of(query: str) -> Parameters:
-    return Parameters(f"/v3/parts/match?{query}")
+def of(query: str) -> RequestParameters:
+    return RequestParameters(f"/v3/parts/match?{query}")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def of(query: str) -> Parameters:
     ],
 )
 def test_a_target_is_read_in_every_form(target: str) -> None:
-    parameters = Parameters(target)
+    parameters = RequestParameters(target)
     assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
 
 
@@ -66,7 +66,7 @@ def test_a_text_is_decoded(query: str, value: str | None) -> None:
 
 
 def test_a_target_without_a_question_mark_has_no_parameters() -> None:
-    assert Parameters("/v3/parts/match").text("q") is None
+    assert RequestParameters("/v3/parts/match").text("q") is None
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,12 @@ def test_a_query_string_has_a_bound_that_is_named_and_is_not_taken_apart_beyond_
 def test_the_apikey_is_read_without_decoding_the_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[str] = []
     whole = parameters.decoded
-    monkeypatch.setattr(parameters, "decoded", lambda text: decoded.append(text) or whole(text))
+
+    def record(text: str) -> str:
+        decoded.append(text)
+        return whole(text)
+
+    monkeypatch.setattr(parameters, "decoded", record)
     assert of("queries=%5B%5D&apikey=%4B&q=%41").text("apikey") == "K"
     assert {"%5B%5D", "%41"}.isdisjoint(decoded)
 

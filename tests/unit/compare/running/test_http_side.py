@@ -45,7 +45,7 @@ def answering(*responses: Any) -> Any:
         made = told.pop(0) if len(told) > 1 else told[0]
         return made() if callable(made) else made
 
-    handler.seen = seen
+    handler.seen = seen  # type: ignore[attr-defined]
     return handler
 
 

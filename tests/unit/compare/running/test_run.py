@@ -221,7 +221,7 @@ async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_ask
             raise OSError(28, "No space left on device")
 
     noted = []
-    notes = RunSinks(note=lambda id_, _: noted.append(id_), recorder=Full())
+    notes = RunSinks(note=lambda id_, _: noted.append(id_), recorder=Full())  # type: ignore[arg-type]
     with pytest.raises(errors.ConfigError, match="No space left on device"):
         await run(Side(), Side(), notes=notes)
     assert noted == []

@@ -16,7 +16,7 @@ REQUEST = V3Request("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
 
 
 @pytest.fixture
-def desk(tmp_path: Path, clock: Any) -> Any:
+def judging(tmp_path: Path, clock: Any) -> Any:
     rules = tmp_path / "rules.yaml"
     rules.write_text("noise: {share: 0}\nrules: []\nshipped_rules: false\n")
     return judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
@@ -31,41 +31,41 @@ def job(baseline: Any, candidate: Any, v3_request: Any = REQUEST, **more: Any) -
     return messages.JudgePair(v3_request, 1.0, response(baseline), response(candidate), secrets=(KEY,), **more)
 
 
-def gathered(desk: Any) -> Any:
-    return json.loads(desk.answer(messages.TallyRequest()).text)
+def gathered(judging: Any) -> Any:
+    return json.loads(judging.answer(messages.TallyRequest()).text)
 
 
-def test_a_pair_is_judged_and_added_up(desk: Any) -> None:
-    assert desk.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
-    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
-    (row,) = gathered(desk)["rows"].values()
+def test_a_pair_is_judged_and_added_up(judging: Any) -> None:
+    assert judging.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
+    assert judging.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
+    (row,) = gathered(judging)["rows"].values()
     assert (row["client"], row["compared"], row["differing"]) == ("shop/1", 2, 1)
 
 
-def test_a_difference_is_asked_for_again_before_it_is_counted(desk: Any) -> None:
+def test_a_difference_is_asked_for_again_before_it_is_counted(judging: Any) -> None:
     asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
-    assert desk.answer(asked).outcome == "again"
-    assert gathered(desk)["rows"] == {}
+    assert judging.answer(asked).outcome == "again"
+    assert gathered(judging)["rows"] == {}
     moved = messages.JudgePair(REQUEST, 1.0, asked.baseline, asked.candidate, baseline_again=response({"hits": 2}))
-    assert desk.answer(moved).outcome == "equivalent"
-    assert desk.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
+    assert judging.answer(moved).outcome == "equivalent"
+    assert judging.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
 
 
-def test_a_side_without_an_answer_is_named(desk: Any) -> None:
+def test_a_side_without_an_answer_is_named(judging: Any) -> None:
     not_compared = SideResponse(0, b"", 0.1, failure="cannot be reached")
     for side, pair in (("baseline", (not_compared, response({}))), ("candidate", (response({}), not_compared))):
-        verdict = desk.answer(messages.JudgePair(REQUEST, 1.0, *pair))
+        verdict = judging.answer(messages.JudgePair(REQUEST, 1.0, *pair))
         assert (verdict.outcome, verdict.side) == ("failure", side)
-    assert {each["reason"] for each in gathered(desk)["failures"].values()} == {
+    assert {each["reason"] for each in gathered(judging)["failures"].values()} == {
         "baseline: cannot be reached",
         "candidate: cannot be reached",
     }
 
 
-def test_no_key_is_in_what_it_tells(desk: Any) -> None:
+def test_no_key_is_in_what_it_tells(judging: Any) -> None:
     v3_request = V3Request("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
-    desk.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, v3_request))
-    text = desk.answer(messages.TallyRequest()).text
+    judging.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, v3_request))
+    text = judging.answer(messages.TallyRequest()).text
     assert "results" not in text
     assert all(spelling not in text for spelling in (KEY, KEY.replace("/", "\\/"), "k3y"))
 
@@ -82,31 +82,31 @@ def test_no_key_is_in_what_it_tells(desk: Any) -> None:
     ],
     ids=["half a character", "deep", "no UTF-8", "huge number", "control", "twice"],
 )
-def test_nobodys_data_brings_it_down(desk: Any, baseline: bytes) -> None:
-    assert desk.answer(
+def test_nobodys_data_brings_it_down(judging: Any, baseline: bytes) -> None:
+    assert judging.answer(
         messages.JudgePair(REQUEST, 1.0, response(baseline), response({"a": "x" * 1_000_000}))
     ).outcome in (
         "different",
         "failure",
     )
-    json.loads(desk.answer(messages.TallyRequest()).text)
+    json.loads(judging.answer(messages.TallyRequest()).text)
 
 
 def test_what_breaks_the_judge_is_one_request_that_could_not_be_compared(
-    desk: Any, monkeypatch: pytest.MonkeyPatch
+    judging: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError(KEY)
 
     monkeypatch.setattr("proxy.compare.judging.judge.Judge.compare", breaks)
-    verdict = desk.answer(job({}, {}))
+    verdict = judging.answer(job({}, {}))
     assert (verdict.outcome, verdict.side) == ("failure", "internal")
-    assert [each["reason"] for each in gathered(desk)["failures"].values()] == ["internal: RuntimeError"]
+    assert [each["reason"] for each in gathered(judging)["failures"].values()] == ["internal: RuntimeError"]
 
 
-def test_it_goes_on_from_what_was_gathered(desk: Any, clock: Any) -> None:
-    desk.answer(job({}, {}))
-    text = desk.answer(messages.TallyRequest()).text
+def test_it_goes_on_from_what_was_gathered(judging: Any, clock: Any) -> None:
+    judging.answer(job({}, {}))
+    text = judging.answer(messages.TallyRequest()).text
     other = judge_process.JudgeProcess(messages.JudgeSetup(None, "octopart", text), clock)
     other.answer(job({}, {}))
     (row,) = gathered(other)["rows"].values()
@@ -116,10 +116,14 @@ def test_it_goes_on_from_what_was_gathered(desk: Any, clock: Any) -> None:
 def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path: Path, clock: Any) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("shipped_rules: false\nrules: [{path: hits, ignore: all, reason: a while, expires: 2023-11-14}]\n")
-    desk = judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
-    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "equivalent"
-    clock.advance(86_400)
-    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
+    judging = judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
+    outcomes = []
+    for seconds in (0, 86_400):
+        clock.advance(seconds)
+        verdict = judging.answer(job({"hits": 1}, {"hits": 2}))
+        assert isinstance(verdict, messages.PairVerdict)
+        outcomes.append(verdict.outcome)
+    assert outcomes == ["equivalent", "different"]
 
 
 def test_it_serves_until_its_input_ends(clock: Any) -> None:

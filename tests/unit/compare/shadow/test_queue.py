@@ -33,12 +33,12 @@ class Errands:
 
 
 @pytest.fixture
-def errands() -> Any:
+def jobs() -> Any:
     return Errands()
 
 
 @pytest.fixture
-async def made(clock: Any, metrics: Any, errands: Any) -> Any:
+async def made(clock: Any, metrics: Any, jobs: Any) -> Any:
     """Makes a shadow that is on, of these settings."""
     shadows = []
 
@@ -49,8 +49,8 @@ async def made(clock: Any, metrics: Any, errands: Any) -> Any:
         )
         shares = {"demo": 1.0} if shares is None else shares
         chosen = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
-        shadow = shadowing.ShadowQueue(chosen, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
-        shadow.breaker = breaker
+        shadow = shadowing.ShadowQueue(chosen, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
+        shadow.breaker = breaker  # type: ignore[attr-defined]
         shadows.append(shadow)
         await shadow.switch(on)
         return shadow
@@ -75,19 +75,19 @@ async def test_a_share_of_an_applications_requests_is_chosen(made: Any) -> None:
     assert chosen == {"all": 1000, "none": 0, "other": 0}
 
 
-async def test_what_is_offered_is_compared_in_its_order(made: Any, errands: Any) -> None:
+async def test_what_is_offered_is_compared_in_its_order(made: Any, jobs: Any) -> None:
     shadow = await made()
-    errands.gate.set()
+    jobs.gate.set()
     for target in "abc":
         shadow.offer(seen(target))
-    await until(lambda: errands.ended == 3)
-    assert errands.run_ == ["a", "b", "c"]
+    await until(lambda: jobs.ended == 3)
+    assert jobs.run_ == ["a", "b", "c"]
 
 
-async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, errands: Any, metrics: Any) -> None:
+async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, jobs: Any, metrics: Any) -> None:
     shadow = await made(queue=2)
     shadow.offer(seen())
-    await until(lambda: errands.run_)
+    await until(lambda: jobs.run_)
     for _ in range(5):
         shadow.offer(seen())
     assert dropped(metrics) == {"queue": 3}
@@ -95,17 +95,17 @@ async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, er
 
 
 async def test_bodies_that_wait_have_a_bound_too(
-    made: Any, errands: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch
+    made: Any, jobs: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shadowing, "BYTES_MAX", 100)
     shadow = await made()
     shadow.offer(seen())
-    await until(lambda: errands.run_)
+    await until(lambda: jobs.run_)
     for _ in range(3):
         shadow.offer(seen(body=b"x" * 50))
     assert dropped(metrics) == {"queue": 1}
-    errands.gate.set()
-    await until(lambda: errands.ended == 3)
+    jobs.gate.set()
+    await until(lambda: jobs.ended == 3)
     shadow.offer(seen(body=b"x" * 100))
     assert dropped(metrics) == {"queue": 1}
 
@@ -130,26 +130,26 @@ async def test_while_the_breaker_is_open_everything_is_dropped(made: Any, clock:
     assert dropped(metrics) == {"breaker": 1}
 
 
-async def test_off_ends_what_waits_and_what_is_under_way(made: Any, errands: Any, metrics: Any) -> None:
+async def test_off_ends_what_waits_and_what_is_under_way(made: Any, jobs: Any, metrics: Any) -> None:
     shadow = await made()
     for _ in range(3):
         shadow.offer(seen())
-    await until(lambda: errands.run_)
+    await until(lambda: jobs.run_)
     await shadow.switch(False)
-    assert (len(errands.run_), errands.ended, dropped(metrics)) == (1, 1, {"off": 2})
+    assert (len(jobs.run_), jobs.ended, dropped(metrics)) == (1, 1, {"off": 2})
     assert not shadow.wants("demo")
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("shadow ")]
     await shadow.switch(True)
-    errands.gate.set()
+    jobs.gate.set()
     shadow.offer(seen("again"))
-    await until(lambda: errands.run_[-1] == "again")
+    await until(lambda: jobs.run_[-1] == "again")
 
 
-async def test_a_request_that_fails_is_not_the_last_one(made: Any, errands: Any, metrics: Any) -> None:
+async def test_a_request_that_fails_is_not_the_last_one(made: Any, jobs: Any, metrics: Any) -> None:
     shadow = await made()
-    errands.gate.set()
+    jobs.gate.set()
     for target in ("fails", "goes on"):
         shadow.offer(seen(target))
-    await until(lambda: errands.ended)
-    assert errands.run_ == ["fails", "goes on"]
+    await until(lambda: jobs.ended)
+    assert jobs.run_ == ["fails", "goes on"]
     assert metrics.shadow_errors == {("demo", "internal"): 1}

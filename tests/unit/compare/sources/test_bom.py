@@ -155,7 +155,7 @@ def test_a_file_without_columns_has_none_to_be_named(read: Any) -> None:
 
 def test_a_workbook_is_read_by_its_first_sheet_with_part_numbers(read: Any) -> None:
     cover = [["Robot"], ["made by", "me"]]
-    parts = [
+    parts: list[list[str | int | float]] = [
         ["Bill of materials"],
         [],
         ["Pos", "MPN", "Manufacturer"],

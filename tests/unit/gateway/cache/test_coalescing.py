@@ -37,7 +37,8 @@ class Worker:
 
     async def want(self, *keys: str) -> tuple[list[str], int]:
         """The result for every key, and for how many of them it was somebody else's."""
-        job, results = Job(self, keys), {}
+        job = Job(self, keys)
+        results: dict[int, str] = {}
         left, joined = list(range(len(keys))), 0
         while left:
             share = self.coalescing.join({n: keys[n] for n in left}, job)
@@ -149,7 +150,7 @@ async def test_keys_in_flight_are_awaited_and_the_others_executed(held: Worker) 
     third = await held.start("a")
     await held.tell(1)
     await held.tell(0)
-    assert await asyncio.gather(first, second, third) == [(["A", "B"], 0), (["C", "B", "A"], 2), (["A"], 1)]
+    assert list(await asyncio.gather(first, second, third)) == [(["A", "B"], 0), (["C", "B", "A"], 2), (["A"], 1)]
     assert held.done == [["a", "b"], ["c"]]
 
 
@@ -187,7 +188,7 @@ async def test_cancelling_a_waiting_caller_does_not_affect_others(held: Worker) 
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     await held.tell(0)
-    assert await asyncio.gather(first, third) == [(["A"], 0), (["A"], 1)]
+    assert list(await asyncio.gather(first, third)) == [(["A"], 0), (["A"], 1)]
 
 
 async def test_waiting_callers_and_the_leader_share_one_second_attempt(held: Worker) -> None:

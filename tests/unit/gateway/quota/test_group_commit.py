@@ -65,7 +65,7 @@ async def test_a_caller_that_is_cancelled_takes_nothing_back(book: Book) -> None
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     book.gate.set()
-    assert await asyncio.gather(first, third) == ["1 committed", "3 committed"]
+    assert list(await asyncio.gather(first, third)) == ["1 committed", "3 committed"]
     assert book.transactions == [[1], [2, 3]]
 
 

@@ -1,7 +1,7 @@
 """Rows of usage from what the store holds."""
 
 import datetime
-from typing import Any
+from typing import Any, Literal
 
 from proxy import config
 from proxy.gateway.quota import usage
@@ -53,9 +53,9 @@ def test_the_forecast_is_made_of_the_last_days() -> None:
 
 
 def test_an_application_that_the_service_has_refused_says_until_when() -> None:
+    periods: dict[str, Literal["month", "lifetime"]] = {"demo": "month", "other": "lifetime", "free": "month"}
     applications = {
-        name: config.ApplicationSettings(apikeys=(apikey(name),), period=period)
-        for name, period in (("demo", "month"), ("other", "lifetime"), ("free", "month"))
+        name: config.ApplicationSettings(apikeys=(apikey(name),), period=period) for name, period in periods.items()
     }
     closures = [ExhaustedQuota("demo", NOW + 60, "spent"), ExhaustedQuota("other", FAR, "spent")]
     rows = usage.rows(applications, [], closures, NOW)
