@@ -272,12 +272,12 @@ async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: St
         for account in ("demo", "demo/erp of the shop", "other")
         for period in ("2021-07", "2023-09", "2023-10", "2023-11", "2023-10-31", "2023-11-02", "2023-11-14", "lifetime")
     ]
-    await store.settle(settlement(1, *((line, 7, 1) for line in lines if line.application != "other")))
+    await store.settle(settlement(1, *((line, 7, 1) for line in lines if line.account != "other")))
     await store.settle(
         settlement(2, (LedgerEntry("other", "2019-02"), 7, 1), (LedgerEntry("other", "2019-02-01"), 7, 1))
     )
     await store.prune(days=2, months=3)
-    kept = [line for line in lines if line.application != "other" and line.period not in ("2021-07", "2023-10-31")]
+    kept = [line for line in lines if line.account != "other" and line.period not in ("2021-07", "2023-10-31")]
     kept += [LedgerEntry("other", "2019-02"), LedgerEntry("other", "2019-02-01")]
     assert await store.all_usage() == [EntryUsage(line, 7, 1, 0) for line in sorted(kept)]
     assert await store.usage([LedgerEntry("demo", "2021-07")]) == [EntryUsage(LedgerEntry("demo", "2021-07"), 0, 0, 0)]

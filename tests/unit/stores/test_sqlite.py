@@ -211,7 +211,7 @@ async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhaus
     for _ in range(2):
         store = await SqliteStore.open(file, now)
         assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 7, 2, 5)]
-        assert [quota.application for quota in await store.exhausted_quotas()] == ["demo"]
+        assert [quota.account for quota in await store.exhausted_quotas()] == ["demo"]
         assert not await store.claim_once("warned:demo 2023-11 50", 60)
         assert not await store.claim_once("reconcile:demo", 60)
         assert await store.take("rate:demo/erp", (windows.Window(1, 60.0),)) == pytest.approx(60.0)

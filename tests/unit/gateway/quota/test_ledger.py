@@ -252,7 +252,7 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
         await worker.reserve(plan, 3)
     store.away = False
     await worker.refresh()
-    assert [closure.application for closure in await store.exhausted_quotas()] == ["demo"]
+    assert [closure.account for closure in await store.exhausted_quotas()] == ["demo"]
     with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
 

@@ -218,7 +218,7 @@ async def test_claims_of_a_worker_that_died_become_uncertain_usage(
     time.advance(1)
     await other.refresh()
     assert await state(store) == (0, 60, 0)
-    assert {(each.entry.application, each.uncertain) for each in await store.all_usage()} == {
+    assert {(each.entry.account, each.uncertain) for each in await store.all_usage()} == {
         ("demo", 60),
         ("demo/erp", 60),
     }
