@@ -1,1 +1,1 @@
-"""The upstream itself, for running with no account. A product of its own: it shares no code with the rest but kit."""
+"""Sandbox: simulated upstream for running without Nexar credentials. Shares no code with the rest but kit."""

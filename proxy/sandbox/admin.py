@@ -31,14 +31,15 @@ class AdminEndpoints:
 
     def __init__(
         self,
-        drawing: injector.FaultInjector,
-        kept: journal.RequestJournal,
-        known: applications.ApplicationRegistry,
-        shown: pages.Pages,
-        open_: sessions.BrowserSessions,
+        fault_injector: injector.FaultInjector,
+        request_journal: journal.RequestJournal,
+        registry: applications.ApplicationRegistry,
+        html_pages: pages.Pages,
+        browser_sessions: sessions.BrowserSessions,
     ) -> None:
-        self._injector, self._journal, self._known, self._pages, self._sessions = drawing, kept, known, shown, open_
-        shown.add_filter("moment", _moment)
+        self._injector, self._journal, self._registry = fault_injector, request_journal, registry
+        self._pages, self._sessions = html_pages, browser_sessions
+        html_pages.add_filter("moment", _moment)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Other methods are 405. POST is for the forms of the pages."""
@@ -123,7 +124,7 @@ class AdminEndpoints:
             mistake,
             entries=entries[::-1],
             totals=self._journal.totals,
-            names={application.application_id: application.name for application in self._known.all},
+            names={application.application_id: application.name for application in self._registry.all},
             last=last,
             choices=CHOICES,
         )
@@ -193,10 +194,10 @@ KEYS_PATH = "/admin/keys"
 
 
 class SigningKeyAdmin:
-    """Handlers of faults and journal."""
+    """Handlers of signing keys."""
 
-    def __init__(self, ring: keys.KeyRing) -> None:
-        self._ring = ring
+    def __init__(self, key_ring: keys.KeyRing) -> None:
+        self._key_ring = key_ring
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Other methods are 405."""
@@ -206,15 +207,15 @@ class SigningKeyAdmin:
 
     async def keys(self, _request: web.Request) -> web.Response:
         """The id of the signing key, and the retired keys with the time until which they verify."""
-        body = {"current": self._ring.current.kid, "retired": dict(self._ring.retired)}
+        body = {"current": self._key_ring.current.kid, "retired": dict(self._key_ring.retired)}
         return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
 
     async def rotate(self, request: web.Request) -> web.Response:
         """Sign with a new key; the previous one verifies until its tokens expire."""
-        self._ring.rotate(await asyncio.to_thread(keys.generate))  # beside the event loop: primes take their time
+        self._key_ring.rotate(await asyncio.to_thread(keys.generate))  # beside the event loop: primes take their time
         return await self.keys(request)
 
     async def forget(self, request: web.Request) -> web.Response:
         """Stop verifying with retired keys."""
-        self._ring.forget()
+        self._key_ring.forget()
         return await self.keys(request)

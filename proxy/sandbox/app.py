@@ -121,8 +121,8 @@ async def serve(
         await runner.setup()
         await web.TCPSite(runner, host, port).start()
         bound = runner.addresses[0][1]
-        shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{bound}"
+        host_in_url = f"[{host}]" if ":" in host else host
+        url = f"http://{host_in_url}:{bound}"
         yield _sandbox(url, bound, app[composition.SERVICES])
     finally:
         await runner.cleanup()
@@ -141,7 +141,7 @@ def _sandbox(url: str, port: int, services: composition.Services) -> Sandbox:
         legacy=services.legacy,
         applications=shared.applications,
         users=shared.users,
-        keys=services.identity.ring,
+        keys=services.identity.key_ring,
         design_urls=services.design.client.urls,
     )
 

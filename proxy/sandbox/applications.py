@@ -69,9 +69,9 @@ class SandboxApplication:
     plan: str | None = None
 
     def __post_init__(self) -> None:
-        self._known("features", self.features, FEATURES)
-        self._known("domains", self.domains, DOMAINS)
-        self._known("flows", self.flows, FLOWS)
+        self._require_known("features", self.features, FEATURES)
+        self._require_known("domains", self.domains, DOMAINS)
+        self._require_known("flows", self.flows, FLOWS)
         if not self.domains:
             raise ValueError(f"application {self.name}: it needs a domain, {' or '.join(DOMAINS)}")
         if self.part_limit < 0:
@@ -88,10 +88,10 @@ class SandboxApplication:
         """The scopes of its domains."""
         return tuple(f"{domain}.domain" for domain in self.domains)
 
-    def _known(self, what: str, given: Iterable[str], known: Iterable[str]) -> None:
-        unknown = set(given) - set(known)
+    def _require_known(self, kind: str, names: Iterable[str], valid_names: Iterable[str]) -> None:
+        unknown = set(names) - set(valid_names)
         if unknown:
-            raise ValueError(f"application {self.name}: unknown {what} {sorted(unknown)}")
+            raise ValueError(f"application {self.name}: unknown {kind} {sorted(unknown)}")
 
 
 # The default application. The sandbox protects nothing, so its secret may be public.
@@ -118,14 +118,14 @@ DEFAULT_DESIGN_APPLICATION = SandboxApplication(
 class ApplicationRegistry:
     """Applications by client id and by application id. May be changed at run time."""
 
-    def __init__(self, applications: Iterable[SandboxApplication], kept: state.StateStore | None = None) -> None:
+    def __init__(self, applications: Iterable[SandboxApplication], state_store: state.StateStore | None = None) -> None:
         """`applications` are added only if the state is new."""
-        self._kept = kept = kept or state.StateStore()
-        self._by_application = kept.rows("application", SandboxApplication)
+        self._state_store = state_store = state_store or state.StateStore()
+        self._by_application = state_store.rows("application", SandboxApplication)
         self._by_client = {application.client_id: application for application in self._by_application.values()}
-        self._for_ide = kept.rows("ide_application", str)
-        self._deleted = kept.rows("deleted_application", SandboxApplication)
-        if kept.is_new:
+        self._for_ide = state_store.rows("ide_application", str)
+        self._deleted = state_store.rows("deleted_application", SandboxApplication)
+        if state_store.is_new:
             for application in applications:
                 self.add(application)
             if not self._by_application:
@@ -169,7 +169,7 @@ class ApplicationRegistry:
 
     def remove(self, application_id: str) -> None:
         """Delete the application, which invalidates its tokens. Raises KeyError if there is none."""
-        with self._kept.transaction():
+        with self._state_store.transaction():
             removed = self._by_application[application_id.lower()]
             # The write to the state file may fail, so it comes before changes in memory.
             self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)

@@ -38,7 +38,7 @@ class SharedServices:
     settings: chosen.SandboxSettings
     clock: clocks.Clock
     rng: random.Random
-    kept: state.StateStore
+    state_store: state.StateStore
     catalog: store.Catalog
     schema_variants: schema.SchemaVariants
     request_counts: journal.RequestCounts
@@ -49,7 +49,7 @@ class SharedServices:
     users: user_directory.UserDirectory
 
     @property
-    def watch(self) -> exchanges.ExchangeMiddleware:
+    def exchange_middleware(self) -> exchanges.ExchangeMiddleware:
         """Middleware that journals requests and injects faults."""
         return exchanges.ExchangeMiddleware(self.faults, self.journal)
 
@@ -75,18 +75,20 @@ def create_app(
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
 ) -> web.Application:
-    """The sandbox as an application, its services under SERVICES. A catalog or key that is handed in is shared and
-    stays the caller's. Raises ValueError for a state file that cannot be had."""
-    kept = state.StateStore(settings.state)
-    with ExitStack() as if_refused:
-        if_refused.callback(kept.close)
-        opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed, file=settings.prepared)
-        app = _joined(_shared(settings, clock, rng or random.SystemRandom(), kept, opened), key)
+    """Create the sandbox as an application with its services under SERVICES. A given catalog or key is not closed.
+    Raises ValueError for a state file that cannot be opened."""
+    state_store = state.StateStore(settings.state)
+    with ExitStack() as on_failure:
+        on_failure.callback(state_store.close)
+        opened_catalog = catalog or store.open_catalog(
+            settings.parts, settings.catalog, settings.seed, file=settings.prepared
+        )
+        app = _assemble(_shared(settings, clock, rng or random.SystemRandom(), state_store, opened_catalog), key)
         if catalog is None:
-            app.on_cleanup.append(_closing(opened))
-        kept.complete_creation()
-        app.on_cleanup.append(_closing(kept))
-        if_refused.pop_all()
+            app.on_cleanup.append(_close_on_cleanup(opened_catalog))
+        state_store.complete_creation()
+        app.on_cleanup.append(_close_on_cleanup(state_store))
+        on_failure.pop_all()
     return app
 
 
@@ -94,28 +96,28 @@ def _shared(
     settings: chosen.SandboxSettings,
     clock: clocks.Clock,
     rng: random.Random,
-    kept: state.StateStore,
+    state_store: state.StateStore,
     catalog: store.Catalog,
 ) -> SharedServices:
-    built = schema.build()
-    drawing = injector.FaultInjector(settings.faults, rng, schema.removable_fields(built))
+    full_schema = schema.build()
+    fault_injector = injector.FaultInjector(settings.faults, rng, schema.removable_fields(full_schema))
     return SharedServices(
         settings=settings,
         clock=clock,
         rng=rng,
-        kept=kept,
+        state_store=state_store,
         catalog=catalog,
-        schema_variants=schema.SchemaVariants(built),
+        schema_variants=schema.SchemaVariants(full_schema),
         request_counts=journal.RequestCounts(),
         journal=journal.RequestJournal(clock),
-        faults=drawing,
-        part_usage=part_usage.PartUsage(clock, lambda: drawing.quota, kept),
-        applications=applications.ApplicationRegistry(settings.applications, kept),
-        users=user_directory.UserDirectory(settings.organisations, settings.users, kept),
+        faults=fault_injector,
+        part_usage=part_usage.PartUsage(clock, lambda: fault_injector.quota, state_store),
+        applications=applications.ApplicationRegistry(settings.applications, state_store),
+        users=user_directory.UserDirectory(settings.organisations, settings.users, state_store),
     )
 
 
-def _joined(shared: SharedServices, key: keys.SigningKey | None) -> web.Application:
+def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Application:
     app = web.Application(
         client_max_size=MAX_BODY,
         middlewares=[middleware.require_valid_host, middleware.restrict_admin(shared.settings.admin_hosts)],
@@ -144,14 +146,14 @@ def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey
         shared.settings,
         shared.applications,
         shared.users,
-        kept=shared.kept,
+        state_store=shared.state_store,
         key=key,
         clock=shared.clock,
         rng=shared.rng,
-        seen=shared.request_counts.record_token,
+        record_request=shared.request_counts.record_token,
     )
-    identity.add_routes(app.router, shared.watch)
-    admin.SigningKeyAdmin(identity.ring).add_routes(app.router)
+    identity.add_routes(app.router, shared.exchange_middleware)
+    admin.SigningKeyAdmin(identity.key_ring).add_routes(app.router)
     return identity
 
 
@@ -164,7 +166,7 @@ def _portal(app: web.Application, shared: SharedServices, identity: identities.I
         responder=responder,
         registry=shared.applications,
         usage=shared.part_usage,
-        authorizations=identity.allowed,
+        authorizations=identity.authorization_store,
         clock=shared.clock,
         rng=rng,
     )
@@ -172,7 +174,7 @@ def _portal(app: web.Application, shared: SharedServices, identity: identities.I
     application_changes.ApplicationChanges(
         responder=responder,
         registry=shared.applications,
-        authorizations=identity.allowed,
+        authorizations=identity.authorization_store,
         details=own_applications,
         rng=rng,
     ).add_routes(app.router)
@@ -184,16 +186,16 @@ def _portal(app: web.Application, shared: SharedServices, identity: identities.I
 def _design(
     app: web.Application, shared: SharedServices, identity: identities.IdentityService
 ) -> design_services.DesignServices:
-    held = design_store.DesignStore(
+    design_data = design_store.DesignStore(
         shared.catalog,
         shared.settings.seed,
         shared.clock,
         lambda: design_store.members_of(shared.users),
-        kept=shared.kept,
+        state_store=shared.state_store,
     )
-    design = design_services.DesignServices(held, shared.journal, shared.settings.design_port)
+    design = design_services.DesignServices(design_data, shared.journal, shared.settings.design_port)
     app.cleanup_ctx.append(design.lifespan)
-    files.FileService(held, identity.issued).add_routes(app.router)
+    files.FileService(design_data, identity.token_issuer).add_routes(app.router)
     return design
 
 
@@ -212,27 +214,29 @@ def _queries(
         application_registry=shared.applications,
         users=shared.users,
         usage=shared.part_usage,
-        issued_tokens=identity.issued,
+        issued_tokens=identity.token_issuer,
         clock=shared.clock,
         rng=shared.rng,
         record=shared.request_counts.record_query,
         design=lambda: design.client,
     )
-    websocket = websockets.WebSocketTransport(queries, shared.watch)
+    websocket = websockets.WebSocketTransport(queries, shared.exchange_middleware)
     app.on_shutdown.append(websocket.close)
     schema_download = transport.SchemaDownload(lambda: shared.schema_variants.current(shared.faults.missing).schema)
     ide = _ide(shared, identity)
     ide.add_routes(app.router)
-    transport.HttpTransport(queries, ide.page, schema_download).add_routes(app.router, shared.watch, websocket)
+    transport.HttpTransport(queries, ide.page, schema_download).add_routes(
+        app.router, shared.exchange_middleware, websocket
+    )
 
 
 def _ide(shared: SharedServices, identity: identities.IdentityService) -> endpoints.Ide:
     return endpoints.Ide(
         identity=identity,
-        known=shared.applications,
+        registry=shared.applications,
         users=shared.users,
-        counted=shared.part_usage,
-        watch=shared.watch,
+        usage=shared.part_usage,
+        exchange_middleware=shared.exchange_middleware,
         clock=shared.clock,
         issuer=shared.settings.issuer,
         token_required=not shared.settings.no_auth,
@@ -251,8 +255,8 @@ class _Closable(Protocol):
     def close(self) -> None: ...
 
 
-def _closing(opened: _Closable) -> Callable[[web.Application], Awaitable[None]]:
+def _close_on_cleanup(resource: _Closable) -> Callable[[web.Application], Awaitable[None]]:
     async def close(_app: web.Application) -> None:
-        opened.close()
+        resource.close()
 
     return close

@@ -46,29 +46,29 @@ class DeclarationParser(Generic[K]):
     def read(self, declared: object) -> tuple[K, ...]:
         """Parse a JSON list of texts or of objects with a `kind`."""
         if not isinstance(declared, Sequence) or isinstance(declared, str):
-            raise ValueError(f"{self._noun}s must be a list, not {_shown(declared)}")
+            raise ValueError(f"{self._noun}s must be a list, not {_value_text(declared)}")
         return tuple(map(self._read, declared))
 
     def _read(self, one: object) -> K:
         if isinstance(one, str):
             return self.parse(one)
         if not isinstance(one, Mapping):
-            raise ValueError(f"a {self._noun} must be a text or an object, not {_shown(one)}")
+            raise ValueError(f"a {self._noun} must be a text or an object, not {_value_text(one)}")
         figures = {str(name): value for name, value in one.items() if name != "kind"}
-        return self._declared(one.get("kind"), figures, _shown(one), strict=True)
+        return self._declared(one.get("kind"), figures, _value_text(one), strict=True)
 
     def _declared(self, kind: object, figures: Mapping[str, Any], source: str, *, strict: bool) -> K:
         declaration = self.by_word.get(kind) if isinstance(kind, str) else None
         if declaration is None:
             raise ValueError(f"{self._noun} {source!r}: no kind {kind!r}; there are {', '.join(self.by_word)}")
-        return _made(declaration, figures, f"{self._noun} {source!r}", strict=strict)
+        return _parse_declaration(declaration, figures, f"{self._noun} {source!r}", strict=strict)
 
 
-def _made(declaration: type[K], figures: Mapping[str, Any], source: str, *, strict: bool) -> K:
-    known = declaration.__struct_fields__
+def _parse_declaration(declaration: type[K], figures: Mapping[str, Any], source: str, *, strict: bool) -> K:
+    field_names = declaration.__struct_fields__
     for name in figures:
-        if name not in known:
-            raise ValueError(f"{source}: it has no {name!r}; it has {', '.join(known)}")
+        if name not in field_names:
+            raise ValueError(f"{source}: it has no {name!r}; it has {', '.join(field_names)}")
     for field in msgspec.structs.fields(declaration):
         if field.required and field.name not in figures:
             raise ValueError(f"{source}: it needs {field.name}, {accepted_values(declaration, field.name)}")
@@ -84,11 +84,11 @@ def _value(declaration: type[K], field: msgspec.structs.FieldInfo, value: Any, s
     try:
         return msgspec.convert(value, field.type, strict=strict)
     except msgspec.ValidationError:
-        wanted = accepted_values(declaration, field.name)
-        raise ValueError(f"{source}: {field.name} must be {wanted}; it is {value!r}") from None
+        accepted = accepted_values(declaration, field.name)
+        raise ValueError(f"{source}: {field.name} must be {accepted}; it is {value!r}") from None
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 

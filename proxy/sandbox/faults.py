@@ -192,19 +192,21 @@ def parse_faults(text: str) -> tuple[Fault, ...]:
     return _expand(_PARSER.parse(text))
 
 
-def read_faults(given: object) -> tuple[Fault, ...]:
+def read_faults(declared: object) -> tuple[Fault, ...]:
     """Parse a JSON list of texts or of objects with a `kind`."""
-    return tuple(fault for one in _PARSER.read(given) for fault in _expand(one))
+    return tuple(fault for one in _PARSER.read(declared) for fault in _expand(one))
 
 
 def fault_text(fault: Fault) -> str:
     """A fault as text, without parameters at their defaults."""
-    given = {
+    parameters = {
         field.name: getattr(fault, field.name)
         for field in msgspec.structs.fields(fault)
         if field.required or getattr(fault, field.name) != field.default
     }
-    return " ".join((declaration_syntax.kind_name(type(fault)), *(f"{name}={value}" for name, value in given.items())))
+    return " ".join(
+        (declaration_syntax.kind_name(type(fault)), *(f"{name}={value}" for name, value in parameters.items()))
+    )
 
 
 def _expand(one: Fault | MixedFaults) -> tuple[Fault, ...]:

@@ -50,14 +50,14 @@ class DefaultCredentials:
     """Default applications, users and API keys of the legacy service that are still valid."""
 
     chosen: settings.SandboxSettings
-    known: applications.ApplicationRegistry
+    registry: applications.ApplicationRegistry
     users: user_directory.UserDirectory
     apikeys: tuple[str, ...]
 
     @property
     def applications(self) -> tuple[applications.SandboxApplication, ...]:
         """Default applications whose secret has not changed."""
-        now = [self.known.by_application(first.application_id) for first in self.chosen.applications]
+        now = [self.registry.by_application(first.application_id) for first in self.chosen.applications]
         pairs = zip(self.chosen.applications, now, strict=True)
         return tuple(one for first, one in pairs if one and one.client_secret == first.client_secret)
 
@@ -76,8 +76,8 @@ class DefaultCredentials:
 
     def commands(self, origin: str) -> list[tuple[str, str]]:
         """Titles and curl commands that fetch parts."""
-        found = [("GraphQL query service", command) for command in self._queries(origin)]
-        return found + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
+        commands = [("GraphQL query service", command) for command in self._queries(origin)]
+        return commands + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
 
     def _queries(self, origin: str) -> list[str]:
         if self.chosen.no_auth:
@@ -94,9 +94,9 @@ class HomePage:
     """Handler of `/`. `design_urls` returns the URLs of the running design services by name."""
 
     def __init__(
-        self, shown: pages.Pages, offer: DefaultCredentials, design_urls: Callable[[], Mapping[str, str]]
+        self, html_pages: pages.Pages, offer: DefaultCredentials, design_urls: Callable[[], Mapping[str, str]]
     ) -> None:
-        self._pages, self._offer, self._design_urls = shown, offer, design_urls
+        self._pages, self._offer, self._design_urls = html_pages, offer, design_urls
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the handler."""
@@ -142,6 +142,6 @@ def _query(origin: str, headers: tuple[str, ...]) -> str:
 
 
 def _legacy(origin: str, apikey: str) -> str:
-    asked = {"apikey": apikey, "queries": '[{"mpn":"LM358N"}]', "pretty_print": "true"}
-    options = "".join(f"{NEXT}--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in asked.items())
+    parameters = {"apikey": apikey, "queries": '[{"mpn":"LM358N"}]', "pretty_print": "true"}
+    options = "".join(f"{NEXT}--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in parameters.items())
     return f"curl -sG {shlex.quote(f'{origin}{legacy_endpoints.PREFIXES[0]}/parts/match')}{options}"

@@ -48,9 +48,9 @@ class JournalTotals:
 class RequestJournal:
     """The last `kept` entries, and totals since the last `clear`."""
 
-    def __init__(self, clock: clocks.Clock, kept: int = MAX_ENTRIES) -> None:
+    def __init__(self, clock: clocks.Clock, max_entries: int = MAX_ENTRIES) -> None:
         self._clock = clock
-        self._entries: deque[JournalEntry] = deque(maxlen=kept)
+        self._entries: deque[JournalEntry] = deque(maxlen=max_entries)
         self._number = self._cleared = 0
         self.totals = JournalTotals()
 

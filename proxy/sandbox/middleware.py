@@ -19,22 +19,22 @@ ADMIN = "/admin"
 @web.middleware
 async def require_valid_host(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Respond with 400 to an invalid Host header."""
-    found = HOST.fullmatch(request.host)
-    if found is None or int(found[2] or 0) > LAST_PORT:
+    host = HOST.fullmatch(request.host)
+    if host is None or int(host[2] or 0) > LAST_PORT:
         return web.Response(text="the Host header is not a host with an optional port", status=400)
     return await handler(request)
 
 
 def restrict_admin(names: Collection[str]) -> Middleware:
     """Respond with 403 to /admin unless the host is a loopback name, an IP address or one of `names`."""
-    allowed = {name.lower().rstrip(".") for name in names}
+    allowed_hosts = {name.lower().rstrip(".") for name in names}
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path.startswith(ADMIN):
-            found = HOST.fullmatch(request.host)
-            name = found[1].lower().rstrip(".") if found else ""
-            if not (_is_local(name) or name in allowed):
+            host = HOST.fullmatch(request.host)
+            name = host[1].lower().rstrip(".") if host else ""
+            if not (_is_local(name) or name in allowed_hosts):
                 text = f"/admin is not served under the host {name}; start the sandbox with --admin-host {name}\n"
                 return web.Response(text=text, status=403)
         return await handler(request)
@@ -60,18 +60,18 @@ PREFLIGHT_SECONDS = 3600
 
 def allow_cross_origin(app: web.Application, paths: Iterable[str]) -> None:
     """Allow cross-origin requests without credentials to these paths, preflights included."""
-    opened = frozenset(paths)
+    open_paths = frozenset(paths)
 
     @web.middleware
     async def preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = request.headers.get("Access-Control-Request-Method")
-        if request.method != "OPTIONS" or asked is None or request.path not in opened:
+        requested_method = request.headers.get("Access-Control-Request-Method")
+        if request.method != "OPTIONS" or requested_method is None or request.path not in open_paths:
             return await handler(request)
-        return _preflight_response(request.headers.get("Access-Control-Request-Headers", ""), asked)
+        return _preflight_response(request.headers.get("Access-Control-Request-Headers", ""), requested_method)
 
     async def tell(request: web.Request, response: web.StreamResponse) -> None:
         # A signal, because a fault may have sent the response before the handler returns.
-        if request.path in opened:
+        if request.path in open_paths:
             response.headers["Access-Control-Allow-Origin"] = "*"
             response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
 

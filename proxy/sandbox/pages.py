@@ -38,9 +38,9 @@ class Pages:
         self._environment.globals["assets"] = ASSETS
         self._files = {name: (FOLDER / name).read_bytes() for name in FILES}
 
-    def add_filter(self, name: str, made: Callable[..., str]) -> None:
+    def add_filter(self, name: str, formatter: Callable[..., str]) -> None:
         """A filter for templates."""
-        self._environment.filters[name] = made
+        self._environment.filters[name] = formatter
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the files that pages load."""

@@ -34,21 +34,21 @@ class PartUsage:
         self,
         clock: clocks.Clock,
         quota: Callable[[], faults.QuotaFault | None] = lambda: None,
-        kept: state.StateStore | None = None,
+        state_store: state.StateStore | None = None,
     ) -> None:
         self._clock, self._quota = clock, quota
-        self._kept = kept or state.StateStore()
-        self._rows = self._kept.rows("usage", int)
-        self._counted = {_month_and_application(key): parts for key, parts in self._rows.items()}
+        self._state_store = state_store or state.StateStore()
+        self._rows = self._state_store.rows("usage", int)
+        self._parts_by_month = {_month_and_application(key): parts for key, parts in self._rows.items()}
         self._unwritten: set[tuple[str, str]] = set()
 
     def used(self, application_id: str) -> int:
         """Parts returned to the application in this calendar month."""
-        return self._counted.get((self.month, application_id), 0)
+        return self._parts_by_month.get((self.month, application_id), 0)
 
     def history(self, application_id: str) -> list[tuple[str, int]]:
         """Usage of earlier months, latest first; months as `2026-11`."""
-        months = [(month, parts) for (month, id_), parts in self._counted.items() if id_ == application_id]
+        months = [(month, parts) for (month, id_), parts in self._parts_by_month.items() if id_ == application_id]
         return sorted((one for one in months if one[0] != self.month), reverse=True)
 
     def limit(self, application: applications.SandboxApplication) -> int:
@@ -65,7 +65,7 @@ class PartUsage:
     def record(self, application_id: str, parts: int) -> None:
         """Record returned parts."""
         key = self.month, application_id
-        self._counted[key] = self._counted.get(key, 0) + parts
+        self._parts_by_month[key] = self._parts_by_month.get(key, 0) + parts
         self._unwritten.add(key)
 
     @property
@@ -76,9 +76,9 @@ class PartUsage:
     def write(self) -> None:
         """Write changes to the state file. Failures are logged and retried."""
         try:
-            with self._kept.transaction():
+            with self._state_store.transaction():
                 for month, application_id in self._unwritten:
-                    self._rows[f"{month}/{application_id}"] = self._counted[month, application_id]
+                    self._rows[f"{month}/{application_id}"] = self._parts_by_month[month, application_id]
         except file.StateError as error:
             _log.warning("part usage was not written to the state file: %s", error)
         else:
@@ -87,7 +87,9 @@ class PartUsage:
     async def background_writes(self, _app: web.Application) -> AsyncIterator[None]:
         """Write in the background while the sandbox runs, and at its end."""
         task = (
-            asyncio.create_task(self._write_behind(), name="sandbox-accounting") if self._kept.is_persistent else None
+            asyncio.create_task(self._write_behind(), name="sandbox-part-usage")
+            if self._state_store.is_persistent
+            else None
         )
         yield
         if task is not None:

@@ -21,7 +21,7 @@ EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """Owner of applications and users. `id` is a GUID, `created` in seconds since 1970; None: with the sandbox."""
+    """Owner of applications and users. `id` is a GUID, `created` in seconds since 1970; None: existed at the start."""
 
     id: str
     name: str
@@ -30,8 +30,8 @@ class Organisation:
 
 @dataclass(frozen=True, slots=True)
 class SandboxUser:
-    """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id, `created`
-    as an organisation's."""
+    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by `hash_password`, `organisation` an id,
+    `created` as of an organisation."""
 
     id: str
     email: str
@@ -59,7 +59,7 @@ class SandboxUser:
 
 
 # Default users. The sandbox protects nothing, so their passwords may be public:
-# "sandbox-ada" and "sandbox-grace". Hashing them at every start would cost more than all else of it.
+# "sandbox-ada" and "sandbox-grace". They are hashed here because hashing dominates the start-up time.
 DEFAULT_ORGANISATION = Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
 DEFAULT_USERS = (
     SandboxUser(
@@ -89,29 +89,32 @@ def hash_password(password: str, salt: bytes) -> str:
     return "$".join(("scrypt", *map(str, (COST, BLOCK, PARALLEL)), *map(_base64, (salt, digest))))
 
 
-def verify_password(password: str, kept: str) -> bool:
-    """Whether the hash `kept` is of this password. Raises ValueError for a hash of another kind."""
-    kind, n, r, p, salt, digest = kept.split("$")
+def verify_password(password: str, stored_hash: str) -> bool:
+    """Whether the hash is of this password. Raises ValueError for a hash of another kind."""
+    kind, n, r, p, salt, digest = stored_hash.split("$")
     if kind != "scrypt":
         raise ValueError(f"password hash has kind {kind}, expected scrypt")
-    wanted = base64.b64decode(digest)
-    made = hashlib.scrypt(
-        password.encode(), salt=base64.b64decode(salt), n=int(n), r=int(r), p=int(p), dklen=len(wanted)
+    expected = base64.b64decode(digest)
+    computed = hashlib.scrypt(
+        password.encode(), salt=base64.b64decode(salt), n=int(n), r=int(r), p=int(p), dklen=len(expected)
     )
-    return hmac.compare_digest(made, wanted)
+    return hmac.compare_digest(computed, expected)
 
 
 class UserDirectory:
     """Organisations and users. E-mail addresses are unique, ignoring case."""
 
     def __init__(
-        self, organisations: Iterable[Organisation], users: Iterable[SandboxUser], kept: state.StateStore | None = None
+        self,
+        organisations: Iterable[Organisation],
+        users: Iterable[SandboxUser],
+        state_store: state.StateStore | None = None,
     ) -> None:
         """The given ones are added only if the state is new."""
-        self._kept = kept = kept or state.StateStore()
-        self._organisations = kept.rows("organisation", Organisation)
-        self._users = kept.rows("user", SandboxUser)
-        if kept.is_new:
+        self._state_store = state_store = state_store or state.StateStore()
+        self._organisations = state_store.rows("organisation", Organisation)
+        self._users = state_store.rows("user", SandboxUser)
+        if state_store.is_new:
             for organisation in organisations:
                 self.add_organisation(organisation)
             for user in users:
@@ -146,38 +149,38 @@ class UserDirectory:
 
     @property
     def with_default_password(self) -> tuple[tuple[SandboxUser, str], ...]:
-        """The users of `USERS` that still have their first password, each with it."""
+        """Default users whose password is unchanged, with the password."""
         first = {user.id: user.password for user in DEFAULT_USERS}
         return tuple((user, DEFAULT_PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
 
     def add_organisation(self, organisation: Organisation) -> None:
-        """A new organisation. Raises ValueError where its id is taken."""
+        """Add an organisation. Raises ValueError if its id is taken."""
         if organisation.id in self._organisations:
             raise ValueError(f"organisation {organisation.name}: its id is taken")
         self._organisations[organisation.id] = organisation
 
     def replace_organisation(self, organisation: Organisation) -> None:
-        """Put it in the place of the one with its id. Raises KeyError where there is none."""
+        """Replace the organisation with this id. Raises KeyError if there is none."""
         if organisation.id not in self._organisations:
             raise KeyError(organisation.id)
         self._organisations[organisation.id] = organisation
 
     def remove_organisation(self, id_: str) -> None:
-        """Take it away with all its users. Raises KeyError where there is none."""
-        with self._kept.transaction():
+        """Remove an organisation with its users. Raises KeyError if there is none."""
+        with self._state_store.transaction():
             del self._organisations[id_]
             for user in self.of_organisation(id_):
                 del self._users[user.id]
 
     def add(self, user: SandboxUser) -> None:
-        """A new user. Raises ValueError where the id or the address is taken, or the organisation is not there."""
+        """Add a user. Raises ValueError if the id or address is taken, or the organisation does not exist."""
         if user.id in self._users:
             raise ValueError(f"user {user.email}: the id is taken")
         self._check(user)
         self._users[user.id] = user
 
     def replace(self, user: SandboxUser) -> None:
-        """Put the user in the place of the one with this id. Raises KeyError where there is none, else as `add`."""
+        """Replace the user with this id. Raises KeyError if there is none, else as `add`."""
         if user.id not in self._users:
             raise KeyError(user.id)
         self._check(user)

@@ -64,7 +64,7 @@ TEXTS, STOCK, ORDER = (
 )
 
 
-def test_the_page_begins_with_the_verdict_and_needs_nothing_else(browser: Chrome, opened: Opens) -> None:
+def test_the_report_starts_with_the_verdict_and_loads_no_other_file(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
     assert "98.8 % of 12 480 requests" in browser.find_element(By.CLASS_NAME, "lead").text
@@ -72,7 +72,7 @@ def test_the_page_begins_with_the_verdict_and_needs_nothing_else(browser: Chrome
     assert read_console(browser) == []
 
 
-def test_groups_stand_in_the_order_in_which_they_matter(browser: Chrome, opened: Opens) -> None:
+def test_groups_are_sorted_by_importance(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     assert shown(browser) == [PRICES, PARTS, TEXTS, STOCK, ORDER]
 
@@ -86,14 +86,16 @@ def test_groups_stand_in_the_order_in_which_they_matter(browser: Chrome, opened:
         ("client", "warehouse", [PARTS, STOCK, ORDER]),
     ],
 )
-def test_a_filter_leaves_what_it_names(browser: Chrome, opened: Opens, name: str, value: str, left: list[str]) -> None:
+def test_a_filter_shows_matching_groups_only(
+    browser: Chrome, opened: Opens, name: str, value: str, left: list[str]
+) -> None:
     opened(comparison_result.result())
     choose(browser, name, value)
     assert shown(browser) == left
     assert field(browser, "shown").text == f"{len(left)} of 5 shown"
 
 
-def test_filters_add_up_and_are_taken_back(browser: Chrome, opened: Opens) -> None:
+def test_filters_combine_and_can_be_removed(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     choose(browser, "endpoint", "/parts/match")
     field(browser, "counts").click()
@@ -104,7 +106,7 @@ def test_filters_add_up_and_are_taken_back(browser: Chrome, opened: Opens) -> No
     WebDriverWait(browser, PATIENCE).until(lambda _: len(shown(browser)) == 5)
 
 
-def test_a_choice_is_kept_in_the_address(browser: Chrome, opened: Opens) -> None:
+def test_filters_are_stored_in_the_url(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     choose(browser, "cause", "moved")
     browser.refresh()
@@ -127,7 +129,7 @@ def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, o
     assert curl[1].startswith("curl -g 'http://127.0.0.1:8080/v3/parts/match?queries=")
 
 
-def test_the_latency_of_both_sides_is_drawn_for_every_endpoint(browser: Chrome, opened: Opens) -> None:
+def test_the_latency_chart_has_both_sides_of_every_endpoint(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     for figure in browser.find_elements(By.TAG_NAME, "figure"):
         assert len(figure.find_elements(By.CSS_SELECTOR, "svg .baseline rect")) > 3
@@ -139,7 +141,7 @@ def test_the_latency_of_both_sides_is_drawn_for_every_endpoint(browser: Chrome, 
 @pytest.mark.parametrize(
     "result", [comparison_result.result(), comparison_result.ready_result()], ids=["not_ready", "ready"]
 )
-def test_every_text_can_be_read_in_both_schemes(
+def test_every_text_has_contrast_in_both_color_schemes(
     browser: Chrome, opened: Opens, scheme: str, result: ComparisonResult
 ) -> None:
     feature = {"name": "prefers-color-scheme", "value": scheme}
@@ -155,7 +157,7 @@ def test_every_text_can_be_read_in_both_schemes(
     "result", [comparison_result.result(), comparison_result.hostile_result()], ids=["usual", "hostile"]
 )
 @pytest.mark.parametrize("width", [420, 1280])
-def test_the_page_is_no_wider_than_its_window(
+def test_the_report_is_not_wider_than_the_window(
     browser: Chrome, opened: Opens, result: ComparisonResult, width: int
 ) -> None:
     browser.execute_cdp_cmd(
@@ -169,7 +171,7 @@ def test_the_page_is_no_wider_than_its_window(
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_a_reader_of_the_screen_finds_landmarks_headings_and_labels(browser: Chrome, opened: Opens) -> None:
+def test_the_report_has_landmarks_headings_and_labels(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     for landmark in ("header", "nav", "main", "footer"):
         assert len(browser.find_elements(By.CSS_SELECTOR, f"body > {landmark}")) == 1
@@ -182,7 +184,7 @@ def test_a_reader_of_the_screen_finds_landmarks_headings_and_labels(browser: Chr
     assert browser.execute_script(astray) == 0
 
 
-def test_paper_shows_every_group_opened(browser: Chrome, opened: Opens) -> None:
+def test_printing_opens_every_group(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     choose(browser, "cause", "unexplained")
     browser.execute_script(
@@ -194,7 +196,7 @@ def test_paper_shows_every_group_opened(browser: Chrome, opened: Opens) -> None:
     assert browser.find_elements(By.CSS_SELECTOR, "details[open]") == []
 
 
-def test_hostile_text_is_shown_as_text_and_runs_nothing(browser: Chrome, opened: Opens) -> None:
+def test_hostile_text_is_escaped(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.hostile_result())
     open_all(browser)
     assert browser.execute_script("return typeof window.hacked") == "undefined"
@@ -216,7 +218,7 @@ def test_filters_work_on_hostile_names(browser: Chrome, opened: Opens) -> None:
     assert browser.execute_script("return typeof window.hacked") == "undefined"
 
 
-def test_an_address_that_somebody_made_up_chooses_nothing(browser: Chrome, opened: Opens, tmp_path: Path) -> None:
+def test_an_invalid_url_fragment_selects_nothing(browser: Chrome, opened: Opens, tmp_path: Path) -> None:
     opened(comparison_result.result())
     browser.get(
         (tmp_path / "report.html").as_uri() + "#?endpoint=%3Cscript%3E&constructor=1&text=&__proto__=x&kind=order"
@@ -225,7 +227,7 @@ def test_an_address_that_somebody_made_up_chooses_nothing(browser: Chrome, opene
     assert shown(browser) == [ORDER]
 
 
-def test_the_policy_of_the_page_is_a_second_wall(browser: Chrome, opened: Opens) -> None:
+def test_the_content_security_policy_blocks_injected_scripts(browser: Chrome, opened: Opens) -> None:
     """What would get past the escapes still runs nothing and asks for nothing."""
     opened(comparison_result.result())
     stopped = browser.execute_async_script("""

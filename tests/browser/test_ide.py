@@ -60,7 +60,7 @@ def test_a_query_is_typed_with_completion_and_shows_parts(window: IdeWindow) -> 
     window.said(".ide-bar", f"{used + 2} of 1000 parts")
 
 
-def test_the_ready_document_runs_at_once(window: IdeWindow) -> None:
+def test_the_example_document_runs_unchanged(window: IdeWindow) -> None:
     assert "supSearchMpn" in window.written(OPERATIONS)
     assert "LM358" in window.written(VARIABLES)
     _signed_in(window)
@@ -68,7 +68,7 @@ def test_the_ready_document_runs_at_once(window: IdeWindow) -> None:
     assert len(window.answer('"hits"')["data"]["supSearchMpn"]["results"]) == 3
 
 
-def test_an_empty_response_panel_says_what_to_do(window: IdeWindow) -> None:
+def test_an_empty_response_panel_has_instructions(window: IdeWindow) -> None:
     window.said(RESPONSE, "Sign in to run operations.")
     window.press("Execute query (Ctrl-Enter)")
     window.said(".ide-hint [role=alert]", "You are not signed in.")
@@ -86,16 +86,14 @@ def test_an_empty_response_panel_says_what_to_do(window: IdeWindow) -> None:
     assert window.browser.find_elements("css selector", ".ide-hint") == []
 
 
-def test_what_needs_no_token_runs_before_anybody_signs_in(window: IdeWindow) -> None:
+def test_introspection_runs_before_sign_in(window: IdeWindow) -> None:
     window.press("New document")
     window.write(OPERATIONS, "{ __typename }")
     window.press("Execute query (Ctrl-Enter)")
     assert window.answer("__typename")["data"] == {"__typename": "Query"}
 
 
-def test_a_sandbox_without_authorization_asks_nobody_to_sign_in(
-    browser: webdriver.Chrome, background: Background
-) -> None:
+def test_a_no_auth_sandbox_needs_no_sign_in(browser: webdriver.Chrome, background: Background) -> None:
     open_to_all = background.enter(app.serve(settings.SandboxSettings(no_auth=True)))
     browser.set_window_size(1400, 900)
     window = IdeWindow(browser, open_to_all)
@@ -105,7 +103,7 @@ def test_a_sandbox_without_authorization_asks_nobody_to_sign_in(
 
 
 @pytest.mark.parametrize("width", [390, 320])
-def test_it_can_be_used_in_a_narrow_window(window: IdeWindow, width: int) -> None:
+def test_the_ide_works_in_a_narrow_window(window: IdeWindow, width: int) -> None:
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
     window.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
@@ -132,7 +130,7 @@ def _widths(window: IdeWindow, *selectors: str) -> list[bool]:
     return [left >= 0 and right <= inner and right - left > inner * 0.75 for left, right, inner in found]
 
 
-def test_mistakes_are_marked_while_typing(window: IdeWindow) -> None:
+def test_errors_are_marked_while_typing(window: IdeWindow) -> None:
     window.write(OPERATIONS, '{ supSearchMpn(q: "x") { hits nothing } }')
     mark = f"{OPERATIONS} .CodeMirror-lint-mark-error"
     window.find(mark)
@@ -178,7 +176,7 @@ def test_the_reference_has_all_operations_and_their_parameters(window: IdeWindow
     window.said("[aria-label='Schema Reference']", "0 operations")
 
 
-def test_a_query_is_begun_from_the_reference(window: IdeWindow) -> None:
+def test_the_reference_inserts_a_query(window: IdeWindow) -> None:
     _signed_in(window)
     window.press("Show Schema Reference")
     window.find("[aria-label='Search operations and parameters']").send_keys("supMultiMatch")
@@ -189,7 +187,7 @@ def test_a_query_is_begun_from_the_reference(window: IdeWindow) -> None:
     assert window.answer('"data"')["data"]["supMultiMatch"][0]["hits"] > 0
 
 
-def test_the_definition_is_there_to_search_and_to_download(window: IdeWindow) -> None:
+def test_the_schema_definition_can_be_searched_and_downloaded(window: IdeWindow) -> None:
     window.press("Show Schema Definition")
     window.said("[aria-label='Schema definition text']", "type SupPart ")
     search = window.find("[aria-label='Search the definition']")
@@ -200,7 +198,7 @@ def test_the_definition_is_there_to_search_and_to_download(window: IdeWindow) ->
     assert link.get_attribute("href") == window.sandbox.graphql_url + "?sdl"
 
 
-def test_a_header_of_ones_own_takes_the_place_of_the_ides_token(window: IdeWindow) -> None:
+def test_an_own_authorization_header_replaces_the_ide_token(window: IdeWindow) -> None:
     _signed_in(window)
     window.press("Headers")
     window.find(HEADERS)
@@ -210,7 +208,7 @@ def test_a_header_of_ones_own_takes_the_place_of_the_ides_token(window: IdeWindo
     assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
 
 
-def test_a_token_that_has_expired_is_asked_for_again(window: IdeWindow) -> None:
+def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:
     _signed_in(window)
     asked = window.sandbox.request_counts.tokens
     window.sandbox.faults.replace(faults.parse_faults("expired count=1"))
@@ -223,7 +221,7 @@ def test_a_token_that_has_expired_is_asked_for_again(window: IdeWindow) -> None:
     assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
 
 
-def test_a_user_lets_the_ide_in_and_sees_design_data(window: IdeWindow) -> None:
+def test_a_user_authorizes_the_ide_and_sees_design_data(window: IdeWindow) -> None:
     window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in()
     window.press("Allow")
@@ -256,7 +254,7 @@ def _hears_of_a_comment(window: IdeWindow) -> None:
     window.press("Stop query (Ctrl-Enter)")
 
 
-def test_the_flow_is_run_from_its_dialog_by_keyboard(window: IdeWindow) -> None:
+def test_the_authorization_dialog_works_by_keyboard(window: IdeWindow) -> None:
     window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
     window.press("Allow")
@@ -278,7 +276,7 @@ def test_the_flow_is_run_from_its_dialog_by_keyboard(window: IdeWindow) -> None:
     window.find(".ide-dot.ide-good")
 
 
-def test_it_is_light_or_dark_as_the_reader_likes(window: IdeWindow) -> None:
+def test_the_ide_has_a_light_and_a_dark_theme(window: IdeWindow) -> None:
     grounds = set()
     for scheme in ("light", "dark"):
         wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

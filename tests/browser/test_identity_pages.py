@@ -75,7 +75,7 @@ def _presses_until(browser: webdriver.Chrome, text: str) -> None:
     raise AssertionError(f"no key leads to {text!r}")
 
 
-def test_a_sign_in_by_keyboard_comes_back_to_the_application(
+def test_a_sign_in_by_keyboard_returns_to_the_application(
     browser: webdriver.Chrome, request_url: str, application_url: str
 ) -> None:
     browser.get(request_url)

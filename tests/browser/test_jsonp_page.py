@@ -101,7 +101,7 @@ def test_an_error_with_its_status_code_fails_the_script(browser: Chrome, opened:
 
 
 @pytest.mark.parametrize("callback", ["show(1);ruined=1;//", "ruined=show", "</script><script>ruined=1</script>"])
-def test_a_callback_that_is_no_name_of_a_function_runs_nothing(browser: Chrome, opened: Opens, callback: str) -> None:
+def test_an_invalid_callback_name_runs_nothing(browser: Chrome, opened: Opens, callback: str) -> None:
     opened(f"{SEARCH}&{urlencode({'callback': callback, 'suppress_status_codes': 'true'})}")
     assert (state(browser), rows(browser)) == ("no reply", [])
     assert not ruined(browser)
@@ -120,7 +120,7 @@ def hostile_target(upstream: scripted_upstream.ScriptedUpstream) -> str:
     return f"{SEARCH}&show[]=mpn&show[]=manufacturer.name&show[]=short_description&callback=show"
 
 
-def test_text_that_would_break_out_of_a_script_stays_text(
+def test_script_text_is_escaped_in_jsonp(
     browser: Chrome, opened: Opens, scripted_proxy_url: str, hostile_target: str
 ) -> None:
     opened(hostile_target, scripted_proxy_url)
@@ -130,16 +130,14 @@ def test_text_that_would_break_out_of_a_script_stays_text(
     assert not ruined(browser)
 
 
-def test_a_reply_opened_as_a_page_is_text(browser: Chrome, scripted_proxy_url: str, hostile_target: str) -> None:
+def test_a_response_opened_as_a_page_is_text(browser: Chrome, scripted_proxy_url: str, hostile_target: str) -> None:
     browser.get(f"{scripted_proxy_url}{hostile_target}")
     assert browser.execute_script("return document.contentType") == "application/javascript"
     assert browser.find_elements(By.TAG_NAME, "img") == []
     assert not ruined(browser)
 
 
-def test_a_grid_puts_page_after_page_where_it_belongs(
-    browser: Chrome, page_url: Callable[..., str], proxy_url: str
-) -> None:
+def test_a_grid_loads_pages_in_order(browser: Chrome, page_url: Callable[..., str], proxy_url: str) -> None:
     browser.get(page_url("grid.html", proxy=proxy_url, key=KEY))
     waits = WebDriverWait(browser, PATIENCE)
     waits.until(lambda _: len(rows(browser)) == 10)

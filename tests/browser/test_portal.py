@@ -75,7 +75,9 @@ def _token(sandbox: app.Sandbox, client_id: str, secret: str) -> tuple[int, dict
             return refused.code, json.load(refused)
 
 
-def test_an_application_is_made_used_and_deleted_by_keyboard(at_portal: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+def test_an_application_is_created_used_and_deleted_by_keyboard(
+    at_portal: webdriver.Chrome, sandbox: app.Sandbox
+) -> None:
     browser = at_portal
     _presses_until(browser, "New application")
     _types(browser, Keys.ENTER)
@@ -119,7 +121,7 @@ def test_an_application_is_made_used_and_deleted_by_keyboard(at_portal: webdrive
     assert _token(sandbox, client_id, shown) == (400, {"error": "invalid_client"})
 
 
-def test_every_field_has_a_name_and_every_page_one_heading_of_the_first_order(at_portal: webdriver.Chrome) -> None:
+def test_form_fields_have_labels_and_pages_one_top_level_heading(at_portal: webdriver.Chrome) -> None:
     browser, origin = at_portal, at_portal.current_url.rpartition("/portal")[0]
     details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
     paths = ["/portal", "/portal/applications/new", "/portal/organisation", "/"]

@@ -79,7 +79,7 @@ def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
     assert window.find_element(By.ID, "copied").text == "Copied."
 
 
-def test_a_page_that_has_no_clipboard_copies_the_older_way(window: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+def test_copy_buttons_work_without_the_clipboard_api(window: webdriver.Chrome, sandbox: app.Sandbox) -> None:
     window.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": sandbox.url})
     window.get(sandbox.url)
     window.execute_script("navigator.clipboard.writeText = () => Promise.reject(new Error('not here'))")
@@ -100,7 +100,7 @@ def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: app
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_no_page_is_wider_than_its_window(window: webdriver.Chrome, sandbox: app.Sandbox, width: int) -> None:
+def test_pages_are_not_wider_than_the_window(window: webdriver.Chrome, sandbox: app.Sandbox, width: int) -> None:
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
     window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     for path in PATHS:
@@ -109,7 +109,7 @@ def test_no_page_is_wider_than_its_window(window: webdriver.Chrome, sandbox: app
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_light_and_dark(window: webdriver.Chrome, sandbox: app.Sandbox, scheme: str) -> None:
+def test_every_text_has_contrast_in_light_and_dark(window: webdriver.Chrome, sandbox: app.Sandbox, scheme: str) -> None:
     wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     window.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
     for path in PATHS:
@@ -118,7 +118,7 @@ def test_every_text_can_be_read_in_light_and_dark(window: webdriver.Chrome, sand
         assert window.execute_script(PALE) == [], path
 
 
-def test_a_fault_is_declared_by_keyboard_and_its_mistake_is_announced(
+def test_a_fault_is_declared_by_keyboard_and_errors_are_announced(
     window: webdriver.Chrome, sandbox: app.Sandbox
 ) -> None:
     window.get(f"{sandbox.url}/admin/faults")

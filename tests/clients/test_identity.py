@@ -104,7 +104,7 @@ def test_client_credentials(sandbox: app.Sandbox, said: dict[str, Any]) -> None:
         assert session.post(sandbox.graphql_url, json={"query": "{ supAttributes { id } }"}).status_code == 200
 
 
-def test_a_code_brings_an_access_token_with_the_claims_of_its_user(
+def test_a_code_grants_an_access_token_with_the_users_claims(
     sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
 ) -> None:
     with application() as session:
@@ -121,9 +121,7 @@ def test_a_code_brings_an_access_token_with_the_claims_of_its_user(
     assert asks(sandbox, token["access_token"]) == 200
 
 
-def test_the_id_token_is_for_the_application_and_belongs_to_the_access_token(
-    said: dict[str, Any], person: FormBrowser
-) -> None:
+def test_the_id_token_has_the_client_and_the_access_token_hash(said: dict[str, Any], person: FormBrowser) -> None:
     with application() as session:
         token = let_in(session, said, person, nonce="n-0S6_WzA2Mj")
     claims = verified(said, token["id_token"], DESIGN.client_id)
@@ -132,7 +130,7 @@ def test_the_id_token_is_for_the_application_and_belongs_to_the_access_token(
     assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
 
 
-def test_userinfo_has_what_the_scopes_let_be_known(said: dict[str, Any], person: FormBrowser) -> None:
+def test_userinfo_has_the_claims_of_the_scopes(said: dict[str, Any], person: FormBrowser) -> None:
     with application() as session:
         let_in(session, said, person)
         assert session.get(said["userinfo_endpoint"]).json() == {
@@ -158,7 +156,7 @@ def test_without_openid_and_offline_access_there_is_neither_an_id_token_nor_a_re
         assert session.get(said["userinfo_endpoint"]).status_code == 403
 
 
-def test_a_refresh_token_is_good_once_and_brings_the_next(
+def test_a_refresh_token_is_valid_once_and_returns_the_next(
     sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
 ) -> None:
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
@@ -177,7 +175,7 @@ def test_a_refresh_token_is_good_once_and_brings_the_next(
     assert [asks(sandbox, one["access_token"]) for one in (first, second, third)] == [401, 401, 401]
 
 
-def test_a_session_that_refreshes_by_itself_goes_on_when_its_token_is_over(
+def test_an_oauth_session_refreshes_an_expired_token(
     sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
 ) -> None:
     kept: list[dict[str, Any]] = []
@@ -192,7 +190,7 @@ def test_a_session_that_refreshes_by_itself_goes_on_when_its_token_is_over(
     assert [one["access_token"] != token["access_token"] for one in kept] == [True]
 
 
-def test_a_password_brings_a_token_only_to_an_application_that_may_bring_one(said: dict[str, Any]) -> None:
+def test_the_password_grant_needs_its_flow(said: dict[str, Any]) -> None:
     user = {"username": user_directory.DEFAULT_USERS[0].email, "password": user_directory.DEFAULT_PASSWORD}
     with OAuth2Session(client=LegacyApplicationClient(TRUSTED.client_id, scope=SCOPES)) as session:
         token = session.fetch_token(said["token_endpoint"], client_secret=TRUSTED.client_secret, **user)
@@ -217,7 +215,7 @@ def test_a_password_brings_a_token_only_to_an_application_that_may_bring_one(sai
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_authlib_asks_about_a_token_and_revokes_it(
+def test_authlib_introspects_and_revokes_a_token(
     sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser, method: str
 ) -> None:
     session = AuthlibSession(
@@ -254,7 +252,7 @@ def test_authlib_asks_about_a_token_and_revokes_it(
     assert asks(sandbox, token["access_token"]) == 401
 
 
-def test_signing_out_leads_back_to_the_application(said: dict[str, Any], person: FormBrowser) -> None:
+def test_sign_out_redirects_to_the_application(said: dict[str, Any], person: FormBrowser) -> None:
     with application() as session:
         token = let_in(session, said, person)
         wanted = {
@@ -269,7 +267,7 @@ def test_signing_out_leads_back_to_the_application(said: dict[str, Any], person:
         assert "error=login_required" in person.allow(again)
 
 
-def test_the_discovery_document_says_all_that_authlib_wants_of_one(said: dict[str, Any], sandbox: app.Sandbox) -> None:
+def test_the_discovery_document_is_valid_for_authlib(said: dict[str, Any], sandbox: app.Sandbox) -> None:
     # The sandbox has no TLS, and Authlib takes no document without; nothing else is passed over.
     text = json.dumps(said).replace(sandbox.url, "https://identity.example")
     document = OpenIDProviderMetadata(json.loads(text))

@@ -98,7 +98,7 @@ def _agrees(line: kicost_runs.Line, offers: list[Any]) -> bool:
     return line.code in codes and line.stock in stocks | {None} and set(line.prices.values()) <= prices
 
 
-def test_without_a_token_it_fills_its_sheet_with_what_the_service_offers(
+def test_kicost_without_a_token_fills_its_sheet(
     open_sandbox: Sandbox, offered: dict[str, list[Any]], tmp_path: Path
 ) -> None:
     open_sandbox.clear()
@@ -117,7 +117,7 @@ def test_without_a_token_it_fills_its_sheet_with_what_the_service_offers(
     assert {column for lines in sheet.values() for column in lines} == set(kicost_runs.SELLERS)
 
 
-def test_with_credentials_it_gets_a_token_and_the_same_sheet(
+def test_kicost_with_credentials_gets_a_token_and_the_same_sheet(
     open_sandbox: Sandbox, running: Any, tmp_path: Path
 ) -> None:
     free, guarded = tmp_path / "free", tmp_path / "guarded"
@@ -143,7 +143,7 @@ def test_with_credentials_it_gets_a_token_and_the_same_sheet(
     assert requests["token"] == 1
 
 
-def test_what_it_has_kept_is_not_asked_for_again(open_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_kicost_uses_its_cache(open_sandbox: Sandbox, tmp_path: Path) -> None:
     first = _nexar(open_sandbox, tmp_path, BOM[:3], KICOST_NEXAR_NO_TOKEN="1")
     open_sandbox.clear()
     assert _nexar(open_sandbox, tmp_path, BOM[:3], KICOST_NEXAR_NO_TOKEN="1") == first
@@ -151,7 +151,7 @@ def test_what_it_has_kept_is_not_asked_for_again(open_sandbox: Sandbox, tmp_path
 
 
 @services.both
-def test_its_v3_side_fills_its_sheet_with_what_v3_offers(proxy_url: str, apikey: str, tmp_path: Path) -> None:
+def test_kicost_with_v3_fills_its_sheet(proxy_url: str, apikey: str, tmp_path: Path) -> None:
     """Without makers: it asks by number alone, and fails by itself where no maker that it gets looks like the BOM's
     own."""
     match = f"{proxy_url}/api/v3/parts/match"

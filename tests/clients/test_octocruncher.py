@@ -35,7 +35,7 @@ def missing(read: Any) -> set[str]:
     return {name for name, value in vars(read).items() if isinstance(value, str) and value == ""}
 
 
-def test_it_finds_the_parts_of_several_makers(flip_flops: OctoCruncher) -> None:
+def test_octocruncher_finds_parts_of_several_makers(flip_flops: OctoCruncher) -> None:
     assert flip_flops.getNumItems() == 3
     makers = []
     for number in range(3):
@@ -46,7 +46,7 @@ def test_it_finds_the_parts_of_several_makers(flip_flops: OctoCruncher) -> None:
     assert len(set(makers)) == 3
 
 
-def test_every_field_of_every_offer_is_there(flip_flops: OctoCruncher) -> None:
+def test_every_field_of_every_offer_is_present(flip_flops: OctoCruncher) -> None:
     assert flip_flops.getNumOffers() > 10
     for number in range(flip_flops.getNumOffers()):
         offer = flip_flops.getOffer(number)
@@ -62,7 +62,7 @@ def test_the_manufacturer_has_a_homepage(flip_flops: OctoCruncher) -> None:
     assert flip_flops.getManufacturer().homepage_url == "http://ti.com"
 
 
-def test_every_field_of_a_datasheet_is_there(flip_flops: OctoCruncher) -> None:
+def test_every_field_of_a_datasheet_is_present(flip_flops: OctoCruncher) -> None:
     assert flip_flops.getNumDatasheets() == 1
     sheet = flip_flops.getDatasheet()
     assert missing(sheet) == set()
@@ -85,7 +85,7 @@ def test_every_description_has_a_text_and_a_source(flip_flops: OctoCruncher) -> 
         assert missing(flip_flops.getDescription(number)) == set()
 
 
-def test_specs_are_found_by_name_and_by_almost_their_name(flip_flops: OctoCruncher) -> None:
+def test_specs_are_found_by_exact_and_similar_names(flip_flops: OctoCruncher) -> None:
     assert flip_flops.getSpec("pin_count").value == "14"
     assert flip_flops.getSpecFuzzy("lifecycle").value == "Production"
     frequency, closeness = flip_flops.getSpecFuzzyCloseness("max_frequency")
@@ -95,7 +95,7 @@ def test_specs_are_found_by_name_and_by_almost_their_name(flip_flops: OctoCrunch
     assert [spec.name for spec in flip_flops.getAllSpecs()] == list(flip_flops.getSpecsJSON())
 
 
-def test_an_unknown_part_reads_as_nothing() -> None:
+def test_an_unknown_part_is_empty() -> None:
     nothing = OctoCruncher(mpn="NOSUCHPART-1")
     assert (nothing.getNumItems(), nothing.getMPN(), nothing.getNumOffers()) == (0, "", 0)
     assert (nothing.getAllSpecs(), nothing.item) == ([], None)
@@ -105,7 +105,7 @@ def test_a_plus_sign_that_it_does_not_escape_still_finds_the_part() -> None:
     assert OctoCruncher(mpn="MAX1724EZK33+T").getMPN() == "MAX1724EZK33+T"
 
 
-def test_a_kept_reply_can_be_read_again(flip_flops: OctoCruncher, tmp_path: Path) -> None:
+def test_a_saved_response_can_be_loaded(flip_flops: OctoCruncher, tmp_path: Path) -> None:
     kept = tmp_path / "reply.json"
     kept.write_text(json.dumps(flip_flops.getJSON()))
     again = OctoCruncher(file_source=kept)

@@ -31,7 +31,7 @@ def test_without_a_limit_there_are_three_parts_and_all_hits_are_counted(octopart
     assert [(len(result["items"]), result["hits"]) for result in reply["results"]] == [(3, 4)]
 
 
-def test_results_have_the_order_of_the_queries_and_a_bad_one_spoils_no_other(octopart_client: OctopartClient) -> None:
+def test_results_have_the_order_of_the_queries_and_errors_are_separate(octopart_client: OctopartClient) -> None:
     queries = [{"mpn": "ATMEGA328P-PU"}, {"mpn": "NOSUCHPART-1"}, {}, {"mpn": "SN74S74N"}, {"mpn": "ATMEGA328P-PU"}]
     numbered = [{**query, "reference": f"line {number}"} for number, query in enumerate(queries)]
     results = octopart_client.match(numbered)["results"]
@@ -57,26 +57,26 @@ def test_sku_brand_and_seller_narrow_it_down_to_one_part(octopart_client: Octopa
     assert {offer["seller"]["name"] for offer in result["items"][0]["offers"]} > {"Newark"}
 
 
-def test_exact_only_minds_punctuation(octopart_client: OctopartClient) -> None:
+def test_exact_only_respects_punctuation(octopart_client: OctopartClient) -> None:
     loose, exact = (octopart_client.match([{"mpn": "ATMEGA328P-PU"}], exact_only=flag) for flag in (False, True))
     assert (mpns(loose["results"][0]), mpns(exact["results"][0])) == (MICROCHIP, MICROCHIP[:1])
     assert (loose["request"]["exact_only"], exact["request"]["exact_only"]) == (False, True)
 
 
 @pytest.mark.parametrize("directive", [directive.value for directive in IncludeDirectives])
-def test_a_hidden_field_is_there_only_when_it_is_included(octopart_client: OctopartClient, directive: str) -> None:
+def test_an_optional_field_is_present_only_when_included(octopart_client: OctopartClient, directive: str) -> None:
     query = [{"mpn": "SN74S74N", "brand": "TI"}]
     without, included = (octopart_client.match(query, includes=names) for names in (None, [directive]))
     assert set(without["results"][0]["items"][0]) == SHOWN
     assert set(included["results"][0]["items"][0]) == SHOWN | {directive}
 
 
-def test_show_keeps_these_fields_and_no_others(octopart_client: OctopartClient) -> None:
+def test_show_keeps_only_the_named_fields(octopart_client: OctopartClient) -> None:
     reply = octopart_client.match([{"mpn": "ATMEGA328P-PU", "limit": 1}], show=["mpn", "brand.name"])
     assert reply["results"][0]["items"] == [{"mpn": "ATMEGA328P-PU", "brand": {"name": "Microchip"}}]
 
 
-def test_hide_drops_these_fields_and_no_others(octopart_client: OctopartClient) -> None:
+def test_hide_removes_only_the_named_fields(octopart_client: OctopartClient) -> None:
     reply = octopart_client.match([{"mpn": "ATMEGA328P-PU", "limit": 1}], hide=["offers", "manufacturer"])
     assert set(reply["results"][0]["items"][0]) == SHOWN - {"offers", "manufacturer"}
 

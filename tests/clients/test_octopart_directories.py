@@ -24,7 +24,7 @@ def test_a_brand_is_found_by_its_uid() -> None:
     assert (brand.uid, brand.name, brand.homepage_url) == (TEXAS, "Texas Instruments", "http://ti.com")
 
 
-def test_brands_are_found_by_name_those_that_one_has_acquired_with_it() -> None:
+def test_brands_are_found_by_name_with_acquired_brands() -> None:
     names = [brand.name for brand in octopart.search_brand("texas")]
     assert names[0] == "Texas Instruments"
     assert {"TAOS", "Klixon", "Burr Brown"} < set(names)
@@ -52,7 +52,7 @@ def test_sellers_are_found_by_name_with_and_without_stars(query: str) -> None:
     assert [(seller.uid, seller.name) for seller in octopart.search_seller(query)] == [(NEWARK, "Newark")]
 
 
-def test_lists_are_read_page_by_page_in_the_order_asked_for() -> None:
+def test_lists_are_paged_in_the_requested_order() -> None:
     order = [("name", "asc")]
     pages = [octopart.search_seller("", start=start, limit=50, sortby=order) for start in (0, 50)]
     sellers = [seller for page in pages for seller in page]
@@ -63,7 +63,7 @@ def test_lists_are_read_page_by_page_in_the_order_asked_for() -> None:
     assert names == sorted(names)
 
 
-def test_the_root_category_has_no_parent_and_holds_every_part() -> None:
+def test_the_root_category_has_no_parent_and_contains_every_part() -> None:
     root = octopart.get_category(ROOT)
     root.validate()
     assert (root.name, root.parent_uid, root.ancestor_uids, root.ancestor_names) == ("Electronic Parts", None, [], [])
@@ -84,7 +84,7 @@ def test_categories_are_found_by_name_with_all_their_ancestors() -> None:
         assert "resistors" in category.name.lower()
 
 
-def test_category_pictures_are_a_list_when_they_are_included(octopart_client: OctopartClient) -> None:
+def test_included_category_imagesets_are_a_list(octopart_client: OctopartClient) -> None:
     plain, included = (
         octopart_client.search_category("resistors", include_imagesets=flag)["results"][0]["item"]
         for flag in (False, True)
@@ -93,7 +93,7 @@ def test_category_pictures_are_a_list_when_they_are_included(octopart_client: Oc
     assert isinstance(included["imagesets"], list)
 
 
-def test_a_reply_has_the_shape_of_every_search(octopart_client: OctopartClient) -> None:
+def test_a_directory_response_has_the_shape_of_a_search(octopart_client: OctopartClient) -> None:
     reply = octopart_client.search_brand("texas", limit=1)
     assert (reply["__class__"], len(reply["results"]), reply["results"][0]["snippet"]) == ("SearchResponse", 1, None)
     assert reply["hits"] > 1
@@ -103,6 +103,6 @@ def test_a_reply_has_the_shape_of_every_search(octopart_client: OctopartClient) 
 
 @pytest.mark.usefixtures("octopart_hurries")
 @pytest.mark.parametrize("get", [octopart.get_brand, octopart.get_seller, octopart.get_category])
-def test_a_uid_that_nobody_has_is_a_404(get: Any) -> None:
+def test_an_unknown_uid_gets_404(get: Any) -> None:
     with pytest.raises(OctopartError, match="HTTPError 404"):
         get("0123456789abcdef")

@@ -31,7 +31,7 @@ def the_part(mpn: str, **more: Any) -> Part:
     return result.parts[0]
 
 
-def test_a_long_list_comes_back_in_its_order_each_number_once() -> None:
+def test_a_long_list_keeps_its_order_without_duplicates() -> None:
     results = octopart.match([*BOM, *BOM[:3]], limit=1)
     assert [result.mpn for result in results] == BOM
     assert [[part.mpn for part in result.parts] for result in results] == [[mpn] for mpn in BOM]
@@ -77,7 +77,7 @@ def read(offer: PartOffer) -> None:
         assert all(less < more for less, more in pairwise(breaks))
 
 
-def test_specs_have_values_units_and_texts_for_people() -> None:
+def test_specs_have_values_units_and_display_texts() -> None:
     specs = the_part("SN74S74N", include_specs=True).specs
     assert specs["max_frequency"].value == "110000000.0"
     assert specs["max_frequency"].display_value == "110 MHz"
@@ -91,12 +91,12 @@ def test_specs_have_values_units_and_texts_for_people() -> None:
     assert all(spec.attribution["__class__"] == "Attribution" for spec in specs.values())
 
 
-def test_what_was_not_included_reads_as_nothing() -> None:
+def test_fields_that_are_not_included_are_empty() -> None:
     part = the_part("SN74S74N")
     assert (part.specs, part.imagesets, part.descriptions, part.datasheets) == (None, None, None, None)
 
 
-def test_a_partial_match_finds_what_begins_like_it() -> None:
+def test_a_partial_match_finds_prefixes() -> None:
     [whole], [begun] = (octopart.match(["SN74S74N"], partial_match=flag, limit=20) for flag in (False, True))
     assert {part.mpn for part in whole.parts} == {"SN74S74N"}
     assert {part.mpn for part in begun.parts} == {"SN74S74N", "SN74S74NE4", "SN74S74N3"}

@@ -23,14 +23,14 @@ def specs(parts: list[Part], key: str) -> set[str]:
     return {part.specs[key].value for part in parts}
 
 
-def test_free_text_finds_parts_the_best_first() -> None:
+def test_free_text_finds_parts_by_relevance() -> None:
     result = octopart.search("SN74S74N")
     assert [part.mpn for part in result.parts] == ["SN74S74N"] * 4 + ["SN74S74NE4", "SN74S74N3"]
     assert repr(result) == "<PartsSearchResult: hits=6>"
     assert all(offer.seller and isinstance(offer.prices, dict) for part in result.parts for offer in part.offers)
 
 
-def test_start_and_limit_are_a_window_on_one_order() -> None:
+def test_start_and_limit_select_a_page() -> None:
     whole = [part.uid for part in found("resistor", limit=20, show=["uid"])]
     assert [part.uid for part in found("resistor", start=5, limit=10, show=["uid"])] == whole[5:15]
 
@@ -51,7 +51,7 @@ def test_a_filter_on_the_brand_keeps_its_parts() -> None:
     assert {part.manufacturer for part in found("flip-flop")} > {"Texas Instruments"}
 
 
-def test_a_filter_on_the_seller_keeps_what_it_offers() -> None:
+def test_a_filter_on_the_seller_keeps_its_parts() -> None:
     parts = found("flip-flop", filter_fields={"offers.seller.name": "Newark"})
     assert parts
     assert all("Newark" in {offer.seller for offer in part.offers} for part in parts)
@@ -111,7 +111,7 @@ def test_include_show_and_hide_are_those_of_match() -> None:
     [({"sortby": [("colour", "asc")]}, "sort by 'colour'; it can by"), ({"filter_fields": {"uid": "X"}}, "it can by")],
     ids=["sortby", "filter"],
 )
-def test_what_the_service_cannot_do_is_a_400_that_says_what_it_can(asked: Any, able: str) -> None:
+def test_an_unsupported_parameter_gets_400_with_the_supported_ones(asked: Any, able: str) -> None:
     with pytest.raises(OctopartError, match="HTTPError 400") as refused:
         octopart.search("flip-flop", **asked)
     assert able in refused.value.__cause__.response.json()["message"]

@@ -26,7 +26,7 @@ def unreachable_upstream(tmp_path: Path) -> Iterator[str]:
         yield str(config)
 
 
-def test_match_gives_the_whole_reply_and_its_results(pyoctopart_client: Octopart) -> None:
+def test_match_returns_the_response_and_its_results(pyoctopart_client: Octopart) -> None:
     queries = [{"mpn": "SN74S74N", "limit": 20, "reference": "a"}, {"sku": "67K1122"}, {"mpn": "NOSUCHPART-1"}]
     reply, results = pyoctopart_client.parts_match(queries)
     assert reply["__class__"] == "PartsMatchResponse"
@@ -35,7 +35,7 @@ def test_match_gives_the_whole_reply_and_its_results(pyoctopart_client: Octopart
     assert [result["reference"] for result in results] == ["a", None, None]
 
 
-def test_exact_only_goes_out_as_0_or_1(pyoctopart_client: Octopart) -> None:
+def test_exact_only_is_sent_as_0_or_1(pyoctopart_client: Octopart) -> None:
     replies = [pyoctopart_client.parts_match(QUERY, exact_only=flag)[0] for flag in (False, True)]
     assert [reply["request"]["exact_only"] for reply in replies] == [False, True]
     assert [reply["results"][0]["hits"] for reply in replies] == [2, 1]
@@ -51,7 +51,7 @@ def test_include_show_and_hide_are_keyword_arguments(pyoctopart_client: Octopart
     assert set(shown["items"][0]) == {"mpn", "datasheets"}
 
 
-def test_its_misspelt_include_is_passed_over(pyoctopart_client: Octopart) -> None:
+def test_the_misspelt_include_is_ignored(pyoctopart_client: Octopart) -> None:
     _, [plain] = pyoctopart_client.parts_match(QUERY)
     _, [misspelt] = pyoctopart_client.parts_match(
         QUERY, include_compliance_documents=True
@@ -65,17 +65,17 @@ def test_pretty_print_changes_nothing_for_a_program(pyoctopart_client: Octopart,
 
 @pytest.mark.usefixtures("pyoctopart_client")
 @pytest.mark.parametrize("key", ["no-such-key", None])
-def test_a_wrong_key_is_a_json_reply_without_results(key: str | None) -> None:
+def test_a_wrong_key_is_a_json_response_without_results(key: str | None) -> None:
     with pytest.raises(KeyError, match="'results'"):  # it decodes every reply as JSON and takes this out of it
         Octopart(key).parts_match(QUERY)
 
 
-def test_what_v3_never_had_is_none(pyoctopart_client: Octopart) -> None:
+def test_unknown_endpoints_return_none(pyoctopart_client: Octopart) -> None:
     assert pyoctopart_client.parts_suggest_v2("sn74") is None  # /api/v2/parts/suggest: 404
     assert pyoctopart_client.partattributes_get("pin_count") is None
 
 
-def test_a_service_that_cannot_be_reached_is_its_503_error(
+def test_an_unreachable_service_raises_the_503_error(
     serve: Callable[..., AbstractContextManager[str]],
     unreachable_upstream: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -8,7 +8,7 @@ from pyoctopart.octopart import Octopart
 pytestmark = services.both
 
 
-def test_search_gives_the_whole_reply_and_its_results(pyoctopart_client: Octopart) -> None:
+def test_search_returns_the_response_and_its_results(pyoctopart_client: Octopart) -> None:
     reply, results = pyoctopart_client.parts_search("SN74S74N", limit=4)
     assert reply["__class__"] == "SearchResponse"
     assert (reply["hits"], reply["results"]) == (6, results)
@@ -25,7 +25,7 @@ def test_pages_follow_each_other(pyoctopart_client: Octopart) -> None:
 
 
 @pytest.mark.parametrize("start, limit", [(0, 0), (0, 100), (1000, 1)])
-def test_what_it_takes_for_the_ends_of_the_ranges_the_proxy_takes_too(
+def test_range_bounds_of_the_client_are_accepted_by_the_proxy(
     pyoctopart_client: Octopart, start: int, limit: int
 ) -> None:
     reply, results = pyoctopart_client.parts_search("resistor", start=start, limit=limit)
@@ -33,23 +33,23 @@ def test_what_it_takes_for_the_ends_of_the_ranges_the_proxy_takes_too(
     assert len(results) == min(limit, max(0, reply["hits"] - start))
 
 
-def test_what_is_beyond_the_ranges_it_does_not_send(pyoctopart_client: Octopart) -> None:
+def test_values_beyond_the_ranges_are_not_sent(pyoctopart_client: Octopart) -> None:
     with pytest.raises(OctopartRangeArgumentError):
         pyoctopart_client.parts_search("resistor", limit=101)
 
 
-def test_nothing_found_is_no_results(pyoctopart_client: Octopart) -> None:
+def test_a_search_without_hits_has_no_results(pyoctopart_client: Octopart) -> None:
     reply, results = pyoctopart_client.parts_search("nosuchword")
     assert (reply["hits"], results) == (0, [])
 
 
-def test_parameters_of_an_earlier_call_do_no_harm_to_a_search(pyoctopart_client: Octopart) -> None:
+def test_parameters_of_an_earlier_call_do_not_affect_a_search(pyoctopart_client: Octopart) -> None:
     alone = pyoctopart_client.parts_search("resistor", limit=2)[1]
     pyoctopart_client.bom_match(["any"])  # v2's, and full of parameters that v3 never had
     assert "optimize.return.stubs" in Octopart._get_data.__defaults__[0]
     assert pyoctopart_client.parts_search("resistor", limit=2)[1] == alone
 
 
-def test_a_part_that_does_not_exist_is_none_whatever_a_search_left_behind(pyoctopart_client: Octopart) -> None:
+def test_an_unknown_part_is_none_after_a_search(pyoctopart_client: Octopart) -> None:
     pyoctopart_client.parts_search("resistor", limit=2)
     assert pyoctopart_client.parts_get(1234567890123456) is None  # sends q, start and limit, gets a 404

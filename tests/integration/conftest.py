@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from integration.house import House, Starts
+from integration.environment import ProxyEnvironment, StartEnvironment
 from support import log_lines, running_proxy
 
 from proxy import config
@@ -32,8 +32,8 @@ def signing_key() -> keys.SigningKey:
 
 
 @pytest.fixture(autouse=True)
-def written() -> Iterator[io.StringIO]:
-    """What the log says during a test, set up as the command line sets it up."""
+def log_output() -> Iterator[io.StringIO]:
+    """The log output of a test, configured as the command line configures it."""
     with log_lines.collected() as stream:
         yield stream
 
@@ -45,8 +45,8 @@ def time() -> clock.ManualClock:
 
 
 @pytest.fixture
-def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> Starts:
-    """`async with start(...) as house`. `sandbox` are fields of its Settings, the rest is the proxy's configuration.
+def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> StartEnvironment:
+    """`async with start(...) as environment`. `sandbox`: fields of SandboxSettings; the rest: proxy configuration.
 
     `upstream_time` gives the sandbox a clock of its own; `urls` replaces addresses that the proxy is given.
     """
@@ -57,7 +57,7 @@ def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Manu
         upstream_time: clock.Clock | None = None,
         urls: Mapping[str, str] | None = None,
         **changes: Any,
-    ) -> AsyncIterator[House]:
+    ) -> AsyncIterator[ProxyEnvironment]:
         chosen = settings.SandboxSettings(**(sandbox or {}))
         async with app.serve(chosen, clock=upstream_time or time, catalog=catalog, key=signing_key) as upstream:
             own = {
@@ -67,20 +67,20 @@ def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Manu
             changes["application"] = own | changes.get("application", {})
             addresses = {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, **(urls or {})}
             async with running_proxy.running(running_proxy.settings(**addresses, **changes), time) as proxy:
-                yield House(proxy, upstream, time)
+                yield ProxyEnvironment(proxy, upstream, time)
 
     return started
 
 
 @pytest.fixture
-async def house(start: Starts) -> AsyncIterator[House]:
-    """The house with everything at its usual, but that no answers are kept."""
+async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
+    """An environment with default settings, but without a response cache."""
     async with start() as ready:
         yield ready
 
 
 @pytest.fixture
-async def nobody(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
-    """An address at which nobody listens any more."""
+async def unreachable_url(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
+    """A URL at which no server listens any more."""
     async with app.serve(settings.SandboxSettings(), clock=time, catalog=catalog, key=signing_key) as gone:
         return gone.url

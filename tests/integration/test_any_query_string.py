@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_from_bytes
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.house import House, RawReply, Starts, account
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application
 
 ERRORS = {
     400: "ClientErrorResponse",
@@ -50,7 +50,7 @@ odd = st.lists(pairs | st.sampled_from(["", "exact_only", "=", "&"]), max_size=6
 strings = st.tuples(odd.map("&".join), good).map("&".join)
 
 
-def in_shape(reply: RawReply) -> None:
+def in_shape(reply: RawResponse) -> None:
     """A PartsMatchResponse with a result for each query, or a v3 error that is not of our own making."""
     body = reply.json
     if reply.status == 200 and body["__class__"] == "PartsMatchResponse":
@@ -63,13 +63,15 @@ def in_shape(reply: RawReply) -> None:
     assert not body["message"].startswith("Internal error")
 
 
-async def check(start: Starts, make: Callable[[Callable[[str], RawReply]], Callable[[], None]]) -> None:
+async def check(start: StartEnvironment, make: Callable[[Callable[[str], RawResponse]], Callable[[], None]]) -> None:
     """Run what `make` makes of a way to ask, beside the proxy's event loop."""
-    async with start(sandbox={"applications": account(part_limit=10**9)}, cache={"seconds": 60}) as house:
+    async with start(
+        sandbox={"applications": single_application(part_limit=10**9)}, cache={"seconds": 60}
+    ) as environment:
         loop = asyncio.get_running_loop()
 
-        def ask(target: str) -> RawReply:
-            return asyncio.run_coroutine_threadsafe(house.raw(f"GET {target} HTTP/1.1".encode()), loop).result(30)
+        def ask(target: str) -> RawResponse:
+            return asyncio.run_coroutine_threadsafe(environment.raw(f"GET {target} HTTP/1.1".encode()), loop).result(30)
 
         await asyncio.to_thread(make(ask))
 
@@ -81,8 +83,8 @@ bounded = settings(
 )
 
 
-async def test_any_query_string_gets_a_v3_response(start: Starts) -> None:
-    def make(ask: Callable[[str], RawReply]) -> Callable[[], None]:
+async def test_any_query_string_gets_a_v3_response(start: StartEnvironment) -> None:
+    def make(ask: Callable[[str], RawResponse]) -> Callable[[], None]:
         @bounded
         @given(strings)
         @example("")
@@ -97,8 +99,8 @@ async def test_any_query_string_gets_a_v3_response(start: Starts) -> None:
     await check(start, make)
 
 
-async def test_any_list_of_queries_gets_one_result_per_query(start: Starts) -> None:
-    def make(ask: Callable[[str], RawReply]) -> Callable[[], None]:
+async def test_any_list_of_queries_gets_one_result_per_query(start: StartEnvironment) -> None:
+    def make(ask: Callable[[str], RawResponse]) -> Callable[[], None]:
         @bounded
         @given(st.lists(queries | scalars, max_size=4), st.booleans(), st.sampled_from(FIELDS))
         def asks(sent: list[Any], exact: bool, shown: str) -> None:
@@ -117,36 +119,38 @@ async def test_any_list_of_queries_gets_one_result_per_query(start: Starts) -> N
 raw_bytes = st.binary(max_size=40).map(lambda sent: sent.translate(None, b" \r\n\t"))
 
 
-async def test_any_bytes_in_a_target_get_a_v3_response(house: House) -> None:
+async def test_any_bytes_in_a_target_get_a_v3_response(environment: ProxyEnvironment) -> None:
     loop = asyncio.get_running_loop()
 
     @bounded
     @given(raw_bytes)
     def asks(sent: bytes) -> None:
         line = b"GET /v3/parts/match?apikey=EXAMPLE_KEY&" + sent + b" HTTP/1.1"
-        in_shape(asyncio.run_coroutine_threadsafe(house.raw(line), loop).result(30))
+        in_shape(asyncio.run_coroutine_threadsafe(environment.raw(line), loop).result(30))
 
     await asyncio.to_thread(asks)
 
 
 @pytest.mark.parametrize("span", ["-:5", ":" + "9" * 5000, ":999999999999999999999", "[--1:]"])
-async def test_unusual_slice_gets_a_v3_response(house: House, span: str) -> None:
+async def test_unusual_slice_gets_a_v3_response(environment: ProxyEnvironment, span: str) -> None:
     more = f"&slice[offers]={span}"
-    in_shape(await house.raw(f'GET /v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{"mpn":"X"}}]{more} HTTP/1.1'.encode()))
+    in_shape(
+        await environment.raw(f'GET /v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{"mpn":"X"}}]{more} HTTP/1.1'.encode())
+    )
 
 
-async def test_largest_json_number_is_refused_as_start(house: House) -> None:
-    (result,) = await house.results({"mpn": "X", "start": 10**4300 - 1})
+async def test_largest_json_number_is_refused_as_start(environment: ProxyEnvironment) -> None:
+    (result,) = await environment.results({"mpn": "X", "start": 10**4300 - 1})
     assert "start + limit" in result["error"]
 
 
 @pytest.mark.parametrize("depth", [10, 300, 900])
 @pytest.mark.parametrize("pretty", ["", "&pretty_print=1"])
-async def test_reference_may_be_deeply_nested(house: House, depth: int, pretty: str) -> None:
+async def test_reference_may_be_deeply_nested(environment: ProxyEnvironment, depth: int, pretty: str) -> None:
     deep: Any = None
     for _ in range(depth):
         deep = [deep]
-    reply = await house.raw(
+    reply = await environment.raw(
         f'GET /v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{"mpn":"X","reference":{"[" * depth}{"]" * depth}}}]'
         f"{pretty} HTTP/1.1".encode()
     )

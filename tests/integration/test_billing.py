@@ -1,6 +1,6 @@
 """What each endpoint costs, in parts, by the sandbox's own counter: what endpoints.py says of it in words.
 
-/parts/match has more to it: test_match_cost.py.
+/parts/match has more to it: test_match_billing.py.
 """
 
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.house import House
+from integration.environment import ProxyEnvironment
 from support import running_proxy
 
 from proxy import endpoints
@@ -61,16 +61,16 @@ COSTS = [
 ]
 
 
-async def ask(house: House, target: str) -> Any:
-    return await house.proxy.get(f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}")
+async def ask(environment: ProxyEnvironment, target: str) -> Any:
+    return await environment.proxy.get(f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}")
 
 
 @pytest.mark.parametrize("target, parts", COSTS, ids=lambda value: str(value)[:60])
-async def test_billed_parts_match_the_table(house: House, target: str, parts: int) -> None:
-    response = await ask(house, target)
+async def test_billed_parts_match_the_table(environment: ProxyEnvironment, target: str, parts: int) -> None:
+    response = await ask(environment, target)
     assert response.status in (200, 404)
-    assert house.billed == parts
-    metrics = await (await house.proxy.get("/metrics")).text()
+    assert environment.billed_parts == parts
+    metrics = await (await environment.proxy.get("/metrics")).text()
     assert f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in metrics or not parts
 
 
@@ -98,17 +98,17 @@ def test_lists_are_documented_as_free_and_parts_are_not() -> None:
         f"/v3/parts/{TI}?slice[offers]=x",
     ],
 )
-async def test_bad_request_is_free_and_not_sent_upstream(house: House, target: str) -> None:
-    assert (await ask(house, target)).status == 400
-    assert (house.billed, house.sandbox.request_counts.graphql) == (0, 0)
+async def test_bad_request_is_free_and_not_sent_upstream(environment: ProxyEnvironment, target: str) -> None:
+    assert (await ask(environment, target)).status == 400
+    assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (0, 0)
 
 
 async def test_cached_result_is_not_billed_again(start: Any) -> None:
-    async with start(cache={"seconds": 60}) as house:
+    async with start(cache={"seconds": 60}) as environment:
         for _ in range(3):
-            await ask(house, f"/v3/parts/search?q=resistor&limit=2&{COUNTS}")
-            await ask(house, f"/v3/parts/{TI}")
-        assert house.billed == 3
-        house.time.advance(61)
-        await ask(house, f"/v3/parts/{TI}")
-        assert house.billed == 4
+            await ask(environment, f"/v3/parts/search?q=resistor&limit=2&{COUNTS}")
+            await ask(environment, f"/v3/parts/{TI}")
+        assert environment.billed_parts == 3
+        environment.time.advance(61)
+        await ask(environment, f"/v3/parts/{TI}")
+        assert environment.billed_parts == 4

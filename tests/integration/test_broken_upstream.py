@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from integration.house import RawReply, raw, target
+from integration.environment import RawResponse, raw, target
 from support import running_proxy, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
 
@@ -57,7 +57,7 @@ async def before(*answers: Any) -> AsyncIterator[int]:
             yield int(proxy.url.rpartition(":")[2])
 
 
-async def reply_to(*answers: Any, asked: str = TWO) -> RawReply:
+async def reply_to(*answers: Any, asked: str = TWO) -> RawResponse:
     async with before(*answers) as port:
         return await raw(port, f"GET {asked} HTTP/1.1".encode())
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from integration.house import Starts, raw, target
+from integration.environment import StartEnvironment, raw, target
 
 from proxy.kit import event_loop
 from proxy.sandbox import faults
@@ -144,17 +144,17 @@ async def test_pipelined_requests_are_answered_before_a_half_closed_connection_e
         await close(writer)
 
 
-async def test_http_1_0_with_chunked_body_is_refused(start: Starts) -> None:
-    async with start() as house:
+async def test_http_1_0_with_chunked_body_is_refused(start: StartEnvironment) -> None:
+    async with start() as environment:
         line = target({"mpn": "SN74S74N"}).encode()
-        reply = await house.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked")
+        reply = await environment.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked")
         assert (reply.status, reply.json["message"]) == (400, "HTTP/1.0 has no Transfer-Encoding")
 
 
 @pytest.mark.parametrize("path", [b"/" * 60_000, b"/v3" + b"/" * 60_000, b"/v3/parts/" + b"x/" * 30_000])
-async def test_too_long_path_is_refused_before_routing(start: Starts, path: bytes) -> None:
-    async with start() as house:
-        reply = await house.raw(b"GET " + path + b" HTTP/1.1")
+async def test_too_long_path_is_refused_before_routing(start: StartEnvironment, path: bytes) -> None:
+    async with start() as environment:
+        reply = await environment.raw(b"GET " + path + b" HTTP/1.1")
         assert reply.status == 404
         assert f"longer than {fast_path.PATH_MAX} bytes" in reply.json["message"]
 
@@ -171,12 +171,12 @@ async def test_connection_limit_closes_idle_but_no_busy_connections() -> None:
             await close(writer)
 
 
-async def test_connection_limit_admits_health_checks(start: Starts) -> None:
-    async with start(listen={"connections": 1}) as house:
-        house.sandbox.faults.replace(faults.parse_faults("latency ms=1000"))
-        busy = asyncio.create_task(house.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
+async def test_connection_limit_admits_health_checks(start: StartEnvironment) -> None:
+    async with start(listen={"connections": 1}) as environment:
+        environment.sandbox.faults.replace(faults.parse_faults("latency ms=1000"))
+        busy = asyncio.create_task(environment.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
         await asyncio.sleep(0.3)
-        match, health = await house.raw(MATCH), await house.raw(b"GET /healthz HTTP/1.1")
+        match, health = await environment.raw(MATCH), await environment.raw(b"GET /healthz HTTP/1.1")
         assert (health.status, health.json) == (200, {"status": "ok"})
         assert (match.status, match.headers["retry-after"]) == (503, "1")
         assert match.json["message"] == "too many connections are open"
@@ -216,5 +216,5 @@ async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> Non
             process.terminate()
             assert await asyncio.to_thread(process.wait, SECONDS) == 0
     events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
-    assert "connection limit lowered" in events
+    assert "connection limit lowercase_names" in events
     assert events.count("connection limit reached") == 1

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from integration.house import House, RawReply, Starts, account, target
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
 ONE = {"mpn": "SN74S74N"}
 FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'
 
 
-def shape(reply: RawReply) -> tuple[int, str]:
+def shape(reply: RawResponse) -> tuple[int, str]:
     assert set(reply.json) == {"__class__", "message"}
     assert isinstance(reply.json["message"], str)
     assert reply.json["message"]
@@ -17,15 +17,15 @@ def shape(reply: RawReply) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("key", ["unknown", "example_key", "EXAMPLE_KEY%20", "EXAMPLE_KEY&apikey=other"])
-async def test_unknown_api_key_gets_the_recorded_body(house: House, key: str) -> None:
-    failure = await house.failure(ONE, key=key)
+async def test_unknown_api_key_gets_the_recorded_body(environment: ProxyEnvironment, key: str) -> None:
+    failure = await environment.failure(ONE, key=key)
     assert (failure.status, failure.body, len(failure.body)) == (403, FORBIDDEN, 74)
     assert failure.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("path", ["/v3/parts/match", "/v3/parts/match?apikey=", "/api/v3/parts/match/?queries=[]"])
-async def test_missing_api_key_is_a_400(house: House, path: str) -> None:
-    failure = await house.get(path)
+async def test_missing_api_key_is_a_400(environment: ProxyEnvironment, path: str) -> None:
+    failure = await environment.get(path)
     assert shape(failure) == (400, "ClientErrorResponse")
     assert failure.json["message"] == "apikey argument missing"
 
@@ -48,64 +48,66 @@ async def test_missing_api_key_is_a_400(house: House, path: str) -> None:
         ('&queries=[{"mpn":"X"}]&slice[offers]=some', "slice[offers] must be a range like [0:5], not 'some'"),
     ],
 )
-async def test_invalid_parameter_is_a_400_that_names_it(house: House, parameters: str, says: str) -> None:
-    failure = await house.get(f"/v3/parts/match?apikey=EXAMPLE_KEY{parameters}")
+async def test_invalid_parameter_is_a_400_that_names_it(
+    environment: ProxyEnvironment, parameters: str, says: str
+) -> None:
+    failure = await environment.get(f"/v3/parts/match?apikey=EXAMPLE_KEY{parameters}")
     assert shape(failure) == (400, "ClientErrorResponse")
     assert says in failure.json["message"]
-    assert house.sandbox.request_counts.graphql == 0
+    assert environment.sandbox.request_counts.graphql == 0
 
 
-async def test_twenty_queries_are_accepted_and_twenty_one_are_a_400(house: House) -> None:
-    assert len(await house.results(*[{**ONE, "limit": 0}] * 20)) == 20
-    failure = await house.failure(*[ONE] * 21)
+async def test_twenty_queries_are_accepted_and_twenty_one_are_a_400(environment: ProxyEnvironment) -> None:
+    assert len(await environment.results(*[{**ONE, "limit": 0}] * 20)) == 20
+    failure = await environment.failure(*[ONE] * 21)
     assert shape(failure) == (400, "ClientErrorResponse")
     assert "at most 20 queries a request, not 21" in failure.json["message"]
 
 
-async def test_empty_query_list_gets_an_empty_response(house: House) -> None:
-    assert await house.results() == []
+async def test_empty_query_list_gets_an_empty_response(environment: ProxyEnvironment) -> None:
+    assert await environment.results() == []
 
 
 @pytest.mark.parametrize("path", ["/", "/v3", "/v3/nothing", "/api/v4/parts/match", "/v3/parts/match/more", "/..%2f"])
-async def test_unknown_path_is_a_404(house: House, path: str) -> None:
-    assert shape(await house.get(path)) == (404, "ClientErrorResponse")
+async def test_unknown_path_is_a_404(environment: ProxyEnvironment, path: str) -> None:
+    assert shape(await environment.get(path)) == (404, "ClientErrorResponse")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_other_method_is_a_405(house: House, method: str) -> None:
-    failure = await house.get(target(ONE), method)
+async def test_other_method_is_a_405(environment: ProxyEnvironment, method: str) -> None:
+    failure = await environment.get(target(ONE), method)
     assert shape(failure) == (405, "ClientErrorResponse")
-    assert house.sandbox.request_counts.graphql == 0
+    assert environment.sandbox.request_counts.graphql == 0
 
 
-async def test_options_lists_allowed_methods(house: House) -> None:
-    answer = await house.get("/v3/parts/match", "OPTIONS")
+async def test_options_lists_allowed_methods(environment: ProxyEnvironment) -> None:
+    answer = await environment.get("/v3/parts/match", "OPTIONS")
     assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
 
-async def test_error_follows_pretty_print_and_callback(house: House) -> None:
-    pretty = await house.get("/v3/parts/match?pretty_print=1")
-    wrapped = await house.get("/v3/parts/match?callback=cb&suppress_status_codes=true")
+async def test_error_follows_pretty_print_and_callback(environment: ProxyEnvironment) -> None:
+    pretty = await environment.get("/v3/parts/match?pretty_print=1")
+    wrapped = await environment.get("/v3/parts/match?callback=cb&suppress_status_codes=true")
     assert pretty.body == json.dumps(pretty.json, sort_keys=True, indent=4).encode()
     assert (pretty.status, wrapped.status) == (400, 200)
     assert wrapped.body.startswith(b"/**/cb({")
     assert b"apikey argument missing" in wrapped.body
 
 
-async def test_unreachable_upstream_is_a_503(start: Starts, nobody: str) -> None:
-    async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
-        failure = await house.failure(ONE)
-        ready = await house.get("/readyz")
+async def test_unreachable_upstream_is_a_503(start: StartEnvironment, unreachable_url: str) -> None:
+    async with start(urls={"graphql_url": f"{unreachable_url}/graphql"}) as environment:
+        failure = await environment.failure(ONE)
+        ready = await environment.get("/readyz")
     assert shape(failure) == (503, "ServerErrorResponse")
     assert "cannot be reached" in failure.json["message"]
-    assert nobody not in failure.json["message"]
+    assert unreachable_url not in failure.json["message"]
     assert ready.json["reasons"] == [{"check": "graphql", "reason": "the GraphQL service cannot be reached"}]
 
 
-async def test_unreachable_identity_service_is_a_503(start: Starts, nobody: str) -> None:
-    async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
-        failure = await house.failure(ONE)
-        ready = await house.get("/readyz")
+async def test_unreachable_identity_service_is_a_503(start: StartEnvironment, unreachable_url: str) -> None:
+    async with start(urls={"token_url": f"{unreachable_url}/connect/token"}) as environment:
+        failure = await environment.failure(ONE)
+        ready = await environment.get("/readyz")
     assert shape(failure) == (503, "ServerErrorResponse")
     assert "identity service cannot be reached" in failure.json["message"]
     assert (ready.status, ready.json["status"]) == (503, "not ready")
@@ -113,25 +115,25 @@ async def test_unreachable_identity_service_is_a_503(start: Starts, nobody: str)
     assert reason == {"check": "token demo", "reason": "the identity service cannot be reached"}
 
 
-async def test_unavailable_store_fails_readiness(start: Starts, nobody: str) -> None:
-    async with start(store=nobody.replace("http://", "redis://")) as house:
-        ready = await house.get("/readyz")
+async def test_unavailable_store_fails_readiness(start: StartEnvironment, unreachable_url: str) -> None:
+    async with start(store=unreachable_url.replace("http://", "redis://")) as environment:
+        ready = await environment.get("/readyz")
     assert ready.status == 503
     assert {reason["check"] for reason in ready.json["reasons"]} == {"store"}
     assert "the store (Redis) cannot be used" in ready.json["reasons"][0]["reason"]
 
 
-async def test_refused_credentials_are_a_502_naming_only_the_application(start: Starts) -> None:
-    async with start(application={"client_id": "someone-else"}) as house:
-        failure = await house.failure(ONE)
-        again = await house.failure(ONE)
-        assert house.sandbox.request_counts.tokens == 1
+async def test_refused_credentials_are_a_502_naming_only_the_application(start: StartEnvironment) -> None:
+    async with start(application={"client_id": "someone-else"}) as environment:
+        failure = await environment.failure(ONE)
+        again = await environment.failure(ONE)
+        assert environment.sandbox.request_counts.tokens == 1
     assert shape(failure) == shape(again) == (502, "ServerErrorResponse")
     assert "refuses application demo: invalid_client" in failure.json["message"]
     assert "someone-else" not in failure.json["message"]
 
 
-async def test_refused_currency_is_the_error_of_its_query(start: Starts) -> None:
-    async with start(sandbox={"applications": account()}, application={"currency": "XXX"}) as house:
-        (result,) = await house.results(ONE)
+async def test_refused_currency_is_the_error_of_its_query(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application()}, application={"currency": "XXX"}) as environment:
+        (result,) = await environment.results(ONE)
     assert (result["items"], result["hits"], result["error"]) == ([], 0, "currency 'XXX' is not supported")

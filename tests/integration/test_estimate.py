@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from integration.house import House, Starts
+from integration.environment import ProxyEnvironment, StartEnvironment
 from support import running_proxy
 
 from proxy.compare.requests import V3Request
@@ -52,22 +52,22 @@ FULL = [
 ]
 
 
-async def billed(house: House, request: V3Request) -> int:
-    before = house.billed
-    await house.get("/v3" + request.target(running_proxy.KEY))
-    return house.billed - before
+async def billed(environment: ProxyEnvironment, request: V3Request) -> int:
+    before = environment.billed_parts
+    await environment.get("/v3" + request.target(running_proxy.KEY))
+    return environment.billed_parts - before
 
 
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
-async def test_no_request_costs_more_than_estimated(start: Starts, single: str) -> None:
-    async with start(translation={"single_query": single}, coalescing={"enabled": False}) as house:
-        costs = {request.target(): await billed(house, request) for request in VARIETY}
+async def test_no_request_costs_more_than_estimated(start: StartEnvironment, single: str) -> None:
+    async with start(translation={"single_query": single}, coalescing={"enabled": False}) as environment:
+        costs = {request.target(): await billed(environment, request) for request in VARIETY}
     worst = {request.target(): estimate.worst_case_parts(request) for request in VARIETY}
     assert {target: (cost, worst[target]) for target, cost in costs.items() if cost > worst[target]} == {}
     assert sum(costs.values()) > 150
 
 
-async def test_requests_with_enough_hits_cost_the_estimate(start: Starts) -> None:
-    async with start(coalescing={"enabled": False}) as house:
-        assert [await billed(house, request) for request, _ in FULL] == [parts for _, parts in FULL]
+async def test_requests_with_enough_hits_cost_the_estimate(start: StartEnvironment) -> None:
+    async with start(coalescing={"enabled": False}) as environment:
+        assert [await billed(environment, request) for request, _ in FULL] == [parts for _, parts in FULL]
     assert [estimate.worst_case_parts(request) for request, _ in FULL] == [parts for _, parts in FULL]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from integration.house import RawReply, raw, target
+from integration.environment import RawResponse, raw, target
 from support import running_proxy, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
 
@@ -24,18 +24,18 @@ HTML = b"<html><body>Bad Gateway</body></html>"
 CLOSED = ScriptedResponse(HTML, 503, headers={"Retry-After": "0"})
 
 
-class Scene(NamedTuple):
-    """A proxy before an upstream that says what it is told."""
+class _Environment(NamedTuple):
+    """A proxy and its scripted upstream."""
 
     port: int
     upstream: scripted_upstream.ScriptedUpstream
     time: clock.ManualClock
 
-    async def reply(self, number: int = 0) -> RawReply:
+    async def reply(self, number: int = 0) -> RawResponse:
         """The reply to a match of two part numbers; `number` makes it another one."""
         return await self.get(target({"mpn": f"X{number}"}, {"mpn": "Y"}))
 
-    async def get(self, path: str) -> RawReply:
+    async def get(self, path: str) -> RawResponse:
         return await raw(self.port, f"GET {path} HTTP/1.1".encode())
 
     async def metric(self, line: str) -> float:
@@ -45,14 +45,14 @@ class Scene(NamedTuple):
 
 
 @asynccontextmanager
-async def scene(*answers: Any, graphql_url: str = "", **upstream: Any) -> AsyncIterator[Scene]:
-    """A proxy whose `upstream` has these settings, and whose GraphQL service says these things."""
+async def scripted_environment(*answers: Any, graphql_url: str = "", **upstream: Any) -> AsyncIterator[_Environment]:
+    """A proxy with these `upstream` settings whose upstream sends the given responses."""
     time = clock.ManualClock()
     async with scripted_upstream.running() as scripted:
         scripted.respond_with(*answers)
         chosen = running_proxy.settings(graphql_url or scripted.graphql_url, scripted.token_url, upstream=upstream)
         async with running_proxy.running(chosen, time) as proxy:
-            yield Scene(int(proxy.url.rpartition(":")[2]), scripted, time)
+            yield _Environment(int(proxy.url.rpartition(":")[2]), scripted, time)
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
@@ -64,20 +64,20 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 @pytest.mark.parametrize("first", [CLOSED, TROUBLE, ScriptedResponse(TROUBLE, 500), ScriptedResponse(HTML, 429)])
 async def test_unbilled_request_is_retried_unnoticed_by_the_client(first: Any) -> None:
-    async with scene(first, GOOD, retries=2) as house:
-        assert (await house.reply()).status == 200
-        assert len(house.upstream.requests) == 2
-        assert await house.metric('v3bridge_upstream_retries_total{operation="supMultiMatch"') == 1
+    async with scripted_environment(first, GOOD, retries=2) as environment:
+        assert (await environment.reply()).status == 200
+        assert len(environment.upstream.requests) == 2
+        assert await environment.metric('v3bridge_upstream_retries_total{operation="supMultiMatch"') == 1
 
 
 async def test_request_succeeds_when_the_upstream_starts_during_retries() -> None:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/graphql"
-        async with scene(GOOD, graphql_url=url, retries=10) as house:
-            waiting = asyncio.create_task(house.reply())
+        async with scripted_environment(GOOD, graphql_url=url, retries=10) as environment:
+            waiting = asyncio.create_task(environment.reply())
             repeated = 'v3bridge_upstream_retries_total{operation="supMultiMatch",reason="UpstreamUnreachable"}'
-            await until(lambda: at_least(1, house.metric(repeated)))
+            await until(lambda: at_least(1, environment.metric(repeated)))
             async with scripted_upstream.running(sock) as late:
                 late.respond_with(GOOD)
                 assert (await waiting).status == 200
@@ -101,9 +101,9 @@ async def at_least(least: float, value: Awaitable[float]) -> bool:
     ],
 )
 async def test_billed_requests_and_exhausted_quotas_are_not_retried(answer: Any, status: int) -> None:
-    async with scene(answer, GOOD, retries=10) as house:
-        assert (await house.reply()).status == status
-        assert len(house.upstream.requests) == 1
+    async with scripted_environment(answer, GOOD, retries=10) as environment:
+        assert (await environment.reply()).status == status
+        assert len(environment.upstream.requests) == 1
 
 
 async def test_timeout_of_a_sent_request_is_not_retried() -> None:
@@ -115,76 +115,78 @@ async def test_timeout_of_a_sent_request_is_not_retried() -> None:
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/graphql"
     limits = config.TimeoutSettings(first_byte_seconds=0.05)
-    async with server, scene(GOOD, graphql_url=url, retries=10, timeouts=limits) as house:
-        reply = await house.reply()
+    async with server, scripted_environment(GOOD, graphql_url=url, retries=10, timeouts=limits) as environment:
+        reply = await environment.reply()
     assert reply.status == 503
     assert reply.json["message"] == "the GraphQL service did not answer in time: no first byte within 0.05 s"
     assert len(heard) == 1
 
 
 async def test_long_retry_after_is_passed_on_to_the_client() -> None:
-    async with scene(ScriptedResponse(HTML, 503, headers={"Retry-After": "60"}), GOOD, retries=2) as house:
-        reply = await house.reply()
+    async with scripted_environment(
+        ScriptedResponse(HTML, 503, headers={"Retry-After": "60"}), GOOD, retries=2
+    ) as environment:
+        reply = await environment.reply()
         assert (reply.status, reply.headers["retry-after"]) == (503, "60")
-        assert len(house.upstream.requests) == 1
+        assert len(environment.upstream.requests) == 1
 
 
 async def test_retry_budget_limits_the_load_of_an_outage() -> None:
-    async with scene(CLOSED, retries=10, breaker=config.BreakerSettings(failures=0)) as house:
-        replies = await asyncio.gather(*(house.reply(number) for number in range(50)))
+    async with scripted_environment(CLOSED, retries=10, breaker=config.BreakerSettings(failures=0)) as environment:
+        replies = await asyncio.gather(*(environment.reply(number) for number in range(50)))
         assert {reply.status for reply in replies} == {503}
-        assert len(house.upstream.requests) <= 50 + 10 + 50 / 5
+        assert len(environment.upstream.requests) <= 50 + 10 + 50 / 5
 
 
 async def test_circuit_breaker_opens_and_closes_again() -> None:
-    async with scene(
+    async with scripted_environment(
         ScriptedResponse(HTML, 500), breaker=config.BreakerSettings(failures=3, cooldown_seconds=5)
-    ) as house:
-        assert [(await house.reply()).status for _ in range(3)] == [502] * 3
-        refused = await house.reply()
+    ) as environment:
+        assert [(await environment.reply()).status for _ in range(3)] == [502] * 3
+        refused = await environment.reply()
         assert (refused.status, refused.json["__class__"]) == (503, "ServerErrorResponse")
         assert "the GraphQL service is not asked for the moment: it failed 3 times" in refused.json["message"]
         assert 5 <= int(refused.headers["retry-after"]) <= 8
-        assert len(house.upstream.requests) == 3
-        assert await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2
-        ready = await house.get("/readyz")
+        assert len(environment.upstream.requests) == 3
+        assert await environment.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2
+        ready = await environment.get("/readyz")
         assert {"check": "graphql", "reason": refused.json["message"]} in ready.json["reasons"]
-        house.upstream.respond_with(GOOD)
-        house.time.advance(8)
-        assert (await house.reply()).status == 200
-        assert await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 0
-        assert (await house.get("/readyz")).status == 200
+        environment.upstream.respond_with(GOOD)
+        environment.time.advance(8)
+        assert (await environment.reply()).status == 200
+        assert await environment.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 0
+        assert (await environment.get("/readyz")).status == 200
 
 
 async def test_readiness_probes_until_a_token_is_accepted() -> None:
-    async with scene(INVALID) as house:
-        failure = await house.reply()
+    async with scripted_environment(INVALID) as environment:
+        failure = await environment.reply()
         red = [{"check": "token demo", "reason": failure.json["message"]}]
         for rounds in (1, 2):
-            house.time.advance(30)
-            for ready in [await house.get("/readyz") for _ in range(3)]:
+            environment.time.advance(30)
+            for ready in [await environment.get("/readyz") for _ in range(3)]:
                 assert (ready.status, ready.json["reasons"]) == (503, red)
-            assert (house.upstream.tokens, len(house.upstream.requests)) == (2 + 2 * rounds, 2 + 2 * rounds)
-        assert house.upstream.requests[-1]["operationName"] == "trial"
-        house.upstream.respond_with(GOOD)
-        assert (await house.get("/readyz")).status == 503
-        house.time.advance(30)
-        assert [(await house.get("/readyz")).status for _ in range(3)] == [200] * 3
-        assert len(house.upstream.requests) == 7
+            assert (environment.upstream.tokens, len(environment.upstream.requests)) == (2 + 2 * rounds, 2 + 2 * rounds)
+        assert environment.upstream.requests[-1]["operationName"] == "probe"
+        environment.upstream.respond_with(GOOD)
+        assert (await environment.get("/readyz")).status == 503
+        environment.time.advance(30)
+        assert [(await environment.get("/readyz")).status for _ in range(3)] == [200] * 3
+        assert len(environment.upstream.requests) == 7
 
 
 async def test_invalid_token_is_replaced_once_and_shown_by_readiness() -> None:
-    async with scene(INVALID) as house:
-        failure = await house.reply()
-        assert (failure.status, house.upstream.tokens, len(house.upstream.requests)) == (502, 2, 2)
+    async with scripted_environment(INVALID) as environment:
+        failure = await environment.reply()
+        assert (failure.status, environment.upstream.tokens, len(environment.upstream.requests)) == (502, 2, 2)
         assert "takes no token of application demo: AuthInvalidToken; is upstream.token_url" in failure.json["message"]
-        ready = await house.get("/readyz")
+        ready = await environment.get("/readyz")
         assert ready.json["reasons"] == [{"check": "token demo", "reason": failure.json["message"]}]
-        assert (await house.reply()).status == 502
-        assert (house.upstream.tokens, len(house.upstream.requests)) == (2, 2)
-        house.upstream.respond_with(GOOD)
-        house.time.advance(30)
-        assert (await house.reply()).status == 200
+        assert (await environment.reply()).status == 502
+        assert (environment.upstream.tokens, len(environment.upstream.requests)) == (2, 2)
+        environment.upstream.respond_with(GOOD)
+        environment.time.advance(30)
+        assert (await environment.reply()).status == 200
 
 
 async def test_requests_fail_at_once_during_an_identity_outage() -> None:

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from integration.house import Starts, account
+from integration.environment import StartEnvironment, single_application
 
 ONE = {"mpn": "SN74S74N"}
 ADVICE = (
@@ -16,7 +16,7 @@ BY_QUERY = (
     "the GraphQL service refuses supMultiMatch to application demo: its token lacks a scope (AUTH_NOT_AUTHORIZED); "
     + ADVICE
 )
-DESIGN_ONLY: dict[str, Any] = {"applications": account(domains=("design",))}
+DESIGN_ONLY: dict[str, Any] = {"applications": single_application(domains=("design",))}
 
 
 @pytest.mark.parametrize(
@@ -25,22 +25,24 @@ DESIGN_ONLY: dict[str, Any] = {"applications": account(domains=("design",))}
     ids=["scope asked for", "scope left out"],
 )
 async def test_missing_scope_is_explained_not_retried_and_no_failure(
-    start: Starts, written: io.StringIO, scope: str, message: str, requests: int
+    start: StartEnvironment, log_output: io.StringIO, scope: str, message: str, requests: int
 ) -> None:
     upstream = {"scope": scope, "retries": 3}
-    async with start(sandbox=DESIGN_ONLY, upstream=upstream, translation={"single_query": "supMultiMatch"}) as house:
-        replies = [await house.failure(ONE) for _ in range(2)]
-        ready = await house.get("/readyz")
-        metrics = (await house.get("/metrics")).body.decode()
-        services = [entry.service for entry in house.sandbox.journal.last(100)]
-        assert house.billed == 0
+    async with start(
+        sandbox=DESIGN_ONLY, upstream=upstream, translation={"single_query": "supMultiMatch"}
+    ) as environment:
+        replies = [await environment.failure(ONE) for _ in range(2)]
+        ready = await environment.get("/readyz")
+        metrics = (await environment.get("/metrics")).body.decode()
+        services = [entry.service for entry in environment.sandbox.journal.last(100)]
+        assert environment.billed_parts == 0
     for reply in replies:
         assert reply.status == 502
         assert (reply.json["__class__"], reply.json["message"]) == ("ServerErrorResponse", message)
     assert ready.status == 503
     assert message in ready.body.decode()
-    assert "application demo" in written.getvalue()
-    assert "scope supply.domain" in written.getvalue()
+    assert "application demo" in log_output.getvalue()
+    assert "scope supply.domain" in log_output.getvalue()
     assert (services.count("graphql"), services.count("token")) == (requests, 1)
     lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line.startswith("v3bridge_parts_"))
     for name in ("used", "doubtful", "reserved"):
@@ -48,12 +50,12 @@ async def test_missing_scope_is_explained_not_retried_and_no_failure(
     assert 'v3bridge_parts_returned_total{application="demo"}' not in lines
 
 
-async def test_application_is_served_after_the_scope_is_granted(start: Starts) -> None:
-    async with start(sandbox=DESIGN_ONLY, upstream={"scope": ""}) as house:
-        assert (await house.failure(ONE)).status == 502
-        [changed] = account(domains=("supply",))
-        house.sandbox.applications.replace(changed)
-        assert (await house.failure(ONE)).status == 502
-        house.time.advance(31)  # the pause after a refusal
-        assert (await house.results(ONE))[0]["hits"] > 0
-        assert (await house.get("/readyz")).status == 200
+async def test_application_is_served_after_the_scope_is_granted(start: StartEnvironment) -> None:
+    async with start(sandbox=DESIGN_ONLY, upstream={"scope": ""}) as environment:
+        assert (await environment.failure(ONE)).status == 502
+        [changed] = single_application(domains=("supply",))
+        environment.sandbox.applications.replace(changed)
+        assert (await environment.failure(ONE)).status == 502
+        environment.time.advance(31)  # the pause after a refusal
+        assert (await environment.results(ONE))[0]["hits"] > 0
+        assert (await environment.get("/readyz")).status == 200

@@ -19,8 +19,7 @@ import jsonschema
 import openapi_spec_validator
 import pytest
 import schemathesis
-from integration import house as houses
-from integration.house import House, Starts
+from integration.environment import ProxyEnvironment, StartEnvironment, single_application
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 from support import running_proxy
@@ -97,7 +96,7 @@ def _object(name: Any) -> Any:
 @asynccontextmanager
 async def _service(catalog: Any, key: Any) -> Any:
     """A proxy and a sandbox whose plan no test can use up."""
-    chosen = settings.SandboxSettings(applications=houses.account(part_limit=10_000_000))
+    chosen = settings.SandboxSettings(applications=single_application(part_limit=10_000_000))
     async with app.serve(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
         own = {
             "client_id": config.ClientId(upstream.default_application.client_id),
@@ -169,15 +168,15 @@ def test_openapi_has_every_route_with_get_only() -> None:
 
 
 @pytest.mark.parametrize("prefix", endpoints.PREFIXES)
-async def test_openapi_is_public(house: House, prefix: Any) -> None:
-    response = await house.proxy.get(f"{prefix}/openapi.json")
+async def test_openapi_is_public(environment: ProxyEnvironment, prefix: Any) -> None:
+    response = await environment.proxy.get(f"{prefix}/openapi.json")
     assert (response.status, response.content_type) == (200, "application/json")
     assert await response.json() == json.loads(json.dumps(DOCUMENT))
-    assert (await house.proxy.get(f"{prefix}/openapi.json", method="HEAD")).status == 200
-    assert (await house.proxy.get(f"{prefix}/openapi.json", method="POST")).status == 405
+    assert (await environment.proxy.get(f"{prefix}/openapi.json", method="HEAD")).status == 200
+    assert (await environment.proxy.get(f"{prefix}/openapi.json", method="POST")).status == 405
 
 
-async def test_openapi_has_the_fields_of_the_configured_site(start: Starts) -> None:
+async def test_openapi_has_the_fields_of_the_configured_site(start: StartEnvironment) -> None:
     async with start(site="elsewhere") as elsewhere:
         found = await (await elsewhere.proxy.get("/v3/openapi.json")).json()
     fields = found["components"]["schemas"]["Part"]["properties"]
@@ -201,7 +200,7 @@ def test_api_key_errors_conform_to_openapi(get: Callable[[str], Reply], key: str
     jsonschema.validate(reply.json, _described("/sellers/search", status))
 
 
-async def test_small_plan_responses_conform_to_openapi(start: Starts) -> None:
+async def test_small_plan_responses_conform_to_openapi(start: StartEnvironment) -> None:
     async with start(application={"features": frozenset()}) as small:
         response = await small.proxy.get(f"/v3/parts/bd4d768f82c5628a?{KEY}{EVERYTHING}")
     part = await response.json()

@@ -5,7 +5,7 @@ import io
 import time
 
 import pytest
-from integration.house import Starts, target
+from integration.environment import StartEnvironment, target
 
 from proxy.gateway import load_shedding
 
@@ -30,70 +30,72 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     return read
 
 
-async def until(written: io.StringIO, event: str) -> None:
+async def until(log_output: io.StringIO, event: str) -> None:
     async with asyncio.timeout(20):
-        while event not in written.getvalue():
+        while event not in log_output.getvalue():
             await asyncio.sleep(0.01)
 
 
 async def test_overload_refuses_new_work_and_serves_cached_responses(
-    start: Starts, memory: Memory, written: io.StringIO
+    start: StartEnvironment, memory: Memory, log_output: io.StringIO
 ) -> None:
-    async with start(overload=FULL, cache={"seconds": 300, "stale_seconds": 0}) as house:
-        assert (await house.get(target(KNOWN))).status == 200
-        assert (await house.get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")).status == 200
-        billed = house.billed
+    async with start(overload=FULL, cache={"seconds": 300, "stale_seconds": 0}) as environment:
+        assert (await environment.get(target(KNOWN))).status == 200
+        assert (await environment.get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")).status == 200
+        billed = environment.billed_parts
         memory.used = 95_000_000
-        await until(written, "overload began")
-        refused = await house.get(target(NEW))
+        await until(log_output, "overload began")
+        refused = await environment.get(target(NEW))
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert refused.json == {
             "__class__": "ServerErrorResponse",
             "message": "the service is overloaded; try again shortly",
         }
         both = f"GET {target(KNOWN, NEW)} HTTP/1.1".encode()
-        results = (await house.raw(both)).json["results"]
+        results = (await environment.raw(both)).json["results"]
         assert [each["error"] for each in results] == [None, refused.json["message"]]
         for path in (target(KNOWN), "/healthz", "/readyz", "/v3/brands/search?apikey=EXAMPLE_KEY&q=texas"):
-            assert (await house.get(path)).status == 200, path
-        assert "v3bridge_overload 1.0" in (await house.get("/metrics")).body.decode()
-        assert house.billed == billed
+            assert (await environment.get(path)).status == 200, path
+        assert "v3bridge_overload 1.0" in (await environment.get("/metrics")).body.decode()
+        assert environment.billed_parts == billed
         memory.used = 0
-        await until(written, "overload ended")
-        assert (await house.get(target(NEW))).status == 200
-    assert written.getvalue().count("overload began") == 1
-    assert "request failed" not in written.getvalue()
+        await until(log_output, "overload ended")
+        assert (await environment.get(target(NEW))).status == 200
+    assert log_output.getvalue().count("overload began") == 1
+    assert "request failed" not in log_output.getvalue()
 
 
-async def test_early_refusal_equals_the_normal_refusal(start: Starts, memory: Memory, written: io.StringIO) -> None:
+async def test_early_refusal_equals_the_normal_refusal(
+    start: StartEnvironment, memory: Memory, log_output: io.StringIO
+) -> None:
     """A request that closes its connection is parsed, one that keeps it is not."""
-    async with start(overload=FULL, cache={"seconds": 300}) as house:
+    async with start(overload=FULL, cache={"seconds": 300}) as environment:
         memory.used = 95_000_000
-        await until(written, "overload began")
+        await until(log_output, "overload began")
         for path in (
             target(NEW),
             "/v3/parts/search?apikey=EXAMPLE_KEY&q=resistor",
             "/api/v3/parts/get_multi?uid[]=2c3be9310496fffc&apikey=EXAMPLE_KEY",
         ):
-            quick, usual = await house.get(path), await house.raw(f"GET {path} HTTP/1.1".encode())
+            quick, usual = await environment.get(path), await environment.raw(f"GET {path} HTTP/1.1".encode())
             assert (quick.status, quick.body) == (usual.status, usual.body)
             assert quick.headers["retry-after"] == usual.headers["retry-after"]
             assert "x-request-id" in usual.headers
             assert "x-request-id" not in quick.headers
-        script = await house.get(target(NEW) + "&callback=show")
+        script = await environment.get(target(NEW) + "&callback=show")
         assert (script.headers["content-type"], script.status) == ("application/javascript; charset=utf-8", 503)
-        metrics = (await house.get("/metrics")).body.decode()
+        metrics = (await environment.get("/metrics")).body.decode()
         assert 'v3bridge_requests_total{route="/v3/parts/match",status="503"} 3.0' in metrics
 
 
 async def test_pipelined_and_fragmented_requests_are_all_answered(
-    start: Starts, memory: Memory, written: io.StringIO
+    start: StartEnvironment, memory: Memory, log_output: io.StringIO
 ) -> None:
-    async with start(overload=FULL) as house:
+    async with start(overload=FULL) as environment:
         memory.used = 95_000_000
-        await until(written, "overload began")
+        await until(log_output, "overload began")
         one = f"GET {target(NEW)} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
-        reader, writer = await asyncio.open_connection("127.0.0.1", house.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", environment.port)
         for piece in (one, one + one, one[:20], one[20:], one):
             writer.write(piece)
             await asyncio.sleep(0.05)
@@ -102,26 +104,28 @@ async def test_pipelined_and_fragmented_requests_are_all_answered(
         writer.close()
 
 
-async def test_stale_response_is_served_under_overload(start: Starts, memory: Memory, written: io.StringIO) -> None:
-    async with start(overload=FULL, cache={"seconds": 10, "stale_seconds": 60}) as house:
-        await house.get(target(KNOWN))
-        house.time.advance(30)
+async def test_stale_response_is_served_under_overload(
+    start: StartEnvironment, memory: Memory, log_output: io.StringIO
+) -> None:
+    async with start(overload=FULL, cache={"seconds": 10, "stale_seconds": 60}) as environment:
+        await environment.get(target(KNOWN))
+        environment.time.advance(30)
         memory.used = 95_000_000
-        await until(written, "overload began")
-        reply = await house.get(target(KNOWN))
+        await until(log_output, "overload began")
+        reply = await environment.get(target(KNOWN))
         assert (reply.status, reply.headers["x-cache"]) == (200, "stale")
 
 
-async def test_late_event_loop_is_an_overload(start: Starts, written: io.StringIO) -> None:
-    async with start(overload={"lag_seconds": 0.05}) as house:
+async def test_late_event_loop_is_an_overload(start: StartEnvironment, log_output: io.StringIO) -> None:
+    async with start(overload={"lag_seconds": 0.05}) as environment:
         async with asyncio.timeout(20):
-            while "overload began" not in written.getvalue():
+            while "overload began" not in log_output.getvalue():
                 time.sleep(0.2)
                 await asyncio.sleep(0)
-        found = [(await house.get(target(NEW))).status for _ in range(10)]
+        found = [(await environment.get(target(NEW))).status for _ in range(10)]
         assert 503 in found
-        await until(written, "overload ended")
-        assert (await house.get(target(NEW))).status == 200
+        await until(log_output, "overload ended")
+        assert (await environment.get(target(NEW))).status == 200
 
 
 def test_memory_figure_is_that_of_this_process() -> None:

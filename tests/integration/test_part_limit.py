@@ -1,7 +1,7 @@
 """The month's parts used up, and plans that lack features (contract graphql.md §6), from limit to limit."""
 
 import pytest
-from integration.house import House, Starts, account
+from integration.environment import ProxyEnvironment, StartEnvironment, single_application
 
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}
@@ -9,57 +9,59 @@ TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
 GATED = "&include[]=specs&include[]=datasheets&include[]=cad_models&include[]=compliance_documents"
 
 
-async def is_refused(house: House, number: str) -> int:
+async def is_refused(environment: ProxyEnvironment, number: str) -> int:
     """The seconds of Retry-After of a 429."""
-    failure = await house.failure({"mpn": number})
+    failure = await environment.failure({"mpn": number})
     assert (failure.status, failure.json["__class__"]) == (429, "ClientErrorResponse")
     assert failure.json["message"].startswith("You have exceeded your part limit of 3.")
     return int(failure.headers["retry-after"])
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_exhausted_part_limit_is_a_429_until_the_next_month(start: Starts, status: int) -> None:
-    async with start(sandbox={"applications": account(part_limit=3), "part_limit_status": status}) as house:
-        assert (await house.results(ONE, NONE))[0]["hits"] == 4
-        assert await is_refused(house, "SN74S74N") == TO_DECEMBER
-        house.time.advance(1_000)
-        assert await is_refused(house, "1N4007") == TO_DECEMBER - 1_000
-        house.time.advance(TO_DECEMBER - 1_000)
-        assert (await house.results(ONE, NONE))[0]["hits"] == 4
-        assert house.billed == 3
+async def test_exhausted_part_limit_is_a_429_until_the_next_month(start: StartEnvironment, status: int) -> None:
+    async with start(
+        sandbox={"applications": single_application(part_limit=3), "part_limit_status": status}
+    ) as environment:
+        assert (await environment.results(ONE, NONE))[0]["hits"] == 4
+        assert await is_refused(environment, "SN74S74N") == TO_DECEMBER
+        environment.time.advance(1_000)
+        assert await is_refused(environment, "1N4007") == TO_DECEMBER - 1_000
+        environment.time.advance(TO_DECEMBER - 1_000)
+        assert (await environment.results(ONE, NONE))[0]["hits"] == 4
+        assert environment.billed_parts == 3
 
 
-async def test_exhausted_part_limit_is_not_retried_before_the_next_month(start: Starts) -> None:
-    async with start(sandbox={"applications": account(part_limit=3)}) as house:
-        await house.results(ONE, NONE)
-        requests = house.sandbox.request_counts
-        await is_refused(house, "A")
+async def test_exhausted_part_limit_is_not_retried_before_the_next_month(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(part_limit=3)}) as environment:
+        await environment.results(ONE, NONE)
+        requests = environment.sandbox.request_counts
+        await is_refused(environment, "A")
         asked = requests.graphql
         for number in ("A", "B", "C", "D"):
-            house.time.advance(300_000)
-            await is_refused(house, number)
+            environment.time.advance(300_000)
+            await is_refused(environment, number)
         assert requests.graphql == asked
 
 
-async def test_cached_results_are_served_with_an_exhausted_limit(start: Starts) -> None:
-    async with start(sandbox={"applications": account(part_limit=3)}, cache={"seconds": 600}) as house:
-        before = await house.results(ONE, NONE)
-        await is_refused(house, "1N4007")
-        assert await house.results(ONE, NONE) == before
+async def test_cached_results_are_served_with_an_exhausted_limit(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(part_limit=3)}, cache={"seconds": 600}) as environment:
+        before = await environment.results(ONE, NONE)
+        await is_refused(environment, "1N4007")
+        assert await environment.results(ONE, NONE) == before
 
 
-async def test_billed_parts_are_returned_although_their_count_is_refused(start: Starts) -> None:
-    async with start(sandbox={"applications": account(part_limit=3)}) as house:
-        (result,) = await house.results(ONE)
-        assert house.billed == 3
+async def test_billed_parts_are_returned_although_their_count_is_refused(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(part_limit=3)}) as environment:
+        (result,) = await environment.results(ONE)
+        assert environment.billed_parts == 3
     assert (len(result["items"]), result["error"]) == (3, None)
 
 
-async def test_plan_gated_fields_are_not_selected_without_the_feature(start: Starts) -> None:
-    plan = {"applications": account(features=frozenset())}
-    async with start(sandbox=plan, application={"features": ()}) as house:
-        (result,) = await house.results(ONE, more=GATED)
-        documents = [document for document, _ in house.sandbox.documents]
+async def test_plan_gated_fields_are_not_selected_without_the_feature(start: StartEnvironment) -> None:
+    plan = {"applications": single_application(features=frozenset())}
+    async with start(sandbox=plan, application={"features": ()}) as environment:
+        (result,) = await environment.results(ONE, more=GATED)
+        documents = [document for document, _ in environment.sandbox.documents]
     item = result["items"][0]
     assert result["error"] is None
     assert (item["specs"], item["datasheets"], item["cad_models"], item["compliance_documents"]) == ({}, [], [], [])
@@ -68,26 +70,26 @@ async def test_plan_gated_fields_are_not_selected_without_the_feature(start: Sta
     assert {offer["factory_lead_days"] for offer in item["offers"]} == {None}
 
 
-async def test_sandbox_refuses_plan_gated_fields(start: Starts) -> None:
-    plan = {"applications": account(features=frozenset({"CAD_MODELS"}))}
-    async with start(sandbox=plan, application={"features": ("TECH_SPECS",)}) as house:
-        gated, _ = await house.results(ONE, NONE, more="&include[]=specs")
-        other, _ = await house.results(ONE, NONE, more="&include[]=datasheets")
-        assert house.billed == 3
+async def test_sandbox_refuses_plan_gated_fields(start: StartEnvironment) -> None:
+    plan = {"applications": single_application(features=frozenset({"CAD_MODELS"}))}
+    async with start(sandbox=plan, application={"features": ("TECH_SPECS",)}) as environment:
+        gated, _ = await environment.results(ONE, NONE, more="&include[]=specs")
+        other, _ = await environment.results(ONE, NONE, more="&include[]=datasheets")
+        assert environment.billed_parts == 3
     assert gated["items"] == []
     assert "TECH_SPECS" in gated["error"]
     assert (other["error"], other["items"][0]["datasheets"]) == (None, [])
 
 
-async def test_exhausted_part_limit_of_a_single_match_is_a_429(start: Starts) -> None:
-    async with start(sandbox={"applications": account(features=frozenset())}) as house:
-        (gated,) = await house.results(ONE, more="&include[]=specs")
+async def test_exhausted_part_limit_of_a_single_match_is_a_429(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(features=frozenset())}) as environment:
+        (gated,) = await environment.results(ONE, more="&include[]=specs")
     assert "TECH_SPECS" in gated["error"]
 
 
-async def test_exhausted_part_limit_of_a_part_by_uid_is_a_429(start: Starts) -> None:
-    async with start(sandbox={"applications": account(features=frozenset())}) as house:
-        (found,) = await house.results(ONE)
-        reply = await house.get(f"/v3/parts/{found['items'][0]['uid']}?apikey=EXAMPLE_KEY&include[]=specs")
+async def test_exhausted_part_limit_of_a_part_by_uid_is_a_429(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(features=frozenset())}) as environment:
+        (found,) = await environment.results(ONE)
+        reply = await environment.get(f"/v3/parts/{found['items'][0]['uid']}?apikey=EXAMPLE_KEY&include[]=specs")
     assert reply.status == 502
     assert "TECH_SPECS" in reply.json["message"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.house import House, RawReply, Starts, account, target
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 from support import running_proxy, scripted_upstream
 
 from proxy import config
@@ -30,94 +30,96 @@ def gauge(text: str, name: str, who: str) -> float:
     return float(found[1])
 
 
-async def until_metrics_say(house: House, name: str, who: str, parts: float) -> None:
+async def until_metrics_say(environment: ProxyEnvironment, name: str, who: str, parts: float) -> None:
     """The gauges follow within a look; a slow machine is given a minute."""
     for _ in range(1_200):
-        text = (await house.get("/metrics")).body.decode()
+        text = (await environment.get("/metrics")).body.decode()
         if f'v3bridge_parts_{name}{{quota_account="{who}"}} {parts}' in text:
             return
         await asyncio.sleep(0.05)
     pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
 
 
-async def refusal(house: House, key: str, *queries: Any) -> RawReply:
-    failure = await house.failure(*queries, key=key)
+async def refusal(environment: ProxyEnvironment, key: str, *queries: Any) -> RawResponse:
+    failure = await environment.failure(*queries, key=key)
     assert (failure.status, failure.json["__class__"]) == (429, "ClientErrorResponse")
     return failure
 
 
-async def test_request_beyond_the_plan_is_not_sent(start: Starts) -> None:
-    async with start(application={"parts": 8}) as house:
-        await house.results(ONE, NONE)
-        asked = house.sandbox.request_counts.graphql
-        reply = await refusal(house, running_proxy.KEY, ONE, NONE)
-        assert (house.billed, house.sandbox.request_counts.graphql) == (3, asked)
+async def test_request_beyond_the_plan_is_not_sent(start: StartEnvironment) -> None:
+    async with start(application={"parts": 8}) as environment:
+        await environment.results(ONE, NONE)
+        asked = environment.sandbox.request_counts.graphql
+        reply = await refusal(environment, running_proxy.KEY, ONE, NONE)
+        assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (3, asked)
         assert int(reply.headers["retry-after"]) == TO_DECEMBER
         told = {name: reply.headers[f"x-parts-{name}"] for name in ("cost", "used", "limit", "reset")}
         assert told == {"cost": "0", "used": "3", "limit": "8", "reset": str(TO_DECEMBER)}
         assert reply.json["message"].startswith("demo has 5 of 8 parts left (2023-11), and this request may cost ")
-        house.time.advance(TO_DECEMBER)
-        await house.results(ONE, NONE)
+        environment.time.advance(TO_DECEMBER)
+        await environment.results(ONE, NONE)
 
 
-async def test_api_key_quota_limits_only_that_key(start: Starts) -> None:
-    async with start(application={"apikeys": KEYS, "parts": 1_000}) as house:
+async def test_api_key_quota_limits_only_that_key(start: StartEnvironment) -> None:
+    async with start(application={"apikeys": KEYS, "parts": 1_000}) as environment:
         for _ in range(3):
-            await house.reply(ONE, NONE, key=ERP)
-        assert (await refusal(house, ERP, ONE, NONE)).json["message"].startswith("demo/erp has 3 of 12 parts left")
-        await house.reply(ONE, NONE, key=SHOP)
-        await until_metrics_say(house, "used", "demo", 12.0)
-        text = (await house.get("/metrics")).body.decode()
+            await environment.reply(ONE, NONE, key=ERP)
+        assert (
+            (await refusal(environment, ERP, ONE, NONE)).json["message"].startswith("demo/erp has 3 of 12 parts left")
+        )
+        await environment.reply(ONE, NONE, key=SHOP)
+        await until_metrics_say(environment, "used", "demo", 12.0)
+        text = (await environment.get("/metrics")).body.decode()
     assert [gauge(text, "used", who) for who in ("demo/erp", "demo/shop")] == [9.0, 3.0]
     assert [gauge(text, "remaining", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
-    assert house.billed == 12
+    assert environment.billed_parts == 12
 
 
-async def test_concurrent_requests_never_exceed_the_plan(start: Starts) -> None:
-    async with start(application={"parts": 40}, coalescing={"enabled": False}) as house:
-        asked = [house.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
+async def test_concurrent_requests_never_exceed_the_plan(start: StartEnvironment) -> None:
+    async with start(application={"parts": 40}, coalescing={"enabled": False}) as environment:
+        asked = [environment.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
         statuses = [reply.status for reply in await asyncio.gather(*asked)]
         assert set(statuses) == {200, 429}
-        assert house.billed <= 40
-        await until_metrics_say(house, "used", "demo", float(house.billed))
-        await until_metrics_say(house, "reserved", "demo", 0.0)
+        assert environment.billed_parts <= 40
+        await until_metrics_say(environment, "used", "demo", float(environment.billed_parts))
+        await until_metrics_say(environment, "reserved", "demo", 0.0)
 
 
-async def test_rate_limit_is_a_free_429_with_one_second(start: Starts) -> None:
-    async with start(application={"rate": 3}) as house:
-        replies = [await house.get(target(ONE, NONE)) for _ in range(5)]
+async def test_rate_limit_is_a_free_429_with_one_second(start: StartEnvironment) -> None:
+    async with start(application={"rate": 3}) as environment:
+        replies = [await environment.get(target(ONE, NONE)) for _ in range(5)]
         assert [reply.status for reply in replies] == [200, 200, 200, 429, 429]
         assert replies[-1].headers["retry-after"] == "1"
         assert "demo/1 may make no more than 3 requests in a second" in replies[-1].json["message"]
-        assert house.billed == 9
-        house.time.advance(1)
-        assert (await house.get(target(ONE, NONE))).status == 200
+        assert environment.billed_parts == 9
+        environment.time.advance(1)
+        assert (await environment.get(target(ONE, NONE))).status == 200
 
 
-async def test_exhausted_quota_survives_a_restart(start: Starts, tmp_path: Path) -> None:
-    ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"applications": account(part_limit=3)}}
-    async with start(**ledger) as house:
-        await house.results(ONE, NONE)
-        await refusal(house, running_proxy.KEY, {"mpn": "1N4007"})
-    async with start(**ledger) as house:
-        await refusal(house, running_proxy.KEY, {"mpn": "1N4007"})
-        assert house.sandbox.request_counts.graphql == 0
-        house.time.advance(TO_DECEMBER)
-        await house.results(ONE, NONE)
+async def test_exhausted_quota_survives_a_restart(start: StartEnvironment, tmp_path: Path) -> None:
+    ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"applications": single_application(part_limit=3)}}
+    async with start(**ledger) as environment:
+        await environment.results(ONE, NONE)
+        await refusal(environment, running_proxy.KEY, {"mpn": "1N4007"})
+    async with start(**ledger) as environment:
+        await refusal(environment, running_proxy.KEY, {"mpn": "1N4007"})
+        assert environment.sandbox.request_counts.graphql == 0
+        environment.time.advance(TO_DECEMBER)
+        await environment.results(ONE, NONE)
 
 
-async def test_usage_survives_a_restart(start: Starts, tmp_path: Path) -> None:
+async def test_usage_survives_a_restart(start: StartEnvironment, tmp_path: Path) -> None:
     for _ in range(2):
-        async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
-            await house.results(ONE, NONE)
-    async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
-        assert "demo has 4 of 10" in (await refusal(house, running_proxy.KEY, ONE, NONE)).json["message"]
+        async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as environment:
+            await environment.results(ONE, NONE)
+    async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as environment:
+        assert "demo has 4 of 10" in (await refusal(environment, running_proxy.KEY, ONE, NONE)).json["message"]
 
 
-async def test_response_headers_have_cost_and_remaining_quota(start: Starts) -> None:
-    async with start(application={"apikeys": KEYS}, cache={"seconds": 60}) as house:
-        first, again, other = [await house.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
-        listed = await house.get(f"/v3/brands/search?q=texas&apikey={ERP}")
+async def test_response_headers_have_cost_and_remaining_quota(start: StartEnvironment) -> None:
+    async with start(application={"apikeys": KEYS}, cache={"seconds": 60}) as environment:
+        first, again, other = [await environment.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
+        listed = await environment.get(f"/v3/brands/search?q=texas&apikey={ERP}")
     told = [
         {name.removeprefix("x-parts-"): value for name, value in reply.headers.items() if "x-parts-" in name}
         for reply in (first, again, other)
@@ -131,9 +133,9 @@ async def test_response_headers_have_cost_and_remaining_quota(start: Starts) -> 
     assert not any(name.startswith("x-parts-") for name in listed.headers)
 
 
-async def test_lifetime_quota_has_no_reset(start: Starts) -> None:
-    async with start(application={"parts": 1_000, "period": "lifetime"}) as house:
-        reply = await house.get(target(ONE, NONE))
+async def test_lifetime_quota_has_no_reset(start: StartEnvironment) -> None:
+    async with start(application={"parts": 1_000, "period": "lifetime"}) as environment:
+        reply = await environment.get(target(ONE, NONE))
     assert (reply.headers["x-parts-used"], reply.headers["x-parts-limit"]) == ("3", "1000")
     assert "x-parts-reset" not in reply.headers
 

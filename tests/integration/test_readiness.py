@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from integration.house import RawReply, Starts, raw, target
+from integration.environment import RawResponse, StartEnvironment, raw, target
 from support import running_proxy, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
 
@@ -18,7 +18,7 @@ WRONG = "the GraphQL service answered HTTP {} instead of GraphQL; check the addr
 INTERVAL = 10  # seconds between two probes
 
 
-class Scene:
+class _Environment:
     """A proxy before a scripted upstream."""
 
     def __init__(self, port: int, upstream: scripted_upstream.ScriptedUpstream, time: clock.ManualClock) -> None:
@@ -26,10 +26,10 @@ class Scene:
         self.upstream = upstream
         self.time = time
 
-    async def get(self, path: str) -> RawReply:
+    async def get(self, path: str) -> RawResponse:
         return await raw(self.port, f"GET {path} HTTP/1.1".encode())
 
-    async def match(self) -> RawReply:
+    async def match(self) -> RawResponse:
         return await self.get(target({"mpn": "X"}, {"mpn": "Y"}))
 
     async def reasons(self) -> list[str]:
@@ -42,13 +42,13 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(*answers: object) -> AsyncIterator[Scene]:
+async def scripted_environment(*answers: object) -> AsyncIterator[_Environment]:
     time = clock.ManualClock()
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*answers)
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(chosen, time) as proxy:
-            yield Scene(int(proxy.url.rpartition(":")[2]), upstream, time)
+            yield _Environment(int(proxy.url.rpartition(":")[2]), upstream, time)
 
 
 @pytest.mark.parametrize(
@@ -66,67 +66,67 @@ async def scene(*answers: object) -> AsyncIterator[Scene]:
 async def test_readiness_fails_before_the_first_request_with_the_reason_of_responses(
     answer: ScriptedResponse, what: str
 ) -> None:
-    async with scene(answer) as house:
-        assert await house.reasons() == [WRONG.format(what)]
-        failure = await house.match()
+    async with scripted_environment(answer) as environment:
+        assert await environment.reasons() == [WRONG.format(what)]
+        failure = await environment.match()
         assert (failure.status, failure.json["__class__"]) == (502, "ServerErrorResponse")
         assert failure.json["message"] == WRONG.format(what)
 
 
-async def test_wrong_path_of_the_graphql_url_is_detected(start: Starts, nobody: str) -> None:
+async def test_wrong_path_of_the_graphql_url_is_detected(start: StartEnvironment, unreachable_url: str) -> None:
     async with start() as right:
         assert (await right.get("/readyz")).status == 200
-        async with start(urls={"graphql_url": f"{right.sandbox.url}/graphq"}) as house:
-            ready = await house.get("/readyz")
+        async with start(urls={"graphql_url": f"{right.sandbox.url}/graphq"}) as environment:
+            ready = await environment.get("/readyz")
         (reason,) = ready.json["reasons"]
     assert (ready.status, reason["check"]) == (503, "graphql")
     assert reason["reason"].startswith("the GraphQL service answered HTTP 404 with ")
 
 
-async def test_probe_is_one_free_request(start: Starts) -> None:
-    async with start() as house:
+async def test_probe_is_one_free_request(start: StartEnvironment) -> None:
+    async with start() as environment:
         for _ in range(5):
-            assert (await house.get("/readyz")).status == 200
-            house.time.advance(INTERVAL)
-        assert len(house.sandbox.documents) == 1
-        assert (house.billed, house.sandbox.request_counts.tokens) == (0, 1)
+            assert (await environment.get("/readyz")).status == 200
+            environment.time.advance(INTERVAL)
+        assert len(environment.sandbox.documents) == 1
+        assert (environment.billed_parts, environment.sandbox.request_counts.tokens) == (0, 1)
 
 
 async def test_wrong_address_is_probed_at_intervals_with_one_token() -> None:
-    async with scene(ScriptedResponse(PAGE, 404, "text/html")) as house:
+    async with scripted_environment(ScriptedResponse(PAGE, 404, "text/html")) as environment:
         for probes in (1, 2, 3):
             for _ in range(4):
-                assert await house.reasons() == [WRONG.format("404 with HTML")]
-            assert (len(house.upstream.requests), house.upstream.tokens) == (probes, 1)
-            house.time.advance(INTERVAL)
-        house.upstream.respond_with(GOOD)
-        assert [await house.reasons() for _ in range(3)] == [[], [], []]
-        assert len(house.upstream.requests) == 4
+                assert await environment.reasons() == [WRONG.format("404 with HTML")]
+            assert (len(environment.upstream.requests), environment.upstream.tokens) == (probes, 1)
+            environment.time.advance(INTERVAL)
+        environment.upstream.respond_with(GOOD)
+        assert [await environment.reasons() for _ in range(3)] == [[], [], []]
+        assert len(environment.upstream.requests) == 4
 
 
 async def test_successful_request_replaces_the_probe() -> None:
-    async with scene(GOOD) as house:
-        assert (await house.match()).status == 200
-        assert await house.reasons() == []
-        assert [each["operationName"] for each in house.upstream.requests] == ["supMultiMatch"]
+    async with scripted_environment(GOOD) as environment:
+        assert (await environment.match()).status == 200
+        assert await environment.reasons() == []
+        assert [each["operationName"] for each in environment.upstream.requests] == ["supMultiMatch"]
 
 
 async def test_upstream_that_starts_returning_html_is_probed_again() -> None:
-    async with scene(GOOD) as house:
-        assert await house.reasons() == []
-        house.time.advance(INTERVAL)
-        house.upstream.respond_with(ScriptedResponse(PAGE, 404, "text/html"))
-        assert await house.reasons() == []
-        assert (await house.match()).status == 502
-        assert await house.reasons() == [WRONG.format("404 with HTML")]
-        house.upstream.respond_with(GOOD)
-        assert (await house.match()).status == 200
-        assert await house.reasons() == []
+    async with scripted_environment(GOOD) as environment:
+        assert await environment.reasons() == []
+        environment.time.advance(INTERVAL)
+        environment.upstream.respond_with(ScriptedResponse(PAGE, 404, "text/html"))
+        assert await environment.reasons() == []
+        assert (await environment.match()).status == 502
+        assert await environment.reasons() == [WRONG.format("404 with HTML")]
+        environment.upstream.respond_with(GOOD)
+        assert (await environment.match()).status == 200
+        assert await environment.reasons() == []
 
 
 @pytest.mark.parametrize(
     "answer", [REFUSED, ScriptedResponse(b"", 429), ScriptedResponse({"errors": REFUSED["errors"]}, 400)]
 )
 async def test_upstream_that_refuses_is_reachable(answer: object) -> None:
-    async with scene(answer) as house:
-        assert await house.reasons() == []
+    async with scripted_environment(answer) as environment:
+        assert await environment.reasons() == []

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from integration.house import House, Starts, raw, target
+from integration.environment import ProxyEnvironment, StartEnvironment, raw, target
 from support import running_proxy, scripted_upstream
 
 ONE = {"mpn": "SN74S74N"}
@@ -14,71 +14,75 @@ MADE = re.compile(r"[0-9a-f]{16}")
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
-def lines(written: io.StringIO) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in written.getvalue().splitlines()]
+def lines(log_output: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log_output.getvalue().splitlines()]
 
 
-async def id_for(house: House, **headers: str) -> str:
+async def id_for(environment: ProxyEnvironment, **headers: str) -> str:
     """The id of a request with these headers."""
-    response = await house.proxy.get(
+    response = await environment.proxy.get(
         target(ONE), headers={name.replace("_", "-"): each for name, each in headers.items()}
     )
     return response.headers["X-Request-Id"]
 
 
 @pytest.mark.parametrize("given", ["a", "Client-7_b.2", "x" * 64])
-async def test_valid_request_id_is_adopted(house: House, given: str) -> None:
-    assert await id_for(house, X_Request_Id=given) == given
+async def test_valid_request_id_is_adopted(environment: ProxyEnvironment, given: str) -> None:
+    assert await id_for(environment, X_Request_Id=given) == given
 
 
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a/b", 'a"b', "ü", "a:b", "{}"])
-async def test_invalid_request_id_is_replaced(house: House, given: str) -> None:
-    assert MADE.fullmatch(await id_for(house, X_Request_Id=given))
+async def test_invalid_request_id_is_replaced(environment: ProxyEnvironment, given: str) -> None:
+    assert MADE.fullmatch(await id_for(environment, X_Request_Id=given))
 
 
-async def test_request_id_equal_to_the_api_key_is_replaced(house: House) -> None:
-    assert MADE.fullmatch(await id_for(house, X_Request_Id=running_proxy.KEY))
+async def test_request_id_equal_to_the_api_key_is_replaced(environment: ProxyEnvironment) -> None:
+    assert MADE.fullmatch(await id_for(environment, X_Request_Id=running_proxy.KEY))
 
 
-async def test_trace_id_becomes_the_request_id_where_none_is_sent(house: House) -> None:
+async def test_trace_id_becomes_the_request_id_where_none_is_sent(environment: ProxyEnvironment) -> None:
     parent = f"00-{TRACE}-00f067aa0ba902b7-01"
-    assert await id_for(house, traceparent=parent) == TRACE
-    assert await id_for(house, traceparent=parent, X_Request_Id="mine") == "mine"
+    assert await id_for(environment, traceparent=parent) == TRACE
+    assert await id_for(environment, traceparent=parent, X_Request_Id="mine") == "mine"
 
 
 @pytest.mark.parametrize(
     "parent", [f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{TRACE}", "no trace", f"00-{TRACE}-x-01"]
 )
-async def test_invalid_traceparent_is_ignored(house: House, parent: str) -> None:
-    assert MADE.fullmatch(await id_for(house, traceparent=parent))
+async def test_invalid_traceparent_is_ignored(environment: ProxyEnvironment, parent: str) -> None:
+    assert MADE.fullmatch(await id_for(environment, traceparent=parent))
 
 
-async def test_every_log_line_of_a_request_has_its_id(start: Starts, nobody: str, written: io.StringIO) -> None:
-    async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
-        await id_for(house, X_Request_Id="the-one")
-    found = lines(written)
+async def test_every_log_line_of_a_request_has_its_id(
+    start: StartEnvironment, unreachable_url: str, log_output: io.StringIO
+) -> None:
+    async with start(urls={"token_url": f"{unreachable_url}/connect/token"}) as environment:
+        await id_for(environment, X_Request_Id="the-one")
+    found = lines(log_output)
     assert {line["event"] for line in found} >= {"token request failed", "request failed", "request completed"}
     assert {line.get("request") for line in found} == {"the-one"}
 
 
 async def test_internal_error_response_has_the_logged_request_id(
-    house: House, written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    environment: ProxyEnvironment, log_output: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_(*_: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr("proxy.web.v3.routes.match_response", break_)
-    reply = await house.get(target(ONE))
+    reply = await environment.get(target(ONE))
     request = reply.headers["x-request-id"]
     assert reply.json["message"] == f"Internal error (request {request})"
-    (line,) = [line for line in lines(written) if line["event"] == "internal error caught"]
+    (line,) = [line for line in lines(log_output) if line["event"] == "internal error caught"]
     assert line["request"] == request
 
 
-async def test_log_line_outside_a_request_has_no_request_id(house: House, written: io.StringIO) -> None:
+async def test_log_line_outside_a_request_has_no_request_id(
+    environment: ProxyEnvironment, log_output: io.StringIO
+) -> None:
     good = "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: the-one\r\n\r\n"
-    await raw(house.port, f"{good}GET /{{ and blanks HTTP/1.1".encode())
-    refused = [line for line in lines(written) if line["event"] == "malformed request refused"]
+    await raw(environment.port, f"{good}GET /{{ and blanks HTTP/1.1".encode())
+    refused = [line for line in lines(log_output) if line["event"] == "malformed request refused"]
     assert [line.get("request") for line in refused] == [None]
 
 

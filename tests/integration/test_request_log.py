@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from integration.house import House, Starts, account, raw, target
+from integration.environment import ProxyEnvironment, StartEnvironment, raw, single_application, target
 from support import running_proxy
 
 from proxy import config
@@ -16,10 +16,12 @@ ERP = config.ApiKeySettings(config.digest("k3y-of-erp"), "erp")
 OTHER = config.ApiKeySettings(config.digest("k3y-of-others"), rate=1)
 
 
-def requests(written: io.StringIO) -> list[dict[str, Any]]:
+def requests(log_output: io.StringIO) -> list[dict[str, Any]]:
     """The lines of requests so far, without what no test can foresee."""
     passing = {"timestamp", "request", "ms", "event"}
-    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request completed"]
+    lines = [
+        line for line in map(json.loads, log_output.getvalue().splitlines()) if line["event"] == "request completed"
+    ]
     assert all(line["ms"] >= 0 and line["request"] for line in lines)
     return [{name: value for name, value in line.items() if name not in passing} for line in lines]
 
@@ -27,14 +29,16 @@ def requests(written: io.StringIO) -> list[dict[str, Any]]:
 MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address": "127.0.0.1"}
 
 
-async def test_request_log_line_has_client_cost_and_cache_status(start: Starts, written: io.StringIO) -> None:
-    async with start(application={"apikeys": (ERP, OTHER)}, cache={"seconds": 60}) as house:
+async def test_request_log_line_has_client_cost_and_cache_status(
+    start: StartEnvironment, log_output: io.StringIO
+) -> None:
+    async with start(application={"apikeys": (ERP, OTHER)}, cache={"seconds": 60}) as environment:
         for _ in range(3):
-            await house.get(target(ONE, key="k3y-of-erp"))
-        await house.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))
-        await house.get("/v3/brands/search?apikey=k3y-of-erp&q=texas")
+            await environment.get(target(ONE, key="k3y-of-erp"))
+        await environment.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))
+        await environment.get("/v3/brands/search?apikey=k3y-of-erp&q=texas")
     erp = {**MATCH, "status": 200, "application": "demo", "key": "erp"}
-    assert requests(written) == [
+    assert requests(log_output) == [
         {**erp, "parts": 3, "cache": "miss"},
         {**erp, "parts": 0, "cache": "hit"},
         {**erp, "parts": 0, "cache": "hit"},
@@ -43,22 +47,22 @@ async def test_request_log_line_has_client_cost_and_cache_status(start: Starts, 
     ]
 
 
-async def test_request_log_line_has_the_kind_of_error(start: Starts, written: io.StringIO) -> None:
-    plan = account(part_limit=3, client_id="client-1")
+async def test_request_log_line_has_the_kind_of_error(start: StartEnvironment, log_output: io.StringIO) -> None:
+    plan = single_application(part_limit=3, client_id="client-1")
     own = {"apikeys": (ERP, OTHER), "client_id": "client-1", "client_secret": config.Secret("secret-1")}
-    async with start(sandbox={"applications": plan}, application=own) as house:
-        await house.get("/v3/parts/match")
-        await house.get(target(ONE, key="wr0ng"))
-        await house.get("/v3/parts/match?apikey=k3y-of-erp&queries=[")
-        await house.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
-        await house.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
-        await house.get("/v3/k3y-of-erp/nothing")
-        await house.get("/v3/parts/match", method="PUT")
+    async with start(sandbox={"applications": plan}, application=own) as environment:
+        await environment.get("/v3/parts/match")
+        await environment.get(target(ONE, key="wr0ng"))
+        await environment.get("/v3/parts/match?apikey=k3y-of-erp&queries=[")
+        await environment.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
+        await environment.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
+        await environment.get("/v3/k3y-of-erp/nothing")
+        await environment.get("/v3/parts/match", method="PUT")
         for _ in range(2):
-            await house.get(target(ONE, key="k3y-of-erp"))
+            await environment.get(target(ONE, key="k3y-of-erp"))
     known = {**MATCH, "application": "demo", "key": "erp"}
     brand = {**known, "key": "2", "route": "/v3/brands/{uid}"}
-    assert requests(written) == [
+    assert requests(log_output) == [
         {**MATCH, "status": 400, "error": "MissingKey"},
         {**MATCH, "status": 403, "error": "ForbiddenKey"},
         {**known, "status": 400, "error": "BadRequest"},
@@ -69,35 +73,35 @@ async def test_request_log_line_has_the_kind_of_error(start: Starts, written: io
         {**known, "status": 200, "parts": 3, "cache": "miss"},
         {**known, "status": 429, "error": "QuotaExhausted", "parts": 0, "cache": "miss"},
     ]
-    assert "k3y-of-" not in written.getvalue()
+    assert "k3y-of-" not in log_output.getvalue()
 
 
 async def test_request_log_line_has_the_kind_of_upstream_failure(
-    start: Starts, nobody: str, written: io.StringIO
+    start: StartEnvironment, unreachable_url: str, log_output: io.StringIO
 ) -> None:
-    async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
-        await house.get(target(ONE))
-    (line,) = requests(written)
+    async with start(urls={"graphql_url": f"{unreachable_url}/graphql"}) as environment:
+        await environment.get(target(ONE))
+    (line,) = requests(log_output)
     assert (line["status"], line["error"], line["key"]) == (503, "UpstreamUnreachable", "1")
 
 
 @pytest.mark.parametrize("level, seen", [("info", ["/v3/brands/search"]), ("debug", None)])
 async def test_health_checks_are_logged_at_debug(
-    house: House, written: io.StringIO, level: str, seen: list[str]
+    environment: ProxyEnvironment, log_output: io.StringIO, level: str, seen: list[str]
 ) -> None:
     checks = ["/healthz", "/readyz", "/metrics"]
-    log.configure(level, "json", written)
+    log.configure(level, "json", log_output)
     async with running_proxy.running(
-        running_proxy.settings(house.sandbox.graphql_url, house.sandbox.token_url)
+        running_proxy.settings(environment.sandbox.graphql_url, environment.sandbox.token_url)
     ) as proxy:
         for path in checks:
             await proxy.get(path)
         await proxy.get("/v3/brands/search")
-    lines = requests(written)
+    lines = requests(log_output)
     assert [line["route"] for line in lines] == (seen or [*checks, "/v3/brands/search"])
     assert {line["level"] for line in lines if line["route"] in checks} <= {"debug"}
 
 
-async def test_unknown_method_is_not_logged(house: House, written: io.StringIO) -> None:
-    await raw(house.port, b"PROPFIND /v3/parts/match HTTP/1.1")
-    assert [line["method"] for line in requests(written)] == ["other"]
+async def test_unknown_method_is_not_logged(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
+    await raw(environment.port, b"PROPFIND /v3/parts/match HTTP/1.1")
+    assert [line["method"] for line in requests(log_output)] == ["other"]

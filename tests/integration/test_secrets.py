@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.house import House, RawReply, Starts, account, raw, target
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, raw, single_application, target
 from support import running_proxy, scripted_upstream, span_collector
 
 from proxy import config
@@ -75,59 +75,61 @@ LIBRARIES = ("asyncio", "aiohttp.server", "aiohttp.client", "aiohttp.access", "a
 
 
 @pytest.fixture(params=["json", "console"])
-def written_as(request: pytest.FixtureRequest, written: io.StringIO) -> Iterator[io.StringIO]:
+def log_format(request: pytest.FixtureRequest, log_output: io.StringIO) -> Iterator[io.StringIO]:
     """The log at its most talkative, every library's included, in both formats."""
-    log.configure("debug", request.param, written)
+    log.configure("debug", request.param, log_output)
     names = [None, *LIBRARIES, *logging.root.manager.loggerDict]
     before = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.DEBUG)
-    yield written
+    yield log_output
     for name, level in before.items():
         logging.getLogger(name).setLevel(level)
 
 
-async def everything_said(house_port: int) -> list[RawReply]:
+async def everything_said(house_port: int) -> list[RawResponse]:
     """All replies to all targets and lines, and the metrics after them."""
     replies = [await raw(house_port, f"GET {asked} HTTP/1.1".encode()) for asked in TARGETS]
     replies += [await raw(house_port, line.encode("latin-1")) for line in LINES]
     return [*replies, await raw(house_port, b"GET /metrics HTTP/1.1")]
 
 
-def clean(replies: list[RawReply], written: io.StringIO) -> None:
+def clean(replies: list[RawResponse], log_output: io.StringIO) -> None:
     """Neither key nor secret is anywhere."""
     said = [repr((reply.headers, reply.body)) for reply in replies]
     for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
         assert [text[:400] for text in said if planted in text] == []
-        assert [line for line in written.getvalue().splitlines() if planted in line] == []
-        assert planted.encode().hex() not in written.getvalue()
+        assert [line for line in log_output.getvalue().splitlines() if planted in line] == []
+        assert planted.encode().hex() not in log_output.getvalue()
 
 
-async def test_responses_metrics_and_log_hold_no_secret(start: Starts, written_as: io.StringIO) -> None:
-    accounts = account(client_id=CLIENT, client_secret=SECRET)
-    async with start(sandbox={"applications": accounts}, application=OWN) as house:
-        replies = await everything_said(house.port)
+async def test_responses_metrics_and_log_hold_no_secret(start: StartEnvironment, log_format: io.StringIO) -> None:
+    accounts = single_application(client_id=CLIENT, client_secret=SECRET)
+    async with start(sandbox={"applications": accounts}, application=OWN) as environment:
+        replies = await everything_said(environment.port)
     assert {200, 400, 403, 404, 405} <= {reply.status for reply in replies}
-    assert "request" in written_as.getvalue()
-    clean(replies, written_as)
+    assert "request" in log_format.getvalue()
+    clean(replies, log_format)
 
 
-async def test_refused_credentials_reveal_no_secret(start: Starts, written_as: io.StringIO) -> None:
-    accounts = account(client_id=CLIENT, client_secret="another")
-    async with start(sandbox={"applications": accounts}, application=OWN) as house:
-        replies = await everything_said(house.port)
+async def test_refused_credentials_reveal_no_secret(start: StartEnvironment, log_format: io.StringIO) -> None:
+    accounts = single_application(client_id=CLIENT, client_secret="another")
+    async with start(sandbox={"applications": accounts}, application=OWN) as environment:
+        replies = await everything_said(environment.port)
     assert 502 in {reply.status for reply in replies}
-    assert "refuses application demo" in written_as.getvalue()
-    clean(replies, written_as)
+    assert "refuses application demo" in log_format.getvalue()
+    clean(replies, log_format)
 
 
-async def test_unreachable_services_reveal_no_secret(start: Starts, nobody: str, written_as: io.StringIO) -> None:
+async def test_unreachable_services_reveal_no_secret(
+    start: StartEnvironment, unreachable_url: str, log_format: io.StringIO
+) -> None:
     replies = []
-    for urls in ({"graphql_url": f"{nobody}/graphql"}, {"token_url": f"{nobody}/connect/token"}):
-        async with start(urls=urls, application=OWN) as house:
-            replies += await everything_said(house.port)
+    for urls in ({"graphql_url": f"{unreachable_url}/graphql"}, {"token_url": f"{unreachable_url}/connect/token"}):
+        async with start(urls=urls, application=OWN) as environment:
+            replies += await everything_said(environment.port)
     assert 503 in {reply.status for reply in replies}
-    clean(replies, written_as)
+    clean(replies, log_format)
 
 
 @asynccontextmanager
@@ -138,32 +140,32 @@ async def before_a_script() -> AsyncIterator[tuple[scripted_upstream.ScriptedUps
             yield upstream, proxy
 
 
-async def test_malformed_upstream_responses_reveal_no_secret(written_as: io.StringIO) -> None:
+async def test_malformed_upstream_responses_reveal_no_secret(log_format: io.StringIO) -> None:
     replies = []
     for failure in FAILURES:
         async with before_a_script() as (upstream, proxy):
             upstream.respond_with(failure)
             replies.append(await raw(int(proxy.url.rpartition(":")[2]), f"GET {TARGETS[0]} HTTP/1.1".encode()))
     assert {200, 429, 502, 503} == {reply.status for reply in replies}
-    clean(replies, written_as)
+    clean(replies, log_format)
 
 
 async def test_internal_error_reveals_no_secret(
-    start: Starts, written_as: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    start: StartEnvironment, log_format: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_(*arguments: object) -> None:
         raise RuntimeError(f"{APIKEY} {SECRET} {arguments}")
 
-    accounts = account(client_id=CLIENT, client_secret=SECRET)
-    async with start(sandbox={"applications": accounts}, application=OWN) as house:
+    accounts = single_application(client_id=CLIENT, client_secret=SECRET)
+    async with start(sandbox={"applications": accounts}, application=OWN) as environment:
         monkeypatch.setattr("proxy.web.v3.routes.match_response", break_)
-        reply = await house.get(TARGETS[0])
+        reply = await environment.get(TARGETS[0])
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
-    assert "RuntimeError" in written_as.getvalue()
-    clean([reply], written_as)
+    assert "RuntimeError" in log_format.getvalue()
+    clean([reply], log_format)
 
 
-async def test_spans_and_worker_files_hold_no_secret(written_as: io.StringIO, tmp_path: Path) -> None:
+async def test_spans_and_worker_files_hold_no_secret(log_format: io.StringIO, tmp_path: Path) -> None:
     asyncio.get_running_loop().set_debug(True)
     async with span_collector.running() as sink, scripted_upstream.running() as upstream:
         upstream.respond_with(*FAILURES)
@@ -179,30 +181,30 @@ async def test_spans_and_worker_files_hold_no_secret(written_as: io.StringIO, tm
     assert len(sink.spans) > len(TARGETS)
     files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert b"/v3/parts/match" in files["worker-1.metrics"]
-    clean(replies, written_as)
+    clean(replies, log_format)
     for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
         assert not any(planted.encode() in kept for kept in (*sink.payloads, *files.values()))
 
 
-async def test_store_file_holds_no_secret(start: Starts, written_as: io.StringIO, tmp_path: Path) -> None:
+async def test_store_file_holds_no_secret(start: StartEnvironment, log_format: io.StringIO, tmp_path: Path) -> None:
     """Which holds the token, and the ledger under names; nobody but its owner reads it."""
-    accounts = account(client_id=CLIENT, client_secret=SECRET)
+    accounts = single_application(client_id=CLIENT, client_secret=SECRET)
     limited = {**OWN, "parts": 100, "rate": 50}
     async with start(
         sandbox={"applications": accounts}, application=limited, store=f"sqlite:{tmp_path}/state.sqlite"
-    ) as house:
-        replies = await everything_said(house.port)
+    ) as environment:
+        replies = await everything_said(environment.port)
         files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    clean(replies, written_as)
+    clean(replies, log_format)
     assert any(b"demo/1" in kept for kept in files.values())
     for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
         assert [name for name, kept in files.items() if planted.encode() in kept] == []
 
 
-async def test_secret_search_finds_a_planted_key(house: House, written_as: io.StringIO) -> None:
-    reply = await house.failure({**ONE, "reference": APIKEY})
+async def test_secret_search_finds_a_planted_key(environment: ProxyEnvironment, log_format: io.StringIO) -> None:
+    reply = await environment.failure({**ONE, "reference": APIKEY})
     with pytest.raises(AssertionError):
-        clean([reply], written_as)
-    written_as.write(f"\n{SECRET}\n")
+        clean([reply], log_format)
+    log_format.write(f"\n{SECRET}\n")
     with pytest.raises(AssertionError):
-        clean([], written_as)
+        clean([], log_format)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pytest
 import yarl
 from aiohttp import web
-from integration.house import House, RawReply, Starts, target
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 from support import running_proxy, scripted_v3
 from support.fault_injection import until
 
@@ -39,16 +39,16 @@ async def baseline() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
 
 
 class Shadowed:
-    """A house whose requests are shadowed, and the store that it notes what it finds in."""
+    """An environment whose requests are shadowed, and the store that it notes what it finds in."""
 
-    def __init__(self, house: House, store: SqliteStore, file: Path) -> None:
-        self.house = house
+    def __init__(self, environment: ProxyEnvironment, store: SqliteStore, file: Path) -> None:
+        self.environment = environment
         self.store = store
         self.file = file
 
     async def count(self, name: str, **labels: str) -> float:
         """A counter of /metrics."""
-        text = (await self.house.get("/metrics")).body.decode()
+        text = (await self.environment.get("/metrics")).body.decode()
         wanted = ",".join(f'{key}="{value}"' for key, value in sorted({"application": "demo", **labels}.items()))
         found = re.search(rf"^v3bridge_shadow_{name}_total{{{re.escape(wanted)}}} (\S+)$", text, re.MULTILINE)
         return float(found[1]) if found else 0.0
@@ -66,7 +66,7 @@ class Shadowed:
                 tally = await results.read(self.store)
                 if tally is not None and seen(tally) >= requests:
                     return tally
-                self.house.time.advance(5)  # between two notes
+                self.environment.time.advance(5)  # between two notes
                 await asyncio.sleep(0.02)
 
 
@@ -75,8 +75,8 @@ def seen(tally: Tally) -> int:
 
 
 @pytest.fixture
-def shadowed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Callable[..., Any]:
-    """A house with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
+def shadowed(start: StartEnvironment, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Callable[..., Any]:
+    """An environment with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
 
     @asynccontextmanager
     async def started(
@@ -91,17 +91,19 @@ def shadowed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: P
             name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes
         } | ALONE
         shadow = {"old_url": baseline.url, **WITHOUT_LIMIT, **changes}
-        async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes) as house:
+        async with start(
+            application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes
+        ) as environment:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:
-                yield Shadowed(house, store, file)
+                yield Shadowed(environment, store, file)
             finally:
                 await store.aclose()
 
     return started
 
 
-def same(response: RawReply) -> tuple[int, bytes, dict[str, str]]:
+def same(response: RawResponse) -> tuple[int, bytes, dict[str, str]]:
     """A response apart from what differs from request to request."""
     passing = ("date", "x-request-id", "content-length", "x-parts-used")
     headers = {name: value for name, value in response.headers.items() if name not in passing}
@@ -110,10 +112,10 @@ def same(response: RawReply) -> tuple[int, bytes, dict[str, str]]:
 
 async def test_equal_responses_are_equivalent(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed() as found:
-        body = (await found.house.get(ASKED)).body
+        body = (await found.environment.get(ASKED)).body
         await found.counted(1, "compared", outcome="different")
         baseline.behaviour = scripted_v3.responding(body, **{"Content-Type": "application/json"})
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="equivalent")
         tally = await found.noted(2)
         (row,) = tally.rows.values()
@@ -123,22 +125,22 @@ async def test_equal_responses_are_equivalent(shadowed: Any, baseline: scripted_
 
 
 async def test_stored_results_hold_no_api_key(
-    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, written: io.StringIO
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, log_output: io.StringIO
 ) -> None:
     key = running_proxy.KEY
     baseline.behaviour = scripted_v3.responding({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
     async with shadowed() as found:
-        await found.house.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
+        await found.environment.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
         text = json.dumps(await found.noted(1), default=str)
         notes = await found.store.notes(results.TALLIES)
         assert notes
         assert all(key not in note for note in notes.values())
         assert key not in text
-        page = (await found.house.get("/metrics")).body.decode()
+        page = (await found.environment.get("/metrics")).body.decode()
     kept = b"".join(file.read_bytes() for file in found.file.parent.iterdir() if file.is_file())
     assert key.encode() not in kept
     assert key not in page
-    assert key not in written.getvalue()
+    assert key not in log_output.getvalue()
 
 
 async def refuse(_: Any) -> Any:
@@ -164,10 +166,10 @@ LOAD += [
 
 
 @pytest.fixture
-async def plain(start: Starts) -> list[Any]:
+async def plain(start: StartEnvironment) -> list[Any]:
     """What the load is answered without a shadow."""
-    async with start(**ALONE) as house:
-        return [same(response) for response in await asyncio.gather(*(house.get(each) for each in LOAD))]
+    async with start(**ALONE) as environment:
+        return [same(response) for response in await asyncio.gather(*(environment.get(each) for each in LOAD))]
 
 
 @pytest.mark.parametrize("what", FAILURES)
@@ -180,18 +182,20 @@ async def test_baseline_service_never_affects_a_response(
     )  # a response that waited would not come
     async with shadowed(queue=5, timeouts=patient) as found, asyncio.timeout(120):
         for _ in range(3):
-            responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+            responses = await asyncio.gather(*(found.environment.get(each) for each in LOAD))
             assert [same(response) for response in responses] == plain
         async with asyncio.timeout(30):
             await until(lambda: baseline.requests)
         dropped = await found.count("dropped", reason="queue")
         assert dropped > 0
-        assert (await found.house.get("/healthz")).status == 200
+        assert (await found.environment.get("/healthz")).status == 200
 
 
-async def test_unreachable_baseline_service_affects_no_response(shadowed: Any, nobody: str, plain: list[Any]) -> None:
-    async with shadowed(old_url=f"{nobody}/v3") as found:
-        responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+async def test_unreachable_baseline_service_affects_no_response(
+    shadowed: Any, unreachable_url: str, plain: list[Any]
+) -> None:
+    async with shadowed(old_url=f"{unreachable_url}/v3") as found:
+        responses = await asyncio.gather(*(found.environment.get(each) for each in LOAD))
         assert [same(response) for response in responses] == plain
         await found.counted(len(LOAD), "failures", side="baseline")
 
@@ -213,7 +217,7 @@ async def test_dead_judge_process_affects_no_response_and_is_replaced(
 
     monkeypatch.setattr(judge_client.JudgeClient, "__init__", noticed)
     async with shadowed() as found:
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         async with asyncio.timeout(60):  # the first note; what the sandbox says would change with the clock
             while await results.read(found.store) is None:
                 await asyncio.sleep(0.02)
@@ -221,7 +225,7 @@ async def test_dead_judge_process_affects_no_response_and_is_replaced(
         first = process.pid
         assert first is not None
         os.kill(first, signal_)
-        responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+        responses = await asyncio.gather(*(found.environment.get(each) for each in LOAD))
         assert [same(response) for response in responses] == plain
         await found.counted(1, "errors", side="judge")
         await found.noted(10)  # what was noted before among it
@@ -234,18 +238,18 @@ async def test_switch_stops_and_restarts_shadowing_at_runtime(
     async with shadowed(connections=1) as found:
         baseline.behaviour = baseline.stall
         for _ in range(3):
-            await found.house.get(ASKED)
+            await found.environment.get(ASKED)
         await until(lambda: baseline.requests)
         await results.switch(found.store, False)
         await found.counted(2, "dropped", reason="off")
         asked = len(baseline.requests)
         baseline.behaviour = scripted_v3.responding({})
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         assert len(baseline.requests) == asked
         await results.switch(found.store, True)
         async with asyncio.timeout(30):
             while len(baseline.requests) == asked:
-                await found.house.get(ASKED)
+                await found.environment.get(ASKED)
                 await asyncio.sleep(0.05)
 
 
@@ -255,34 +259,34 @@ async def test_circuit_breaker_opens_for_a_failing_baseline_service(
     baseline.behaviour = scripted_v3.abort_connection
     async with shadowed(breaker=config.BreakerSettings(failures=3, cooldown_seconds=60), connections=1) as found:
         for number in range(3):
-            await found.house.get(ASKED)
+            await found.environment.get(ASKED)
             await found.counted(number + 1, "errors", side="baseline")
         asked = len(baseline.requests)
         for _ in range(5):
-            await found.house.get(ASKED)
+            await found.environment.get(ASKED)
         assert await found.count("dropped", reason="breaker") == 5
-        assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.environment.get("/metrics")).body
         assert len(baseline.requests) == asked
-        found.house.time.advance(90)
+        found.environment.time.advance(90)
         baseline.behaviour = scripted_v3.responding({})
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="different")
-        assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.environment.get("/metrics")).body
 
 
 async def test_cached_response_is_not_compared(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(cache={"seconds": 60}) as found:
         for _ in range(4):
-            await found.house.get(ASKED)
+            await found.environment.get(ASKED)
         assert seen(await found.noted(1)) == 1
         assert len(baseline.requests) == 2  # once, and once again for the difference
 
 
 async def test_candidate_failure_is_counted_without_a_baseline_request(
-    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, nobody: str
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service, unreachable_url: str
 ) -> None:
-    async with shadowed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
-        assert (await found.house.get(ASKED)).status == 503
+    async with shadowed(urls={"graphql_url": f"{unreachable_url}/graphql"}) as found:
+        assert (await found.environment.get(ASKED)).status == 503
         await found.counted(1, "errors", side="candidate")
         (failure,) = (await found.noted(1)).failures.values()
         assert failure.reason.startswith("new: is closed for the moment (HTTP 503): ")
@@ -293,27 +297,27 @@ async def test_results_survive_a_restart_and_can_be_reset(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed() as found:
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="different")
     async with shadowed() as found:  # the first has noted it at its end
         assert seen(await found.noted(1)) == 1
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         assert seen(await found.noted(2)) == 2
         assert len(await found.store.notes(results.TALLIES)) == 1
         await results.forget(found.store)
         assert await results.read(found.store) is None
         async with asyncio.timeout(30):
             while await results.read(found.store) is None:
-                await found.house.get(ASKED)
-                found.house.time.advance(5)
+                await found.environment.get(ASKED)
+                found.environment.time.advance(5)
                 await asyncio.sleep(0.05)
 
 
 async def test_shadowing_without_share_is_off(shadowed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(share=0.0) as found:
-        await found.house.get(ASKED)
-        assert b"v3bridge_shadow_requests_total{" not in (await found.house.get("/metrics")).body
-        assert b'service="shadow"' not in (await found.house.get("/metrics")).body
+        await found.environment.get(ASKED)
+        assert b"v3bridge_shadow_requests_total{" not in (await found.environment.get("/metrics")).body
+        assert b'service="shadow"' not in (await found.environment.get("/metrics")).body
     assert baseline.requests == []
 
 
@@ -323,8 +327,8 @@ async def test_sandbox_baseline_and_candidate_are_equivalent(
     async with shadowed(sandbox={"legacy": legacy.LegacySettings(requests_per_second=None)}) as found:
 
         async def forward(request: web.Request) -> web.StreamResponse:
-            url = yarl.URL(found.house.sandbox.legacy_url + request.raw_path, encoded=True)
-            async with found.house.proxy.session.get(url) as response:
+            url = yarl.URL(found.environment.sandbox.legacy_url + request.raw_path, encoded=True)
+            async with found.environment.proxy.session.get(url) as response:
                 return web.Response(
                     body=await response.read(), status=response.status, content_type=response.content_type
                 )
@@ -337,7 +341,7 @@ async def test_sandbox_baseline_and_candidate_are_equivalent(
             f"/v3/parts/none-such?apikey={running_proxy.KEY}",
         ]
         for each in asked:
-            await found.house.get(each)
+            await found.environment.get(each)
         tally = await found.noted(len(asked))
         # The sides cannot share uids that nobody recorded: these differ and do not count.
         assert ({group.kind for group in tally.groups.values()}, tally.failures) == ({"uid not known"}, {})
@@ -351,7 +355,7 @@ async def test_comparison_rules_give_a_client_another_name_and_key(
     rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", old: "the-0ld-key"}}]\nrules: []\n')
     baseline.behaviour = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
     async with shadowed(rules=config.File(rules)) as found:
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         (row,) = (await found.noted(1)).rows.values()
         assert row.client == "erp"
         notes = await found.store.notes(results.TALLIES)

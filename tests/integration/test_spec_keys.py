@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.house import House
+from integration.environment import ProxyEnvironment
 from support import running_proxy
 
 SAME = [
@@ -26,7 +26,7 @@ def field(key: str) -> str:
     return f"specs.{key}.value"
 
 
-async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
+async def search(environment: ProxyEnvironment, status: int = 200, /, **parameters: Any) -> Any:
     """A /parts/search without a word; a list is a repeated parameter."""
     pairs = [
         (name, each)
@@ -34,17 +34,17 @@ async def search(house: House, status: int = 200, /, **parameters: Any) -> Any:
         for each in (value if isinstance(value, list) else [value])
     ]
     query = "&".join(f"{name}={quote(str(value))}" for name, value in pairs)
-    response = await house.proxy.get(f"/v3/parts/search?apikey={running_proxy.KEY}&{query}")
+    response = await environment.proxy.get(f"/v3/parts/search?apikey={running_proxy.KEY}&{query}")
     assert response.status == status, await response.text()
     return await response.json()
 
 
 async def specs(
-    house: House, *filters: str, show: str = "specs", limit: int = 100, **more: Any
+    environment: ProxyEnvironment, *filters: str, show: str = "specs", limit: int = 100, **more: Any
 ) -> list[dict[str, Any]]:
     """The specs of the first parts that pass."""
     shown: dict[str, Any] = {"include[]": "specs", "show[]": show, "limit": limit}
-    reply = await search(house, **shown, **{"filter[queries][]": list(filters)}, **more)
+    reply = await search(environment, **shown, **{"filter[queries][]": list(filters)}, **more)
     return [result["item"]["specs"] for result in reply["results"]]
 
 
@@ -57,46 +57,46 @@ def counted(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key, other", SAME)
-async def test_v3_and_nexar_spec_keys_are_equivalent(house: House, key: str, other: str) -> None:
-    replies = [await search(house, **counted(field(each))) for each in (key, other)]
+async def test_v3_and_nexar_spec_keys_are_equivalent(environment: ProxyEnvironment, key: str, other: str) -> None:
+    replies = [await search(environment, **counted(field(each))) for each in (key, other)]
     values, others = (counts(reply, field(each)) for reply, each in zip(replies, (key, other), strict=True))
     assert values == others
     assert values
     value = next(iter(values))
-    filtered = [await search(house, **{f"filter[fields][{field(each)}][]": value}) for each in (key, other)]
+    filtered = [await search(environment, **{f"filter[fields][{field(each)}][]": value}) for each in (key, other)]
     assert filtered[0]["hits"] == filtered[1]["hits"] == values[value]
     assert [reply["spec_metadata"][each]["key"] for reply, each in zip(filtered, (key, other), strict=True)] == [
         key
     ] * 2
     ordered = [
-        await search(house, limit=20, sortby=f"{field(each)} desc", **{"show[]": "uid"}) for each in (key, other)
+        await search(environment, limit=20, sortby=f"{field(each)} desc", **{"show[]": "uid"}) for each in (key, other)
     ]
     assert ordered[0]["results"] == ordered[1]["results"]
 
 
 @pytest.mark.parametrize("key, other", SAME)
-async def test_part_has_the_v3_spec_key_for_either_key(house: House, key: str, other: str) -> None:
-    value = next(iter(counts(await search(house, **counted(field(key))), field(key))))
+async def test_part_has_the_v3_spec_key_for_either_key(environment: ProxyEnvironment, key: str, other: str) -> None:
+    value = next(iter(counts(await search(environment, **counted(field(key))), field(key))))
     only = {f"filter[fields][{field(other)}][]": value}
     whole, picked, picked_by_other = [
-        await specs(house, show=show, limit=5, **only) for show in ("specs", f"specs.{key}", f"specs.{other}")
+        await specs(environment, show=show, limit=5, **only) for show in ("specs", f"specs.{key}", f"specs.{other}")
     ]
     assert all(key in each and other not in each for each in whole)
     assert picked == picked_by_other == [{key: each[key]} for each in whole]
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
-async def test_tolerance_belongs_to_the_quantity_of_the_part(house: House, quantity: str) -> None:
+async def test_tolerance_belongs_to_the_quantity_of_the_part(environment: ProxyEnvironment, quantity: str) -> None:
     key = f"{quantity}_tolerance"
-    found = await specs(house, f"{field(quantity)}:[0 TO *]")
+    found = await specs(environment, f"{field(quantity)}:[0 TO *]")
     have = [each for each in found if key in each]
     assert len(have) > 10
     assert not [
         each for each in found if "tolerance" in each or {f"{q}_tolerance" for q in QUANTITIES} & set(each) - {key}
     ]
-    reply = await search(house, **counted(field(key)))
+    reply = await search(environment, **counted(field(key)))
     for value, count in counts(reply, field(key)).items():
-        filtered = await search(house, **{f"filter[fields][{field(key)}][]": value})
+        filtered = await search(environment, **{f"filter[fields][{field(key)}][]": value})
         assert filtered["hits"] == count
     assert set(counts(reply, field(key))) >= {each[key]["value"][0] for each in have}
     stats = reply["stats_results"][field(key)]
@@ -107,21 +107,23 @@ async def test_tolerance_belongs_to_the_quantity_of_the_part(house: House, quant
 
 
 @pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
-async def test_tolerance_filter_accepts_every_spelling(house: House, key: str) -> None:
+async def test_tolerance_filter_accepts_every_spelling(environment: ProxyEnvironment, key: str) -> None:
     for spelling in ("±5%", "5%", "5", "5.0", "±5.0%"):
         chosen: dict[str, Any] = {f"filter[fields][{field(key)}][]": spelling}
-        found = await specs(house, **chosen)
+        found = await specs(environment, **chosen)
         shown = {each[name]["value"][0] for each in found for name in each if name.endswith("tolerance")}
         assert shown == {"±5%"}, spelling
 
 
-async def test_range_has_minimum_and_maximum_fields(house: House) -> None:
+async def test_range_has_minimum_and_maximum_fields(environment: ProxyEnvironment) -> None:
     low, high = (f"specs.operating_temperature.{end}" for end in ("min_value", "max_value"))
-    found = [each["operating_temperature"] for each in await specs(house, f"{low}:[* TO -55]", f"{high}:[150 TO *]")]
+    found = [
+        each["operating_temperature"] for each in await specs(environment, f"{low}:[* TO -55]", f"{high}:[150 TO *]")
+    ]
     assert found
     assert all(float(each["min_value"]) <= -55 and float(each["max_value"]) >= 150 for each in found)
     reply, alone = [
-        await search(house, **counted(name), sortby=f"{name} asc", limit=20)
+        await search(environment, **counted(name), sortby=f"{name} asc", limit=20)
         for name in (low, field("min_operating_temperature"))
     ]
     assert counts(reply, low) == counts(alone, field("min_operating_temperature"))
@@ -130,27 +132,27 @@ async def test_range_has_minimum_and_maximum_fields(house: House) -> None:
     assert reply["spec_metadata"]["operating_temperature"] == alone["spec_metadata"]["min_operating_temperature"]
 
 
-async def test_minimum_of_a_non_range_spec_has_no_source(house: House) -> None:
+async def test_minimum_of_a_non_range_spec_has_no_source(environment: ProxyEnvironment) -> None:
     end = "specs.resistance.max_value"
-    response = await house.proxy.get(
+    response = await environment.proxy.get(
         f"/v3/parts/search?apikey={running_proxy.KEY}&facet[fields][{end}][include]=1&sortby={end}+asc"
     )
     assert response.status == 200
     assert response.headers["X-V3-Unsupported"] == f"facet[fields][{end}], sortby={end}"
-    await search(house, 400, **{"filter[queries][]": f"{end}:[1 TO 5]"})
+    await search(environment, 400, **{"filter[queries][]": f"{end}:[1 TO 5]"})
 
 
-async def test_tolerance_facet_counts_only_its_quantity(house: House) -> None:
-    whole = sum(counts(await search(house, **counted(field("tolerance"))), field("tolerance")).values())
+async def test_tolerance_facet_counts_only_its_quantity(environment: ProxyEnvironment) -> None:
+    whole = sum(counts(await search(environment, **counted(field("tolerance"))), field("tolerance")).values())
     each = [
-        sum(counts(await search(house, **counted(field(f"{q}_tolerance"))), field(f"{q}_tolerance")).values())
+        sum(counts(await search(environment, **counted(field(f"{q}_tolerance"))), field(f"{q}_tolerance")).values())
         for q in QUANTITIES
     ]
     assert 0 < sum(each) < whole  # some parts have a tolerance of something else
 
 
-async def test_operating_temperature_is_one_range_spec(house: House) -> None:
-    found = [each["operating_temperature"] for each in await specs(house, f"{TEMPERATURE}:[-40 TO 85]")]
+async def test_operating_temperature_is_one_range_spec(environment: ProxyEnvironment) -> None:
+    found = [each["operating_temperature"] for each in await specs(environment, f"{TEMPERATURE}:[-40 TO 85]")]
     assert len(found) == 100
     for each in found:
         assert each["value"] == []
@@ -160,27 +162,27 @@ async def test_operating_temperature_is_one_range_spec(house: House) -> None:
 
 
 @pytest.mark.parametrize("low, high", [("105", "*"), ("*", "-55"), ("125", "150"), ("-100", "-60")])
-async def test_range_filter_matches_overlapping_ranges(house: House, low: str, high: str) -> None:
+async def test_range_filter_matches_overlapping_ranges(environment: ProxyEnvironment, low: str, high: str) -> None:
     text = f"{TEMPERATURE}:[{low} TO {high}]"
-    hits = (await search(house, **{"filter[queries][]": text}))["hits"]
+    hits = (await search(environment, **{"filter[queries][]": text}))["hits"]
     ends = [f"specs.max_operating_temperature.value:[{low} TO *]"] if low != "*" else []
     ends += [f"specs.min_operating_temperature.value:[* TO {high}]"] if high != "*" else []
-    assert hits == (await search(house, **{"filter[queries][]": ends}))["hits"]
-    assert hits < (await search(house))["hits"]
+    assert hits == (await search(environment, **{"filter[queries][]": ends}))["hits"]
+    assert hits < (await search(environment))["hits"]
 
 
-async def test_range_sort_uses_the_bound_of_its_direction(house: House) -> None:
+async def test_range_sort_uses_the_bound_of_its_direction(environment: ProxyEnvironment) -> None:
     for direction, end in (("asc", "min_value"), ("desc", "max_value")):
-        found = await specs(house, sortby=f"{TEMPERATURE} {direction}")
+        found = await specs(environment, sortby=f"{TEMPERATURE} {direction}")
         numbers = [float(each["operating_temperature"][end]) for each in found]
         assert numbers == sorted(numbers, reverse=direction == "desc")
         assert len(set(numbers)) > 1
 
 
-async def test_range_stats_span_lowest_to_highest_bound(house: House) -> None:
-    reply = await search(house, **counted(TEMPERATURE))
+async def test_range_stats_span_lowest_to_highest_bound(environment: ProxyEnvironment) -> None:
+    reply = await search(environment, **counted(TEMPERATURE))
     alone = await search(
-        house, **counted(field("min_operating_temperature")), **counted(field("max_operating_temperature"))
+        environment, **counted(field("min_operating_temperature")), **counted(field("max_operating_temperature"))
     )
     low, high = (alone["stats_results"][field(f"{end}_operating_temperature")] for end in ("min", "max"))
     stats = reply["stats_results"][TEMPERATURE]
@@ -193,12 +195,12 @@ async def test_range_stats_span_lowest_to_highest_bound(house: House) -> None:
     assert reply["spec_metadata"]["operating_temperature"]["name"] == "Operating Temperature"
 
 
-async def test_filtered_spec_has_metadata_even_without_hits(house: House) -> None:
+async def test_filtered_spec_has_metadata_even_without_hits(environment: ProxyEnvironment) -> None:
     only = {
         f"filter[fields][{field('size_length')}][]": "123456",
         f"filter[fields][{field('rohs_status')}][]": "Compliant",
     }
-    reply = await search(house, **only)
+    reply = await search(environment, **only)
     assert reply["hits"] == 0
     assert {key: each["__class__"] for key, each in reply["spec_metadata"].items()} == dict.fromkeys(
         ("size_length", "rohs_status"), "SpecMetadata"
@@ -210,8 +212,8 @@ async def test_filtered_spec_has_metadata_even_without_hits(house: House) -> Non
     }
 
 
-async def test_drilldown_has_stats_of_numeric_specs(house: House) -> None:
-    reply = await search(house, q="resistor", **{"spec_drilldown[include]": "true", "spec_drilldown[limit]": 100})
+async def test_drilldown_has_stats_of_numeric_specs(environment: ProxyEnvironment) -> None:
+    reply = await search(environment, q="resistor", **{"spec_drilldown[include]": "true", "spec_drilldown[limit]": 100})
     fields, stats, metadata = reply["facet_results"]["fields"], reply["stats_results"], reply["spec_metadata"]
     numbers = {name for name in fields if metadata[name.split(".")[1]]["datatype"] != "string"}
     assert set(stats) == numbers

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.house import House, RawReply, Starts, target
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
 from proxy.kit import clock
 from proxy.sandbox import faults
@@ -22,27 +22,30 @@ STALLED = "slow-loris ms=60000 count=1"
 PARTS = 3  # that one query costs, at most and here in fact
 
 
-class Scene:
-    """A house with short patience; `begin` sends a request, `used` and `uncertain` are its ledger once it is closed."""
+class _Environment:
+    """An environment with a short stall limit.
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    `begin` sends a request; `used` and `uncertain` are the ledger after closing.
+    """
+
+    def __init__(self, environment: ProxyEnvironment) -> None:
+        self.environment = environment
         self.used = self.uncertain = -1
 
     def declare(self, *texts: str) -> None:
-        self.house.sandbox.faults.replace([fault for text in texts for fault in faults.parse_faults(text)])
+        self.environment.sandbox.faults.replace([fault for text in texts for fault in faults.parse_faults(text)])
 
     @property
     def sent(self) -> int:
-        return self.house.sandbox.request_counts.graphql
+        return self.environment.sandbox.request_counts.graphql
 
-    async def begin(self, *queries: dict[str, Any]) -> "asyncio.Task[RawReply]":
+    async def begin(self, *queries: dict[str, Any]) -> "asyncio.Task[RawResponse]":
         """A client's request, once the proxy has had the time to read it."""
-        task = asyncio.create_task(self.house.get(target(*(queries or [ONE]))))
+        task = asyncio.create_task(self.environment.get(target(*(queries or [ONE]))))
         await asyncio.sleep(0.02)
         return task
 
-    async def first(self, *queries: dict[str, Any]) -> "asyncio.Task[RawReply]":
+    async def first(self, *queries: dict[str, Any]) -> "asyncio.Task[RawResponse]":
         """A client's request, once the sandbox has it."""
         sent = self.sent
         task = await self.begin(*queries)
@@ -50,7 +53,7 @@ class Scene:
         return task
 
     async def metric(self, line: str) -> float:
-        text = (await self.house.get("/metrics")).body.decode()
+        text = (await self.environment.get("/metrics")).body.decode()
         return next((float(each.split()[-1]) for each in text.splitlines() if each.startswith(line)), 0.0)
 
     async def stalled(self) -> None:
@@ -67,19 +70,19 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
+def start_stalling(start: StartEnvironment, tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
-    async def opened(**settings: Any) -> AsyncIterator[Scene]:
+    async def opened(**settings: Any) -> AsyncIterator[_Environment]:
         chosen = {
             "coalescing": {"stall_seconds": 0.1},
             "translation": {"single_query": "supMultiMatch"},
             "store": f"sqlite:{tmp_path / 'state.sqlite'}",
             **settings,
         }
-        async with start(**chosen) as house:
-            made = Scene(house)
+        async with start(**chosen) as environment:
+            made = _Environment(environment)
             yield made
-            house.sandbox.faults.clear()
+            environment.sandbox.faults.clear()
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
         (state,) = await store.usage([LedgerEntry("demo", "lifetime")])
         await store.aclose()
@@ -89,27 +92,27 @@ def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
     return opened
 
 
-def hits(replies: list[RawReply]) -> list[Any]:
+def hits(replies: list[RawResponse]) -> list[Any]:
     return [(reply.status, reply.json["results"][0]["hits"]) for reply in replies]
 
 
 async def test_waiting_callers_share_one_second_attempt_and_the_stalled_one_is_uncertain_usage(
-    scene: Callable[..., Any],
+    start_stalling: Callable[..., Any],
 ) -> None:
-    async with scene() as stage:
+    async with start_stalling() as stage:
         stage.declare(STALLED)
         tasks = [await stage.first(), await stage.begin(), await stage.begin()]
         assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 3
-        assert (stage.sent, stage.house.billed) == (2, 2 * PARTS)
+        assert (stage.sent, stage.environment.billed_parts) == (2, 2 * PARTS)
         assert await stage.metric('v3bridge_upstream_retries_total{operation="supMultiMatch",reason="Stalled"}') == 1
         sources = [reply.headers["x-cache"] for reply in [task.result() for task in tasks]]
         assert sorted(sources) == ["miss", "miss", "shared"]
-        await until(lambda: stage.house.sandbox.journal.totals.spoiled_parts == PARTS)
+        await until(lambda: stage.environment.sandbox.journal.totals.spoiled_parts == PARTS)
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_later_callers_join_the_one_second_attempt(scene: Callable[..., Any]) -> None:
-    async with scene() as stage:
+async def test_later_callers_join_the_one_second_attempt(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling() as stage:
         stage.declare(STALLED)
         tasks = [await stage.first(), await stage.begin()]
         stage.declare("latency ms=300")
@@ -120,24 +123,24 @@ async def test_later_callers_join_the_one_second_attempt(scene: Callable[..., An
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_single_caller_waits_for_the_stalled_request(scene: Callable[..., Any]) -> None:
-    async with scene() as stage:
+async def test_single_caller_waits_for_the_stalled_request(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling() as stage:
         stage.declare("latency ms=400")
         task = await stage.first()
         await stage.stalled()
         assert hits([await task]) == [(200, 4)]
-        assert (stage.sent, stage.house.billed) == (1, PARTS)
+        assert (stage.sent, stage.environment.billed_parts) == (1, PARTS)
     assert (stage.used, stage.uncertain) == (PARTS, 0)
 
 
-async def test_stale_response_is_preferred_to_a_second_attempt(scene: Callable[..., Any]) -> None:
-    async with scene(cache={"seconds": 60}) as stage:
-        await stage.house.results(ONE)
-        stage.house.time.advance(61)
+async def test_stale_response_is_preferred_to_a_second_attempt(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling(cache={"seconds": 60}) as stage:
+        await stage.environment.results(ONE)
+        stage.environment.time.advance(61)
         stage.declare("latency ms=600")
         task, waiting = await stage.first(), await stage.begin()
         await stage.stalled()
-        stale = [await waiting, await stage.house.get(target(ONE))]
+        stale = [await waiting, await stage.environment.get(target(ONE))]
         assert hits(stale) == [(200, 4)] * 2
         assert [reply.headers["x-cache"] for reply in stale] == ["stale"] * 2
         assert not task.done()
@@ -147,8 +150,10 @@ async def test_stale_response_is_preferred_to_a_second_attempt(scene: Callable[.
     assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
 
 
-async def test_stalled_request_that_ends_first_is_shared_and_both_are_booked(scene: Callable[..., Any]) -> None:
-    async with scene() as stage:
+async def test_stalled_request_that_ends_first_is_shared_and_both_are_booked(
+    start_stalling: Callable[..., Any],
+) -> None:
+    async with start_stalling() as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]
         await until(lambda: stage.sent == 2)
@@ -158,18 +163,18 @@ async def test_stalled_request_that_ends_first_is_shared_and_both_are_booked(sce
     assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
 
 
-async def test_insufficient_quota_prevents_a_second_attempt(scene: Callable[..., Any]) -> None:
-    async with scene(application={"parts": 2 * PARTS - 1}) as stage:
+async def test_insufficient_quota_prevents_a_second_attempt(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling(application={"parts": 2 * PARTS - 1}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin(), await stage.begin()]
         await stage.stalled()
         assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 3
-        assert (stage.sent, stage.house.billed) == (1, PARTS)
+        assert (stage.sent, stage.environment.billed_parts) == (1, PARTS)
     assert (stage.used, stage.uncertain) == (PARTS, 0)
 
 
-async def test_cancelled_first_caller_does_not_affect_the_second_attempt(scene: Callable[..., Any]) -> None:
-    async with scene() as stage:
+async def test_cancelled_first_caller_does_not_affect_the_second_attempt(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling() as stage:
         stage.declare(STALLED)
         leaving, waiting = await stage.first(), await stage.begin()
         stage.declare("latency ms=300")
@@ -177,12 +182,12 @@ async def test_cancelled_first_caller_does_not_affect_the_second_attempt(scene: 
         leaving.cancel()
         assert hits([await waiting]) == [(200, 4)]
         assert stage.sent == 2
-        await until(lambda: stage.house.sandbox.journal.totals.spoiled_parts == PARTS)
+        await until(lambda: stage.environment.sandbox.journal.totals.spoiled_parts == PARTS)
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_batched_callers_share_one_second_attempt(scene: Callable[..., Any]) -> None:
-    async with scene(coalescing={"stall_seconds": 0.1, "batch_wait_seconds": 0.2}) as stage:
+async def test_batched_callers_share_one_second_attempt(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling(coalescing={"stall_seconds": 0.1, "batch_wait_seconds": 0.2}) as stage:
         stage.declare("latency ms=600 count=1")
         alone = await stage.first()
         stage.declare(STALLED)
@@ -193,12 +198,12 @@ async def test_batched_callers_share_one_second_attempt(scene: Callable[..., Any
         assert hits([await alone]) == [(200, 4)]
         assert stage.sent == 3
         found = sum(len(reply.json["results"][0]["items"]) for reply in replies)
-        assert stage.house.billed == PARTS + 2 * found
+        assert stage.environment.billed_parts == PARTS + 2 * found
     assert (stage.used, stage.uncertain) == (PARTS + found, 2 * PARTS)
 
 
-async def test_setting_of_zero_disables_second_attempts(scene: Callable[..., Any]) -> None:
-    async with scene(coalescing={"stall_seconds": 0}) as stage:
+async def test_setting_of_zero_disables_second_attempts(start_stalling: Callable[..., Any]) -> None:
+    async with start_stalling(coalescing={"stall_seconds": 0}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]
         assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 2

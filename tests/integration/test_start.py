@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.house import Starts
+from integration.environment import StartEnvironment
 
 from proxy.kit import shipped
 
@@ -27,7 +27,7 @@ def change(file: Path, before: str, after: str) -> None:
     file.write_text(text.replace(before, after), encoding="utf-8")
 
 
-async def outcome(start: Starts, **settings: Any) -> str:
+async def outcome(start: StartEnvironment, **settings: Any) -> str:
     """What a start comes to. What it has opened and left open is a warning here, and so a failure."""
     try:
         async with start(**settings):
@@ -38,11 +38,11 @@ async def outcome(start: Starts, **settings: Any) -> str:
     return said
 
 
-async def test_shipped_mappings_start(start: Starts, folder: Path) -> None:
+async def test_shipped_mappings_start(start: StartEnvironment, folder: Path) -> None:
     assert await outcome(start) == "started"
 
 
-async def test_path_missing_in_the_schema_stops_the_start(start: Starts, folder: Path) -> None:
+async def test_path_missing_in_the_schema_stops_the_start(start: StartEnvironment, folder: Path) -> None:
     change(folder / "part.yaml", "    mpn: mpn\n", "    mpn: mpnn\n")
     said = await outcome(start)
     assert said == "MappingError: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'"
@@ -53,18 +53,18 @@ async def test_path_missing_in_the_schema_stops_the_start(start: Starts, folder:
     [("from: shortDescription,", "from: longDescription,"), ("through: cad_downloads", "through: cad_uploads")],
 )
 async def test_mistake_in_an_optional_field_stops_the_start(
-    start: Starts, folder: Path, before: str, after: str
+    start: StartEnvironment, folder: Path, before: str, after: str
 ) -> None:
     change(folder / "part.yaml", before, after)
     assert (await outcome(start)).startswith("MappingError: part.yaml:")
 
 
-async def test_mistake_in_a_field_of_an_unused_feature_stops_the_start(start: Starts, folder: Path) -> None:
+async def test_mistake_in_a_field_of_an_unused_feature_stops_the_start(start: StartEnvironment, folder: Path) -> None:
     change(folder / "offer.yaml", "{from: factoryLeadDays, feature", "{from: factoryLeadYears, feature")
     assert (await outcome(start, application={"features": ()})).startswith("MappingError: offer.yaml:")
 
 
-async def test_schema_without_fields_of_the_list_search_stops_the_start(start: Starts, folder: Path) -> None:
+async def test_schema_without_fields_of_the_list_search_stops_the_start(start: StartEnvironment, folder: Path) -> None:
     change(folder / "schema.graphql", "  aliases: [String!]!\n", "")
     said = await outcome(start)
     assert said.startswith("MappingError: schema.graphql: the service's type SupCompany has no field 'aliases'")

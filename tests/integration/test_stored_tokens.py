@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from integration.house import House, Starts, target
+from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_proxy
 from support.certificates import CertificateAuthority
 from support.redis_server import RedisServer
@@ -48,55 +48,64 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Contents
 
 @pytest.fixture
 def asks(store: tuple[str, Contents]) -> Callable[..., Awaitable[None]]:
-    """Starts a service on the store with some keys, and has it answer once."""
+    """StartEnvironment a service on the store with some keys, and has it answer once."""
 
-    async def ask(house: House, *keys: config.StoreKey) -> None:
-        account = house.sandbox.default_application
+    async def ask(environment: ProxyEnvironment, *keys: config.StoreKey) -> None:
+        account = environment.sandbox.default_application
         own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
         chosen = running_proxy.settings(
-            house.sandbox.graphql_url, house.sandbox.token_url, store=store[0], store_key=keys, application=own
+            environment.sandbox.graphql_url,
+            environment.sandbox.token_url,
+            store=store[0],
+            store_key=keys,
+            application=own,
         )
-        async with running_proxy.running(chosen, house.time) as proxy:
+        async with running_proxy.running(chosen, environment.time) as proxy:
             assert (await proxy.get(target({"mpn": "SN74S74N"}))).status == 200
 
     return ask
 
 
 async def test_stored_token_is_encrypted_and_survives_a_restart(
-    house: House, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
+    environment: ProxyEnvironment, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
 ) -> None:
     for _ in range(2):
-        await asks(house, OLD)
+        await asks(environment, OLD)
     assert b"eyJ" not in store[1]()  # a JWT begins so
     assert b"fernet:" in store[1]()
-    assert house.sandbox.request_counts.tokens == 1
+    assert environment.sandbox.request_counts.tokens == 1
 
 
 async def test_unencrypted_stored_token_is_replaced(
-    house: House, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
+    environment: ProxyEnvironment, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
 ) -> None:
-    await asks(house)
+    await asks(environment)
     assert b"eyJ" in store[1]()
-    await asks(house, OLD)
+    await asks(environment, OLD)
     assert b"fernet:" in store[1]()
-    assert house.sandbox.request_counts.tokens == 2
+    assert environment.sandbox.request_counts.tokens == 2
 
 
-async def test_encryption_key_rotation_keeps_the_token(house: House, asks: Callable[..., Awaitable[None]]) -> None:
-    await asks(house, OLD)
-    await asks(house, NEW, OLD)
-    assert house.sandbox.request_counts.tokens == 1
+async def test_encryption_key_rotation_keeps_the_token(
+    environment: ProxyEnvironment, asks: Callable[..., Awaitable[None]]
+) -> None:
+    await asks(environment, OLD)
+    await asks(environment, NEW, OLD)
+    assert environment.sandbox.request_counts.tokens == 1
 
 
 @pytest.mark.parametrize("keys", [(OTHER,), ()], ids=["another key", "no key"])
 async def test_undecryptable_token_is_requested_again(
-    house: House, asks: Callable[..., Awaitable[None]], written: io.StringIO, keys: tuple[config.StoreKey, ...]
+    environment: ProxyEnvironment,
+    asks: Callable[..., Awaitable[None]],
+    log_output: io.StringIO,
+    keys: tuple[config.StoreKey, ...],
 ) -> None:
-    await asks(house, OLD)
-    await asks(house, *keys)
-    await asks(house, *keys)
-    assert house.sandbox.request_counts.tokens == 2
-    assert written.getvalue().count("stored token ignored") == 1
+    await asks(environment, OLD)
+    await asks(environment, *keys)
+    await asks(environment, *keys)
+    assert environment.sandbox.request_counts.tokens == 2
+    assert log_output.getvalue().count("stored token ignored") == 1
 
 
 async def test_only_the_refused_token_is_removed() -> None:
@@ -134,18 +143,20 @@ def tls_redis(needs_program: Callable[[str], str], tmp_path: Path) -> Iterator[s
     shutil.rmtree(folder)
 
 
-async def test_redis_store_works_over_tls(start: Starts, tls_redis: str) -> None:
-    async with start(store=tls_redis, application={"parts": 100}) as house:
-        reply = await house.get(target({"mpn": "SN74S74N"}))
+async def test_redis_store_works_over_tls(start: StartEnvironment, tls_redis: str) -> None:
+    async with start(store=tls_redis, application={"parts": 100}) as environment:
+        reply = await environment.get(target({"mpn": "SN74S74N"}))
         assert (reply.status, reply.headers["x-parts-used"]) == (200, reply.headers["x-parts-cost"])
-        assert (await house.get("/readyz")).status == 200
+        assert (await environment.get("/readyz")).status == 200
 
 
-async def test_redis_with_untrusted_certificate_is_refused(start: Starts, tls_redis: str, tmp_path: Path) -> None:
+async def test_redis_with_untrusted_certificate_is_refused(
+    start: StartEnvironment, tls_redis: str, tmp_path: Path
+) -> None:
     (tmp_path / "foreign").mkdir()
     foreign = CertificateAuthority(tmp_path / "foreign").ca_file
     url = tls_redis.replace(f"ssl_ca_certs={tmp_path}/ca.pem", f"ssl_ca_certs={foreign}")
-    async with start(store=url, application={"parts": 100}) as house:
-        assert (await house.get(target({"mpn": "SN74S74N"}))).status == 503
-        reasons = (await house.get("/readyz")).json["reasons"]
+    async with start(store=url, application={"parts": 100}) as environment:
+        assert (await environment.get(target({"mpn": "SN74S74N"}))).status == 503
+        reasons = (await environment.get("/readyz")).json["reasons"]
         assert [each["check"] for each in reasons if each["check"] == "store"] == ["store"]

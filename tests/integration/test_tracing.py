@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from integration.house import House, Starts, target
+from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import span_collector
 
 from proxy import errors
@@ -19,16 +19,18 @@ ASKED = target(ONE, ONE)  # one operation
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
-async def spans(start: Starts, *asked: str, headers: dict[str, str] | None = None, **changes: Any) -> list[Any]:
+async def spans(
+    start: StartEnvironment, *asked: str, headers: dict[str, str] | None = None, **changes: Any
+) -> list[Any]:
     """What the collector has after some requests and the end of the service."""
     async with span_collector.running() as sink:
-        async with start(tracing={"otlp_url": sink.url, **changes.pop("tracing", {})}, **changes) as house:
+        async with start(tracing={"otlp_url": sink.url, **changes.pop("tracing", {})}, **changes) as environment:
             for each in asked:
-                await house.proxy.get(each, headers=headers)
+                await environment.proxy.get(each, headers=headers)
         return sink.spans
 
 
-async def test_request_and_upstream_requests_are_one_trace(start: Starts) -> None:
+async def test_request_and_upstream_requests_are_one_trace(start: StartEnvironment) -> None:
     found = await spans(start, ASKED)
     request, call = sorted(found, key=lambda span: not span.server)
     assert (request.name, request.parent, request.failed) == ("/v3/parts/match", "", False)
@@ -60,14 +62,14 @@ async def test_span_has_cost_and_cache_status_of_the_response() -> None:
     assert not any(b"secret" in payload for payload in sink.payloads)
 
 
-async def test_span_of_a_failure_has_only_the_kind_of_error(start: Starts, nobody: str) -> None:
-    found = await spans(start, ASKED, urls={"graphql_url": f"{nobody}/graphql"})
+async def test_span_of_a_failure_has_only_the_kind_of_error(start: StartEnvironment, unreachable_url: str) -> None:
+    found = await spans(start, ASKED, urls={"graphql_url": f"{unreachable_url}/graphql"})
     request, call = sorted(found, key=lambda span: not span.server)
     assert (request.attributes["http.response.status_code"], request.failed, call.failed) == (503, True, True)
     assert call.attributes["v3bridge.outcome"] == "UpstreamUnreachable"
 
 
-async def test_incoming_trace_is_continued(start: Starts) -> None:
+async def test_incoming_trace_is_continued(start: StartEnvironment) -> None:
     parent = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
     found = await spans(start, ASKED, headers=parent)
     assert {span.trace for span in found} == {TRACE}
@@ -76,19 +78,19 @@ async def test_incoming_trace_is_continued(start: Starts) -> None:
 
 
 @pytest.mark.parametrize("flag, count", [("00", 0), ("01", 2)])
-async def test_sampling_decision_of_the_caller_is_respected(start: Starts, flag: str, count: int) -> None:
+async def test_sampling_decision_of_the_caller_is_respected(start: StartEnvironment, flag: str, count: int) -> None:
     parent = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-{flag}"}
     share = 1.0 - count / 2  # the opposite of what the caller says
     assert len(await spans(start, ASKED, headers=parent, tracing={"share": share})) == count
 
 
-async def test_sampling_share_of_zero_sends_nothing(start: Starts) -> None:
+async def test_sampling_share_of_zero_sends_nothing(start: StartEnvironment) -> None:
     assert await spans(start, ASKED, "/healthz", tracing={"share": 0.0}) == []
 
 
-async def test_unreachable_collector_affects_no_response(start: Starts, nobody: str) -> None:
-    async with start(tracing={"otlp_url": f"{nobody}/v1/traces"}) as house:
-        assert (await house.get(ASKED)).status == 200
+async def test_unreachable_collector_affects_no_response(start: StartEnvironment, unreachable_url: str) -> None:
+    async with start(tracing={"otlp_url": f"{unreachable_url}/v1/traces"}) as environment:
+        assert (await environment.get(ASKED)).status == 200
 
 
 def test_disabled_tracing_imports_no_opentelemetry() -> None:
@@ -105,6 +107,6 @@ def test_missing_opentelemetry_error_names_the_extra(monkeypatch: pytest.MonkeyP
         tracing.open_tracing("http://127.0.0.1:4318/v1/traces", 1.0)
 
 
-async def test_disabled_tracing_adopts_the_trace_id_as_request_id(house: House) -> None:
-    reply = await house.proxy.get("/healthz", headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
+async def test_disabled_tracing_adopts_the_trace_id_as_request_id(environment: ProxyEnvironment) -> None:
+    reply = await environment.proxy.get("/healthz", headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
     assert reply.headers["X-Request-Id"] == TRACE

@@ -6,7 +6,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from integration.house import House, RawReply, target
+from integration.environment import ProxyEnvironment, RawResponse, target
 
 KEY = b"apikey=EXAMPLE_KEY"
 QUERIES = b'queries=[{"mpn":"SN74S74N"}]'
@@ -14,7 +14,7 @@ PATH = b"/v3/parts/match"
 INSIDE = quote(json.dumps([{"mpn": "SN74S74N"}]))
 
 
-def hits(reply: RawReply) -> list[int]:
+def hits(reply: RawResponse) -> list[int]:
     assert reply.status == 200, reply.body
     return [result["hits"] for result in reply.json["results"]]
 
@@ -36,30 +36,34 @@ def hits(reply: RawReply) -> list[int]:
         PATH + b"?" + KEY + b"&" + QUERIES + b"&limit=3&sortby=score%20desc&userkey=x&%ff=%fe&=&&",
     ],
 )
-async def test_request_target_is_decoded_as_sent(house: House, asked: bytes) -> None:
-    assert hits(await house.raw(b"GET " + asked + b" HTTP/1.1")) == [4]
+async def test_request_target_is_decoded_as_sent(environment: ProxyEnvironment, asked: bytes) -> None:
+    assert hits(await environment.raw(b"GET " + asked + b" HTTP/1.1")) == [4]
 
 
-async def test_number_sign_in_a_part_number_is_kept(house: House) -> None:
-    reply = await house.raw(b"GET " + PATH + b"?" + KEY + b'&queries=[{"mpn":"LT1086#PBF"}]&exact_only=1 HTTP/1.1')
+async def test_number_sign_in_a_part_number_is_kept(environment: ProxyEnvironment) -> None:
+    reply = await environment.raw(
+        b"GET " + PATH + b"?" + KEY + b'&queries=[{"mpn":"LT1086#PBF"}]&exact_only=1 HTTP/1.1'
+    )
     assert reply.json["request"]["queries"][0]["mpn"] == "LT1086#PBF"
 
 
-async def test_percent_encoded_utf_8_is_decoded(house: House) -> None:
-    reply = await house.raw(b"GET " + PATH + b"?" + KEY + b'&queries=[{"q":"%C2%B5%CE%A9"}] HTTP/1.1')
+async def test_percent_encoded_utf_8_is_decoded(environment: ProxyEnvironment) -> None:
+    reply = await environment.raw(b"GET " + PATH + b"?" + KEY + b'&queries=[{"q":"%C2%B5%CE%A9"}] HTTP/1.1')
     assert reply.json["request"]["queries"][0]["q"] == "µΩ"
 
 
-async def test_http_1_0_is_supported(house: House) -> None:
-    assert hits(await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.0")) == [4]
+async def test_http_1_0_is_supported(environment: ProxyEnvironment) -> None:
+    assert hits(await environment.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.0")) == [4]
 
 
 @pytest.mark.parametrize("size", [9_000, 60_000, 66_000])
-async def test_bom_beyond_the_default_line_limit_of_aiohttp_is_accepted(house: House, size: int) -> None:
+async def test_bom_beyond_the_default_line_limit_of_aiohttp_is_accepted(
+    environment: ProxyEnvironment, size: int
+) -> None:
     queries = [{"mpn": "SN74S74N", "limit": 0, "reference": "r" * (size // 20)} for _ in range(20)]
     asked = target(*queries)
     assert len(asked) > size
-    assert hits(await house.raw(f"GET {asked} HTTP/1.1".encode())) == [4] * 20
+    assert hits(await environment.raw(f"GET {asked} HTTP/1.1".encode())) == [4] * 20
 
 
 @pytest.mark.parametrize(
@@ -88,57 +92,59 @@ async def test_bom_beyond_the_default_line_limit_of_aiohttp_is_accepted(house: H
     ],
 )
 async def test_malformed_request_is_a_v3_error_without_its_content(
-    house: House, first_line: bytes, headers: list[bytes], says: str
+    environment: ProxyEnvironment, first_line: bytes, headers: list[bytes], says: str
 ) -> None:
-    reply = await house.raw(first_line, *headers)
+    reply = await environment.raw(first_line, *headers)
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
     assert says in reply.json["message"]
     assert reply.headers["content-type"].startswith("application/json")
     assert b"EXAMPLE_KEY" not in reply.body
-    assert (await house.reply({"mpn": "SN74S74N"}))["results"]
+    assert (await environment.reply({"mpn": "SN74S74N"}))["results"]
 
 
-async def test_connect_request_gets_an_explanation(house: House) -> None:
-    reply = await house.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
+async def test_connect_request_gets_an_explanation(environment: ProxyEnvironment) -> None:
+    reply = await environment.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
     assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
     assert reply.json["message"].startswith(
         "CONNECT is refused: this is no proxy for https; this port speaks plain HTTP"
     )
 
 
-async def test_tls_on_the_plain_port_is_one_log_line(house: House, written: io.StringIO) -> None:
-    await house.raw(b"\x16\x03\x01\x02\x00\x01\x00")
-    await house.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
-    await house.raw(b"CONNECT EXAMPLE_KEY HTTP/1.1", b"Connection: close")
-    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+async def test_tls_on_the_plain_port_is_one_log_line(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
+    await environment.raw(b"\x16\x03\x01\x02\x00\x01\x00")
+    await environment.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
+    await environment.raw(b"CONNECT EXAMPLE_KEY HTTP/1.1", b"Connection: close")
+    lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
     said = [line for line in lines if line["event"].endswith(" refused")]
     assert [line["event"] for line in said] == ["TLS handshake refused", "CONNECT refused", "CONNECT refused"]
     assert [line.get("target") for line in said] == [None, "octopart.com:443", None]
-    assert "EXAMPLE_KEY" not in written.getvalue()
+    assert "EXAMPLE_KEY" not in log_output.getvalue()
     assert not any("exception" in line or "traceback" in line for line in said)
 
 
-async def test_gzip_is_sent_only_on_request(house: House) -> None:
+async def test_gzip_is_sent_only_on_request(environment: ProxyEnvironment) -> None:
     line = b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1"
-    plain = await house.raw(line)
-    identity = await house.raw(line, b"Accept-Encoding: identity")
-    zipped = await house.raw(line, b"Accept-Encoding: gzip, deflate")
+    plain = await environment.raw(line)
+    identity = await environment.raw(line, b"Accept-Encoding: identity")
+    zipped = await environment.raw(line, b"Accept-Encoding: gzip, deflate")
     assert ("content-encoding" in plain.headers, "content-encoding" in identity.headers) == (False, False)
     assert zipped.headers["content-encoding"] == "gzip"
     assert len(zipped.body) < len(plain.body) / 3
     assert json.loads(gzip.decompress(zipped.body))["results"] == plain.json["results"]
 
 
-async def test_gzip_is_not_sent_if_refused(house: House) -> None:
-    reply = await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1", b"Accept-Encoding: gzip;q=0")
+async def test_gzip_is_not_sent_if_refused(environment: ProxyEnvironment) -> None:
+    reply = await environment.raw(
+        b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1", b"Accept-Encoding: gzip;q=0"
+    )
     assert "content-encoding" not in reply.headers
 
 
-async def test_response_is_compact_unless_pretty_print_is_set(house: House) -> None:
+async def test_response_is_compact_unless_pretty_print_is_set(environment: ProxyEnvironment) -> None:
     line = b"GET " + PATH + b"?" + KEY + b'&queries=[{"q":"%C2%B5"}]&include[]=specs'
-    plain = await house.raw(line + b" HTTP/1.1")
+    plain = await environment.raw(line + b" HTTP/1.1")
     for value in (b"true", b"True", b"1"):
-        pretty = await house.raw(line + b"&pretty_print=" + value + b" HTTP/1.1")
+        pretty = await environment.raw(line + b"&pretty_print=" + value + b" HTTP/1.1")
         assert pretty.json == plain.json
         assert pretty.body == json.dumps(plain.json, sort_keys=True, indent=4, ensure_ascii=True).encode()
     assert b'\\u00b5"' in pretty.body
@@ -152,9 +158,9 @@ async def test_response_is_compact_unless_pretty_print_is_set(house: House) -> N
     )
 
 
-async def test_jsonp_wraps_in_the_callback_unless_it_is_empty(house: House) -> None:
-    plain = await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback= HTTP/1.1")
-    wrapped = await house.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback=jQuery1.cb HTTP/1.1")
+async def test_jsonp_wraps_in_the_callback_unless_it_is_empty(environment: ProxyEnvironment) -> None:
+    plain = await environment.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback= HTTP/1.1")
+    wrapped = await environment.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback=jQuery1.cb HTTP/1.1")
     assert hits(plain) == [4]
     assert wrapped.headers["content-type"].startswith("application/javascript")
     assert wrapped.body.startswith(b"/**/jQuery1.cb({")
@@ -162,25 +168,25 @@ async def test_jsonp_wraps_in_the_callback_unless_it_is_empty(house: House) -> N
     assert json.loads(wrapped.body[len(b"/**/jQuery1.cb(") : -2])["results"] == plain.json["results"]
 
 
-async def test_head_equals_get_without_body(house: House) -> None:
-    reply = await house.raw(b"HEAD " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1")
-    refused = await house.raw(b"HEAD " + PATH + b" HTTP/1.1")
+async def test_head_equals_get_without_body(environment: ProxyEnvironment) -> None:
+    reply = await environment.raw(b"HEAD " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1")
+    refused = await environment.raw(b"HEAD " + PATH + b" HTTP/1.1")
     assert (reply.status, reply.body, refused.status, refused.body) == (200, b"", 400, b"")
     assert reply.headers["content-type"].startswith("application/json")
 
 
-async def test_every_response_has_its_own_request_id(house: House) -> None:
-    first, second = [await house.proxy.get(f"/v3/parts/match?queries={INSIDE}") for _ in range(2)]
+async def test_every_response_has_its_own_request_id(environment: ProxyEnvironment) -> None:
+    first, second = [await environment.proxy.get(f"/v3/parts/match?queries={INSIDE}") for _ in range(2)]
     assert len(first.headers["X-Request-Id"]) == 16
     assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
 
 
-async def test_health_and_metrics_are_served(house: House) -> None:
-    health, ready = await house.proxy.get("/healthz"), await house.proxy.get("/readyz")
+async def test_health_and_metrics_are_served(environment: ProxyEnvironment) -> None:
+    health, ready = await environment.proxy.get("/healthz"), await environment.proxy.get("/readyz")
     assert (health.status, await health.json()) == (200, {"status": "ok"})
     assert (ready.status, await ready.json()) == (200, {"status": "ready"})
-    await house.results({"mpn": "SN74S74N"})
-    metrics = await house.proxy.get("/metrics")
+    await environment.results({"mpn": "SN74S74N"})
+    metrics = await environment.proxy.get("/metrics")
     assert metrics.headers["Content-Type"].startswith("text/plain")
     text = await metrics.text()
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
@@ -189,5 +195,5 @@ async def test_health_and_metrics_are_served(house: House) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_former_health_check_paths_are_gone(house: House, path: str) -> None:
-    assert (await house.get(path)).status == 404
+async def test_former_health_check_paths_are_gone(environment: ProxyEnvironment, path: str) -> None:
+    assert (await environment.get(path)).status == 404

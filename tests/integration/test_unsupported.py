@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.house import House, RawReply, Starts
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment
 from support import running_proxy
 
 HEADER = "x-v3-unsupported"
@@ -35,18 +35,18 @@ SCRIPT = (
 )
 
 
-async def get(house: House, path: str) -> RawReply:
-    return await house.get(f"/v3{path}{'&' if '?' in path else '?'}apikey={running_proxy.KEY}")
+async def get(environment: ProxyEnvironment, path: str) -> RawResponse:
+    return await environment.get(f"/v3{path}{'&' if '?' in path else '?'}apikey={running_proxy.KEY}")
 
 
-def said(written: io.StringIO) -> list[str]:
+def said(log_output: io.StringIO) -> list[str]:
     """What the log names, a line each."""
-    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
     return [line["parameters"] for line in lines if line["event"] == "parameters ignored"]
 
 
-async def test_facet_without_source_still_returns_parts(house: House, written: io.StringIO) -> None:
-    reply = await get(house, f"/parts/search?q=resistor&{SCRIPT}")
+async def test_facet_without_source_still_returns_parts(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
+    reply = await get(environment, f"/parts/search?q=resistor&{SCRIPT}")
     assert (reply.status, len(reply.json["results"])) == (200, 5)
     fields = reply.json["facet_results"]["fields"]
     assert fields["descriptions.value"]["facets"] == []
@@ -54,14 +54,14 @@ async def test_facet_without_source_still_returns_parts(house: House, written: i
     named = reply.headers[HEADER].split(", ")
     assert named[0] == "facet[fields][descriptions.value]"
     assert "facet[fields][specs.tripping_current.value]" in named
-    assert said(written) == [reply.headers[HEADER]]
+    assert said(log_output) == [reply.headers[HEADER]]
 
 
-async def test_supported_facets_are_counted_beside_unsupported_ones(house: House) -> None:
+async def test_supported_facets_are_counted_beside_unsupported_ones(environment: ProxyEnvironment) -> None:
     counted = "facet[fields][brand.name][include]=1&stats[specs.resistance.value][include]=1"
     more = "facet[fields][mpn][include]=1&stats[avg_price][include]=1&sortby=uid+asc"
     path = f"/parts/search?q=resistor&limit=0&{counted}"
-    alone, beside = await get(house, path), await get(house, f"{path}&{more}")
+    alone, beside = await get(environment, path), await get(environment, f"{path}&{more}")
     counts, others = alone.json, beside.json
     assert others["facet_results"]["fields"].pop("mpn")["facets"] == []
     assert others["stats_results"].pop("avg_price")["count"] is None
@@ -72,9 +72,9 @@ async def test_supported_facets_are_counted_beside_unsupported_ones(house: House
     assert beside.headers[HEADER] == "facet[fields][mpn], stats[avg_price], sortby=uid"
 
 
-async def test_filter_without_source_is_refused(house: House) -> None:
+async def test_filter_without_source_is_refused(environment: ProxyEnvironment) -> None:
     for field in ("avg_price", "descriptions.value", "specs.test_text_attribute.value"):
-        reply = await get(house, f"/parts/search?q=resistor&filter[fields][{field}][]=1")
+        reply = await get(environment, f"/parts/search?q=resistor&filter[fields][{field}][]=1")
         assert (reply.status, HEADER in reply.headers) == (400, False)
         assert field.removeprefix("specs.").removesuffix(".value") in reply.json["message"]
 
@@ -92,56 +92,58 @@ async def test_filter_without_source_is_refused(house: House) -> None:
     ],
 )
 async def test_cached_response_has_the_unsupported_header(
-    start: Starts, written: io.StringIO, path: str, named: str
+    start: StartEnvironment, log_output: io.StringIO, path: str, named: str
 ) -> None:
-    async with start(cache=KEPT) as house:
-        replies = [await get(house, path) for _ in range(4)]
+    async with start(cache=KEPT) as environment:
+        replies = [await get(environment, path) for _ in range(4)]
     assert [reply.headers[HEADER] for reply in replies] == [named] * 4
-    assert said(written) == [named] * 4
+    assert said(log_output) == [named] * 4
     cached = [reply.headers.get("x-cache") for reply in replies]
     assert cached in (["miss", "hit", "hit", "hit"], [None] * 4)  # lists cost nothing, and are not kept by request
     assert (cached[0] is None) == path.startswith("/categories")
 
 
-async def test_compressed_and_plain_responses_have_the_unsupported_header(start: Starts) -> None:
+async def test_compressed_and_plain_responses_have_the_unsupported_header(start: StartEnvironment) -> None:
     line = f"GET /v3/parts/search?q=resistor&limit=3&sortby=uid&apikey={running_proxy.KEY} HTTP/1.1".encode()
-    async with start(cache=KEPT) as house:
+    async with start(cache=KEPT) as environment:
         for headers in ([], [b"Accept-Encoding: gzip"]) * 3:
-            assert (await house.raw(line, *headers)).headers[HEADER] == "sortby=uid"
+            assert (await environment.raw(line, *headers)).headers[HEADER] == "sortby=uid"
 
 
 @pytest.mark.parametrize(
     "key", ["a, b", "a\r\nX-Evil: 1", "\r\n\r\n<script>", "é\u2028", 'quote"', "\x00", "+3", "%0d%0a"]
 )
-async def test_client_input_cannot_split_the_header(house: House, key: str) -> None:
-    reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', key: 1}]))}")
+async def test_client_input_cannot_split_the_header(environment: ProxyEnvironment, key: str) -> None:
+    reply = await get(environment, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', key: 1}]))}")
     assert reply.status == 200
     assert reply.headers[HEADER] == f"queries[0].{quote(key, safe='')}"
     assert "x-evil" not in reply.headers
 
 
-async def test_unsupported_header_is_bounded_and_counts_the_rest(house: House) -> None:
+async def test_unsupported_header_is_bounded_and_counts_the_rest(environment: ProxyEnvironment) -> None:
     keys = {f"key_{number:03}": 1 for number in range(500)}
-    reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', **keys, 'x' * 5000: 1}]))}")
+    reply = await get(
+        environment, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', **keys, 'x' * 5000: 1}]))}"
+    )
     names = reply.headers[HEADER].split(", ")
     assert len(reply.headers[HEADER]) <= 2_050
     assert names[0] == "queries[0].key_000"
     assert int(names[-1].removeprefix("+")) == 501 - (len(names) - 1)
 
 
-async def test_long_name_is_truncated_between_characters(house: House) -> None:
-    reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', 'é' * 300: 1}]))}")
+async def test_long_name_is_truncated_between_characters(environment: ProxyEnvironment) -> None:
+    reply = await get(environment, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', 'é' * 300: 1}]))}")
     name = reply.headers[HEADER].removeprefix("queries[0].")
     assert 0 < len(name) < 200
     assert name == "%C3%A9" * (len(name) // 6)
 
 
-async def test_complete_response_has_no_unsupported_header(house: House) -> None:
+async def test_complete_response_has_no_unsupported_header(environment: ProxyEnvironment) -> None:
     replies: list[Any] = [
-        await get(house, '/parts/match?queries=[{"mpn":"SN74S74N","__class__":"PartsMatchQuery","reference":1}]'),
+        await get(environment, '/parts/match?queries=[{"mpn":"SN74S74N","__class__":"PartsMatchQuery","reference":1}]'),
         await get(
-            house, "/parts/search?q=resistor&limit=1&sortby=avg_price+asc,score+desc&facet[fields][uid][limit]=3"
+            environment, "/parts/search?q=resistor&limit=1&sortby=avg_price+asc,score+desc&facet[fields][uid][limit]=3"
         ),
-        await get(house, "/categories/search?filter[fields][parent_uid][]=8a1e4714bb3951d9"),
+        await get(environment, "/categories/search?filter[fields][parent_uid][]=8a1e4714bb3951d9"),
     ]
     assert [HEADER in reply.headers for reply in replies] == [False] * 3

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from integration.test_faults import scene
+from integration.test_faults import scripted_environment
 from support import upstream_responses
 from support.scripted_upstream import ScriptedResponse
 
@@ -22,10 +22,10 @@ def test_upstream_responses_page_is_up_to_date() -> None:
 @pytest.mark.parametrize("row", upstream_responses.rows(), ids=lambda row: f"{row.status} {row.body}")
 async def test_upstream_response_becomes_the_documented_response(row: upstream_responses.ResponseRow) -> None:
     answer = ScriptedResponse(upstream_responses.BODIES[row.body], row.status)
-    async with scene(answer, retries=1, breaker=NEVER) as house:
-        reply = await house.reply()
-        assert (reply.status, len(house.upstream.requests)) == (row.client, 2 if row.sent_again else 1)
+    async with scripted_environment(answer, retries=1, breaker=NEVER) as environment:
+        reply = await environment.reply()
+        assert (reply.status, len(environment.upstream.requests)) == (row.client, 2 if row.sent_again else 1)
         assert reply.headers.get("x-parts-cost", "0") == str(WORST if row.uncertain else 0)
-    async with scene(answer, retries=0, breaker=config.BreakerSettings(failures=1)) as house:
-        await house.reply()
-        assert (await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2.0) is row.failure
+    async with scripted_environment(answer, retries=0, breaker=config.BreakerSettings(failures=1)) as environment:
+        await environment.reply()
+        assert (await environment.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2.0) is row.failure

@@ -27,7 +27,7 @@ Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
         ({"response_type": "code", "redirect_uri": "javascript:alert(1)"}, "invalid_request"),
     ],
 )
-async def test_nobody_is_sent_to_an_address_that_the_application_has_not_named(
+async def test_an_unregistered_redirect_uri_is_not_redirected_to(
     desk: CodeFlow, changes: dict[str, str | None], code: str
 ) -> None:
     await desk.visitor.sign_in(await desk.ask())
@@ -58,7 +58,7 @@ async def test_nobody_is_sent_to_an_address_that_the_application_has_not_named(
         ({"request_uri": "https://elsewhere.example/request"}, "request_uri_not_supported"),
     ],
 )
-async def test_other_mistakes_are_told_to_the_application_with_its_state(
+async def test_other_authorization_errors_are_redirected_with_the_state(
     desk: CodeFlow, changes: dict[str, str | None], error: str
 ) -> None:
     seen = await desk.ask(**changes)
@@ -67,7 +67,7 @@ async def test_other_mistakes_are_told_to_the_application_with_its_state(
     assert "code" not in seen.address.query
 
 
-async def test_the_page_names_the_application_and_all_that_it_may_do(desk: CodeFlow) -> None:
+async def test_the_consent_page_names_the_application_and_its_scopes(desk: CodeFlow) -> None:
     login = await desk.ask()
     assert (login.status, login.address.path) == (200, "/account/login")
     assert DESIGN.name in login.page
@@ -77,7 +77,7 @@ async def test_the_page_names_the_application_and_all_that_it_may_do(desk: CodeF
     assert "supply.domain" not in consent.page
 
 
-async def test_who_denies_it_is_sent_back_without_a_code_and_is_asked_again(desk: CodeFlow) -> None:
+async def test_denied_consent_redirects_without_a_code_and_is_requested_again(desk: CodeFlow) -> None:
     consent = await desk.visitor.sign_in(await desk.ask())
     denied = await desk.visitor.send(consent, decision="deny")
     assert (denied.address.query["error"], denied.address.query["state"]) == ("access_denied", "a state")
@@ -85,7 +85,7 @@ async def test_who_denies_it_is_sent_back_without_a_code_and_is_asked_again(desk
     assert (await desk.ask(prompt="none")).address.query["error"] == "consent_required"
 
 
-async def test_what_was_allowed_once_is_not_asked_again_but_more_is(desk: CodeFlow) -> None:
+async def test_consent_is_remembered_and_requested_only_for_new_scopes(desk: CodeFlow) -> None:
     await desk.code()
     assert "code" in (await desk.ask()).address.query
     assert "code" in (await desk.ask(prompt="none", scope="openid")).address.query
@@ -93,9 +93,7 @@ async def test_what_was_allowed_once_is_not_asked_again_but_more_is(desk: CodeFl
     assert "decision" in (await desk.ask(prompt="consent")).page
 
 
-async def test_prompt_login_and_an_old_sign_in_ask_for_the_password_once(
-    desk: CodeFlow, turned: clock.ManualClock
-) -> None:
+async def test_prompt_login_and_an_old_sign_in_require_one_login(desk: CodeFlow, turned: clock.ManualClock) -> None:
     await desk.code()
     seen = await desk.ask(prompt="login")
     assert "password" in seen.page
@@ -106,9 +104,7 @@ async def test_prompt_login_and_an_old_sign_in_ask_for_the_password_once(
     assert "code" in (await desk.ask(max_age="60")).address.query
 
 
-async def test_a_sign_in_of_this_moment_can_be_had_and_is_asked_for_once(
-    desk: CodeFlow, turned: clock.ManualClock
-) -> None:
+async def test_max_age_zero_requires_one_login(desk: CodeFlow, turned: clock.ManualClock) -> None:
     await desk.code()
     turned.advance(0.5)
     login = await desk.ask(max_age="0")
@@ -117,12 +113,12 @@ async def test_a_sign_in_of_this_moment_can_be_had_and_is_asked_for_once(
     assert "code" in back.address.query
 
 
-async def test_the_page_knows_the_address_that_the_application_expects(desk: CodeFlow) -> None:
+async def test_the_login_hint_prefills_the_email_address_escaped(desk: CodeFlow) -> None:
     seen = await desk.ask(login_hint='ada@sandbox.example"><script>')
     assert 'value="ada@sandbox.example&#34;&gt;&lt;script&gt;"' in seen.page
 
 
-async def test_whatever_is_sent_back_names_the_service(desk: CodeFlow) -> None:
+async def test_every_redirect_has_the_issuer(desk: CodeFlow) -> None:
     wrong = await desk.ask(scope="nonsense")
     denied = await desk.visitor.send(await desk.visitor.sign_in(await desk.ask()), decision="deny")
     allowed = await desk.visitor.send(await desk.ask(), decision="allow")
@@ -130,7 +126,7 @@ async def test_whatever_is_sent_back_names_the_service(desk: CodeFlow) -> None:
     assert ["error" in seen.address.query for seen in (wrong, denied, allowed)] == [True, True, False]
 
 
-async def test_a_request_by_post_is_as_good(desk: CodeFlow) -> None:
+async def test_an_authorization_request_by_post_works_like_get(desk: CodeFlow) -> None:
     await desk.code()
     url = desk.caller.sandbox.url
     async with desk.caller.session.post(url + "/connect/authorize", data=REQUEST, allow_redirects=False) as response:
@@ -140,7 +136,7 @@ async def test_a_request_by_post_is_as_good(desk: CodeFlow) -> None:
 
 
 @pytest.mark.parametrize("field, value", [("csrf", ""), ("csrf", "0" * 64)])
-async def test_a_form_that_is_not_the_sandboxs_own_signs_nobody_in_and_allows_nothing(
+async def test_a_form_without_a_csrf_token_neither_signs_in_nor_consents(
     desk: CodeFlow, field: str, value: str
 ) -> None:
     login = await desk.ask()
@@ -154,21 +150,21 @@ async def test_a_form_that_is_not_the_sandboxs_own_signs_nobody_in_and_allows_no
 
 
 @pytest.mark.parametrize("path", ["/account/login", "/account/logout", "/account/consent", "/connect/authorize"])
-async def test_a_form_that_cannot_be_read_is_refused(desk: CodeFlow, path: str) -> None:
+async def test_an_unreadable_form_is_rejected(desk: CodeFlow, path: str) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded; charset=klingon"}
     url = desk.caller.sandbox.url + path
     async with desk.caller.session.post(url, data=b"csrf=x", headers=headers) as response:
         assert (response.status, await response.text()) == (400, "the form cannot be read")
 
 
-async def test_another_browsers_form_is_not_taken(opens: Opens) -> None:
+async def test_a_form_of_another_session_is_rejected(opens: Opens) -> None:
     async with opens() as desk, PageBrowser(str(desk.visitor.url)) as stranger:
         await stranger.open("/account/login")
         login = await desk.ask()
         assert (await stranger.sign_in(login)).status == 400
 
 
-async def test_a_wrong_password_shows_the_page_again_and_says_no_more_than_that(desk: CodeFlow) -> None:
+async def test_a_wrong_password_shows_the_login_page_without_details(desk: CodeFlow) -> None:
     login = await desk.ask()
     wrong = await desk.visitor.sign_in(login, password="a guess")
     nobody = await desk.visitor.send(login, email="nobody@sandbox.example", password="a guess")
@@ -183,18 +179,18 @@ async def test_a_wrong_password_shows_the_page_again_and_says_no_more_than_that(
     "return_to",
     ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "/\t/elsewhere.example", ""],
 )
-async def test_signing_in_never_leads_elsewhere(desk: CodeFlow, return_to: str) -> None:
+async def test_login_redirects_to_the_sandbox_only(desk: CodeFlow, return_to: str) -> None:
     seen = await desk.visitor.sign_in(await desk.visitor.open("/account/login", return_to=return_to))
     assert (seen.status, seen.address.path) == (200, "/account")
     assert "Ada Sandbox" in seen.page
 
 
-async def test_what_is_in_an_address_is_only_text_on_the_page(desk: CodeFlow) -> None:
+async def test_query_parameters_are_escaped_on_the_login_page(desk: CodeFlow) -> None:
     seen = await desk.visitor.open("/account/login", return_to='/"><script>alert(1)</script>')
     assert "<script>" not in seen.page
 
 
-async def test_pages_let_nothing_else_in_and_forms_lead_only_to_the_application(desk: CodeFlow) -> None:
+async def test_the_content_security_policy_allows_redirects_to_the_application_only(desk: CodeFlow) -> None:
     login = await desk.ask()
     policy = "default-src 'none'; style-src 'self'; form-action 'self' http://localhost:3000; base-uri 'none'; "
     for seen in (login, await desk.visitor.sign_in(login)):
@@ -205,7 +201,7 @@ async def test_pages_let_nothing_else_in_and_forms_lead_only_to_the_application(
     assert "form-action 'self'; " in own.headers["Content-Security-Policy"]
 
 
-async def test_the_cookie_is_for_this_sandbox_only_and_for_no_script(desk: CodeFlow) -> None:
+async def test_the_session_cookie_is_http_only_and_named_by_port(desk: CodeFlow) -> None:
     await desk.visitor.open("/account/login")
     (before,) = desk.visitor.jar
     assert before.key == f"sandbox_session_{desk.caller.sandbox.port}"
@@ -215,7 +211,7 @@ async def test_the_cookie_is_for_this_sandbox_only_and_for_no_script(desk: CodeF
     assert after.value != before.value
 
 
-async def test_signing_in_again_ends_the_session_before(desk: CodeFlow) -> None:
+async def test_a_new_sign_in_ends_the_previous_session(desk: CodeFlow) -> None:
     await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     (before,) = desk.visitor.jar
     key, value = before.key, before.value
@@ -228,14 +224,14 @@ async def test_signing_in_again_ends_the_session_before(desk: CodeFlow) -> None:
 @pytest.mark.parametrize(
     "forge", [lambda value: value[:-1] + "x", lambda value: value.partition(".")[0], lambda _: "x.y"]
 )
-async def test_a_cookie_that_was_not_signed_here_is_nobodys(desk: CodeFlow, forge: Callable[[str], str]) -> None:
+async def test_a_cookie_with_a_wrong_signature_is_ignored(desk: CodeFlow, forge: Callable[[str], str]) -> None:
     await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     (cookie,) = desk.visitor.jar
     desk.visitor.jar.update_cookies({cookie.key: forge(cookie.value)}, desk.visitor.url)
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
 
 
-async def test_a_session_is_over_after_ten_hours(desk: CodeFlow, turned: clock.ManualClock) -> None:
+async def test_a_session_expires_after_ten_hours(desk: CodeFlow, turned: clock.ManualClock) -> None:
     await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     turned.advance(35_999)
     assert (await desk.visitor.open("/account")).address.path == "/account"
@@ -243,7 +239,7 @@ async def test_a_session_is_over_after_ten_hours(desk: CodeFlow, turned: clock.M
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
 
 
-async def test_signing_out_needs_the_pages_own_form(desk: CodeFlow) -> None:
+async def test_sign_out_needs_the_csrf_token(desk: CodeFlow) -> None:
     account = await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     assert (await desk.visitor.send(account, csrf="x")).status == 400
     assert (await desk.visitor.open("/account")).address.path == "/account"
@@ -251,7 +247,7 @@ async def test_signing_out_needs_the_pages_own_form(desk: CodeFlow) -> None:
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
 
 
-async def test_an_application_without_a_token_of_the_user_cannot_sign_anybody_out(desk: CodeFlow) -> None:
+async def test_an_application_cannot_end_a_session_without_an_id_token(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     asked = await desk.visitor.open(
         "/connect/endsession", post_logout_redirect_uri=CALLBACK, client_id=DESIGN.client_id

@@ -17,7 +17,7 @@ from proxy.sandbox.catalog import currencies, matching, records, skus, units
         ("*-", ""),
     ],
 )
-def test_only_letters_and_digits_count(text: str, same: str) -> None:
+def test_normalization_keeps_letters_and_digits_only(text: str, same: str) -> None:
     assert matching.normalise(text) == same
 
 
@@ -31,7 +31,7 @@ def test_only_letters_and_digits_count(text: str, same: str) -> None:
         ("LM358", "SN74S74N", None),
     ],
 )
-def test_closeness_ranks_literal_equal_prefix_inside(query: str, mpn: str, rank: Any) -> None:
+def test_closeness_ranks_literal_normalized_prefix_and_substring_matches(query: str, mpn: str, rank: Any) -> None:
     assert matching.closeness(query, mpn) == rank
 
 
@@ -105,7 +105,7 @@ def test_si_values_have_no_exponent(number: float, text: str) -> None:
     assert units.plain_si(number) == text
 
 
-def test_the_vendors_conversion_example_holds_to_the_last_digit() -> None:
+def test_the_vendors_conversion_example_is_exact() -> None:
     rate = currencies.exchange_rate("USD", "EUR")
     assert rate is not None
     assert 134.21 * rate == 114.07648685000001

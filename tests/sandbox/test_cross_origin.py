@@ -17,9 +17,7 @@ PREFLIGHT = {
 
 
 @pytest.mark.parametrize("path", [*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS])
-async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials(
-    caller: SandboxClient, path: str
-) -> None:
+async def test_a_preflight_allows_any_origin_without_credentials(caller: SandboxClient, path: str) -> None:
     caller.sandbox.journal.clear()
     async with caller.session.options(caller.sandbox.url + path, headers=PREFLIGHT) as response:
         assert (response.status, await response.read()) == (204, b"")
@@ -31,7 +29,7 @@ async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials
     assert not list(caller.sandbox.journal.last(10))
 
 
-async def test_answers_can_be_read_by_pages_whatever_they_say(caller: SandboxClient) -> None:
+async def test_responses_of_every_status_are_readable_across_origins(caller: SandboxClient) -> None:
     form = {"grant_type": "client_credentials", "client_id": "nobody", "client_secret": "x"}
     asked = (
         await caller.log_in(),
@@ -46,7 +44,7 @@ async def test_answers_can_be_read_by_pages_whatever_they_say(caller: SandboxCli
         assert "Access-Control-Allow-Credentials" not in reply.headers
 
 
-async def test_a_limit_that_strikes_a_page_says_how_long(caller: SandboxClient) -> None:
+async def test_retry_after_is_readable_across_origins(caller: SandboxClient) -> None:
     caller.sandbox.faults.replace(faults.parse_faults("429 retry_after=30 count=1"))
     async with caller.session.post(caller.sandbox.graphql_url, json={}, headers=ORIGIN) as response:
         assert response.status == 429
@@ -54,7 +52,7 @@ async def test_a_limit_that_strikes_a_page_says_how_long(caller: SandboxClient) 
         assert "Retry-After" in response.headers["Access-Control-Expose-Headers"]
 
 
-async def test_what_goes_by_a_cookie_or_is_for_servers_stays_shut(desk: CodeFlow) -> None:
+async def test_cookie_and_server_endpoints_are_not_cross_origin(desk: CodeFlow) -> None:
     shut = (
         authorization_endpoint.AUTHORIZE_PATH,
         authorization_endpoint.CONSENT_PATH,

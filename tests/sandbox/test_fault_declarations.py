@@ -22,7 +22,7 @@ from proxy.sandbox.injection import injector
         ("wrong-clock seconds=-60", faults.ClockSkewFault(seconds=-60)),
     ],
 )
-def test_a_text_is_a_kind_and_its_figures(text: str, fault: faults.Fault) -> None:
+def test_a_fault_text_has_a_kind_and_parameters(text: str, fault: faults.Fault) -> None:
     assert faults.parse_faults(text) == (fault,)
 
 
@@ -49,13 +49,13 @@ def test_a_text_is_a_kind_and_its_figures(text: str, fault: faults.Fault) -> Non
         ("mixed count=3", "fault 'mixed count=3': it has no 'count'; it has on, share"),
     ],
 )
-def test_a_mistake_is_named_with_its_word_and_value(text: str, complaint: str) -> None:
+def test_an_invalid_fault_text_is_named_with_word_and_value(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         faults.parse_faults(text)
     assert complaint in str(caught.value)
 
 
-def test_json_holds_objects_and_texts_side_by_side() -> None:
+def test_json_faults_may_be_objects_and_texts() -> None:
     read = faults.read_faults([{"kind": "latency", "ms": 5, "share": 1}, "429 retry_after=2"])
     assert read == (faults.LatencyFault(ms=5), faults.RateLimitFault(retry_after=2))
     assert faults.read_faults([]) == ()
@@ -75,26 +75,26 @@ def test_json_holds_objects_and_texts_side_by_side() -> None:
         ([{"kind": "latency", "bytes": 5}], "it has no 'bytes'; it has on, share, count, ms"),
     ],
 )
-def test_a_mistake_in_json_is_named_too(declared: object, complaint: str) -> None:
+def test_an_invalid_json_fault_is_named(declared: object, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         faults.read_faults(declared)
     assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", faults.KINDS)
-def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
+def test_every_parameter_names_its_accepted_values(kind: str) -> None:
     declaration = faults.KINDS[kind]
     assert all(declaration_syntax.accepted_values(declaration, name) for name in declaration.__struct_fields__)
 
 
-def test_the_first_that_strikes_ends_the_search_and_latency_meets_it_wherever_it_stands() -> None:
+def test_one_fault_is_selected_plus_latency_in_any_position() -> None:
     declared = [one for text in ("5xx", "429", "latency ms=10", "latency ms=5") for one in faults.parse_faults(text)]
     drawing = injector.FaultInjector(declared, random.Random(1), ())
     assert drawing.draw("graphql") == injector.InjectedFault(0.015, faults.ServerErrorFault())
     assert drawing.draw("token") is injector.NO_FAULT
 
 
-def test_what_is_left_of_counts_is_said_in_the_order_of_declaration() -> None:
+def test_remaining_counts_are_listed_in_declaration_order() -> None:
     declared = [one for text in ("5xx count=2", "quota", "latency count=9") for one in faults.parse_faults(text)]
     drawing = injector.FaultInjector(declared, random.Random(1), ())
     drawing.draw("graphql")
@@ -102,12 +102,12 @@ def test_what_is_left_of_counts_is_said_in_the_order_of_declaration() -> None:
 
 
 @pytest.mark.parametrize("text", ["latency", "5xx share=0.25 count=3 status=502 retry_after=0", "quota at=0", "quota"])
-def test_a_fault_is_written_as_it_is_read(text: str) -> None:
+def test_a_fault_text_can_be_parsed_and_written(text: str) -> None:
     (fault,) = faults.parse_faults(text)
     assert faults.fault_text(fault) == text
 
 
-def test_every_kind_is_written_so_that_it_can_be_read_again() -> None:
+def test_every_fault_kind_can_be_written_and_parsed() -> None:
     missing = faults.MissingFieldFault(field="SupPart.mpn", on="graphql")
     plain = [kind() for kind in faults.KINDS.values() if kind not in (faults.MissingFieldFault, faults.MixedFaults)]
     for fault in (missing, *plain, *faults.MixedFaults().faults()):

@@ -10,12 +10,12 @@ from support.sandbox_client import SandboxClient, StartSandbox
 from proxy.kit import clock
 
 
-async def test_without_faults_nothing_is_struck(caller: SandboxClient) -> None:
+async def test_without_faults_requests_succeed(caller: SandboxClient) -> None:
     assert (await caller.ask(FREE)).data == ANSWER
     assert struck(caller) == {}
 
 
-async def test_latency_holds_an_answer_back_and_leaves_it_whole(caller: SandboxClient) -> None:
+async def test_latency_delays_a_complete_response(caller: SandboxClient) -> None:
     declare(caller, "latency ms=30", "latency ms=40")
     began = asyncio.get_running_loop().time()
     assert len((await caller.ask(PARTS)).data["supSearch"]["results"]) == 3
@@ -25,7 +25,7 @@ async def test_latency_holds_an_answer_back_and_leaves_it_whole(caller: SandboxC
 
 
 @pytest.mark.parametrize("when, parts", [("before", 0), ("after", 3)])
-async def test_a_reset_ends_the_connection_without_a_byte(caller: SandboxClient, when: str, parts: int) -> None:
+async def test_a_reset_closes_the_connection_without_a_response(caller: SandboxClient, when: str, parts: int) -> None:
     declare(caller, f"reset when={when} count=1")
     with pytest.raises(ConnectionResetError):
         await received(caller)
@@ -36,7 +36,7 @@ async def test_a_reset_ends_the_connection_without_a_byte(caller: SandboxClient,
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-async def test_a_5xx_is_a_page_of_a_gateway_and_bills_nothing(caller: SandboxClient, status: int) -> None:
+async def test_a_5xx_is_a_gateway_page_and_bills_nothing(caller: SandboxClient, status: int) -> None:
     declare(caller, f"5xx status={status}")
     code, body, headers = await raw(caller)
     assert (code, headers["Content-Type"]) == (status, "text/html; charset=utf-8")
@@ -45,7 +45,7 @@ async def test_a_5xx_is_a_page_of_a_gateway_and_bills_nothing(caller: SandboxCli
     assert (struck(caller), billed(caller)) == ({"5xx": 1}, 0)
 
 
-async def test_a_5xx_can_be_in_the_words_of_the_service_and_say_when_to_come_again(caller: SandboxClient) -> None:
+async def test_a_5xx_can_have_the_body_of_the_service_and_retry_after(caller: SandboxClient) -> None:
     declare(caller, "5xx status=500 body=json retry_after=7")
     reply = await caller.ask(PARTS)
     assert (reply.status, reply.messages) == (500, ["Unexpected Execution Error"])
@@ -55,14 +55,14 @@ async def test_a_5xx_can_be_in_the_words_of_the_service_and_say_when_to_come_aga
     assert (reply.status, reply.body) == (500, {"error": "server_error"})
 
 
-async def test_a_429_says_how_long_to_wait(caller: SandboxClient) -> None:
+async def test_a_429_has_retry_after(caller: SandboxClient) -> None:
     declare(caller, "429 retry_after=3")
     status, _, headers = await raw(caller)
     assert (status, headers["Retry-After"]) == (429, "3")
     assert (struck(caller), billed(caller)) == ({"429": 1}, 0)
 
 
-async def test_a_401_says_that_a_good_token_is_none(caller: SandboxClient) -> None:
+async def test_an_invalid_token_fault_rejects_a_valid_token(caller: SandboxClient) -> None:
     declare(caller, "401 count=2")
     for _ in range(2):
         reply = await caller.ask(PARTS)
@@ -73,7 +73,7 @@ async def test_a_401_says_that_a_good_token_is_none(caller: SandboxClient) -> No
     assert (await caller.ask(FREE)).data == ANSWER
 
 
-async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: SandboxClient) -> None:
+async def test_an_expired_token_fault_lasts_and_spares_newer_tokens(caller: SandboxClient) -> None:
     declare(caller, "expired count=1")
     for _ in range(2):
         reply = await caller.ask(PARTS)
@@ -86,7 +86,7 @@ async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: Sandbox
     assert (struck(caller), billed(caller)) == ({"expired": 3}, 0)
 
 
-async def test_a_token_that_is_none_is_not_made_an_expired_one(caller: SandboxClient) -> None:
+async def test_an_expired_token_fault_does_not_affect_invalid_tokens(caller: SandboxClient) -> None:
     declare(caller, "expired")
     reply = await caller.ask(PARTS, headers={"token": "nonsense"})
     assert reply.body["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
@@ -94,7 +94,7 @@ async def test_a_token_that_is_none_is_not_made_an_expired_one(caller: SandboxCl
 
 
 @pytest.mark.parametrize("after", [0, 20, 10_000_000])
-async def test_a_cut_answer_is_shorter_than_it_promised_and_billed(caller: SandboxClient, after: int) -> None:
+async def test_a_truncated_response_is_shorter_than_its_length_and_billed(caller: SandboxClient, after: int) -> None:
     declare(caller, f"cut after={after}")
     head, _, body = (await received(caller)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -105,7 +105,7 @@ async def test_a_cut_answer_is_shorter_than_it_promised_and_billed(caller: Sandb
     assert (caller.sandbox.journal.entries[-1].status, caller.sandbox.journal.entries[-1].whole) == (200, False)
 
 
-async def test_a_malformed_answer_comes_with_200_and_is_billed(caller: SandboxClient) -> None:
+async def test_a_malformed_response_has_status_200_and_is_billed(caller: SandboxClient) -> None:
     _, whole, _ = await raw(caller)
     declare(caller, "malformed")
     status, half, headers = await raw(caller)
@@ -121,7 +121,7 @@ async def test_a_malformed_answer_comes_with_200_and_is_billed(caller: SandboxCl
     assert caller.sandbox.journal.totals.spoiled_parts == 9
 
 
-async def test_a_slow_loris_brings_everything_byte_by_byte(caller: SandboxClient) -> None:
+async def test_a_slow_loris_response_is_complete(caller: SandboxClient) -> None:
     declare(caller, "slow-loris ms=1")
     options: dict[str, Any] = {"json": {"query": FREE}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
@@ -132,7 +132,7 @@ async def test_a_slow_loris_brings_everything_byte_by_byte(caller: SandboxClient
     await until(lambda: caller.sandbox.journal.entries[-1].whole)
 
 
-async def test_who_hangs_up_on_a_slow_answer_ends_it_and_has_paid_for_it(caller: SandboxClient) -> None:
+async def test_a_disconnect_ends_a_slow_response_and_is_billed(caller: SandboxClient) -> None:
     declare(caller, "slow-loris ms=60000", "latency ms=1")
     options: dict[str, Any] = {"json": {"query": PARTS}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
@@ -141,7 +141,7 @@ async def test_who_hangs_up_on_a_slow_answer_ends_it_and_has_paid_for_it(caller:
     assert (billed(caller), caller.sandbox.journal.totals.spoiled_parts) == (3, 3)
 
 
-async def test_the_sandbox_ends_while_an_answer_is_held_back(start: StartSandbox) -> None:
+async def test_the_sandbox_stops_during_a_delayed_response(start: StartSandbox) -> None:
     async with start() as caller:
         declare(caller, "latency ms=600000")
         reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
@@ -153,7 +153,7 @@ async def test_the_sandbox_ends_while_an_answer_is_held_back(start: StartSandbox
     assert kept.entries[-1].whole is False
 
 
-async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(caller: SandboxClient) -> None:
+async def test_a_quota_fault_is_the_limit_until_it_is_removed(caller: SandboxClient) -> None:
     declare(caller, "quota at=5")
     assert (await caller.ask(PARTS)).data
     assert (await caller.ask(PARTS)).data
@@ -170,7 +170,7 @@ async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(call
     assert (await caller.ask(PARTS)).data
 
 
-async def test_a_quota_without_a_figure_is_used_up_from_now_and_in_the_next_month_too(
+async def test_a_quota_fault_without_a_number_exhausts_every_month(
     start: StartSandbox, turned: clock.ManualClock
 ) -> None:
     async with start(token_lifetime=90 * 86_400) as caller:
@@ -182,13 +182,13 @@ async def test_a_quota_without_a_figure_is_used_up_from_now_and_in_the_next_mont
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 0. ")
 
 
-async def test_a_quota_above_the_plan_changes_nothing(caller: SandboxClient) -> None:
+async def test_a_quota_fault_above_the_plan_has_no_effect(caller: SandboxClient) -> None:
     declare(caller, "quota at=100000")
     assert (await caller.ask(PARTS)).data
     assert struck(caller) == {}
 
 
-async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: SandboxClient) -> None:
+async def test_a_missing_field_fault_has_the_error_of_the_service(caller: SandboxClient) -> None:
     before = await caller.ask(PARTS)
     declare(caller, "missing-field field=SupPart.totalAvail", "missing-field field=SupOffer.moq")
     refused = await caller.ask(PARTS)
@@ -203,14 +203,14 @@ async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: Sa
     assert (await caller.ask(PARTS)).data == before.data
 
 
-async def test_a_query_that_is_wrong_anyway_is_no_strike_of_a_missing_field(caller: SandboxClient) -> None:
+async def test_an_invalid_query_is_not_counted_as_a_missing_field_fault(caller: SandboxClient) -> None:
     declare(caller, "missing-field field=SupPart.totalAvail")
     assert (await caller.ask("{ nonsense }")).status == 400
     assert struck(caller) == {}
 
 
 @pytest.mark.parametrize("field", ["SupPart.nonsense", "Nonsense.mpn", "__Type.name"])
-async def test_a_field_that_is_not_in_the_schema_is_named_and_nothing_changes(
+async def test_a_missing_field_fault_with_an_unknown_field_is_rejected_by_name(
     caller: SandboxClient, field: str
 ) -> None:
     declare(caller, "429")
@@ -219,6 +219,6 @@ async def test_a_field_that_is_not_in_the_schema_is_named_and_nothing_changes(
     assert await statuses(caller, 1) == [429]
 
 
-async def test_two_quotas_are_one_too_many(caller: SandboxClient) -> None:
+async def test_a_second_quota_fault_is_rejected(caller: SandboxClient) -> None:
     with pytest.raises(ValueError, match="only one is allowed, not 2"):
         declare(caller, "quota at=5", "quota")

@@ -74,7 +74,7 @@ def test_the_schema_declares_exactly_what_the_contract_lists() -> None:
     assert sorted(lines()) == sorted(FACTS)
 
 
-def test_there_are_nineteen_supply_and_two_admin_queries_and_only_design_data_changes() -> None:
+def test_the_schema_has_nineteen_supply_and_two_admin_queries_and_design_mutations_only() -> None:
     roots = (BUILT.query_type, BUILT.mutation_type, BUILT.subscription_type)
     queries, mutations, subscriptions = (list(root.fields) for root in roots if root is not None)
     counted = Counter(name[:3] for name in queries)

@@ -91,7 +91,7 @@ async def test_introspection_needs_no_token(caller: SandboxClient) -> None:
     assert reply.data == {"__schema": {"queryType": {"name": "Query"}}, "__type": {"kind": "OBJECT"}}
 
 
-async def test_in_no_auth_mode_requests_without_a_token_go_to_the_first_account(start: StartSandbox) -> None:
+async def test_no_auth_requests_use_the_first_application(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         query = '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { id } } }'
         assert (await caller.ask(query, headers={})).status == 200

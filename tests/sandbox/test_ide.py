@@ -20,20 +20,20 @@ async def _page(caller: SandboxClient) -> str:
 
 
 @pytest.mark.parametrize("path", ["/graphql", "/graphql/", "/graphql?code=a&state=b"])
-async def test_the_ide_is_at_the_address_of_the_query_service(caller: SandboxClient, path: str) -> None:
+async def test_the_ide_is_at_the_url_of_the_query_service(caller: SandboxClient, path: str) -> None:
     async with caller.session.get(caller.sandbox.url + path, headers=HTML) as response:
         assert (response.status, response.content_type) == (200, "text/html")
         assert response.headers["Cache-Control"] == "no-store"
         assert 'id="ide"' in await response.text()
 
 
-async def test_whoever_asks_a_query_gets_its_answer_and_no_ide(caller: SandboxClient) -> None:
+async def test_a_query_gets_its_response_instead_of_the_ide(caller: SandboxClient) -> None:
     params = {"query": "{ __typename }"}
     async with caller.session.get(caller.sandbox.graphql_url, params=params) as response:
         assert (await response.json())["data"] == {"__typename": "Query"}
 
 
-async def test_the_page_loads_nothing_that_the_sandbox_has_not(caller: SandboxClient) -> None:
+async def test_the_ide_loads_only_files_of_the_sandbox(caller: SandboxClient) -> None:
     addresses = re.findall(r'(?:src|href)="([^"]+)"', await _page(caller))
     assert len(addresses) > 5
     for address in addresses:
@@ -44,7 +44,7 @@ async def test_the_page_loads_nothing_that_the_sandbox_has_not(caller: SandboxCl
             assert response.status == 200, address
 
 
-async def test_no_script_of_the_page_is_within_it_and_its_policy_lets_none_in(caller: SandboxClient) -> None:
+async def test_the_ide_has_no_inline_scripts_and_a_strict_policy(caller: SandboxClient) -> None:
     assert re.findall(r"<script[^>]*>\s*[^<\s]|\son\w+=", await _page(caller)) == []
     nonces = set()
     for _ in range(2):
@@ -57,7 +57,7 @@ async def test_no_script_of_the_page_is_within_it_and_its_policy_lets_none_in(ca
     assert len(nonces) == 2
 
 
-async def test_every_file_has_its_type_and_is_asked_for_once(caller: SandboxClient) -> None:
+async def test_every_ide_file_has_a_content_type_and_an_etag(caller: SandboxClient) -> None:
     for name in assets.Assets().names:
         url = f"{caller.sandbox.url}{assets.PATH}/{name}"
         async with caller.session.get(url) as first:
@@ -69,7 +69,7 @@ async def test_every_file_has_its_type_and_is_asked_for_once(caller: SandboxClie
             assert (again.status, await again.read()) == (304, b"")
 
 
-async def test_files_with_a_version_in_their_name_are_kept_for_ever_and_others_asked_about(
+async def test_versioned_files_are_immutable_and_others_revalidated(
     caller: SandboxClient,
 ) -> None:
     caching = {}
@@ -80,7 +80,7 @@ async def test_files_with_a_version_in_their_name_are_kept_for_ever_and_others_a
     assert set(caching.values()) == {"no-cache"}
 
 
-async def test_files_are_compressed_for_whom_takes_that(caller: SandboxClient) -> None:
+async def test_ide_files_are_compressed_if_accepted(caller: SandboxClient) -> None:
     url = f"{caller.sandbox.url}{assets.PATH}/graphiql-3.9.0.min.js"
     plain = {"Accept-Encoding": "identity"}
     async with caller.session.get(url, headers=plain) as response:
@@ -96,12 +96,12 @@ async def test_files_are_compressed_for_whom_takes_that(caller: SandboxClient) -
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2Faccess.py", "%2e%2e", "vendored.toml"])
-async def test_there_are_no_other_files(caller: SandboxClient, name: str) -> None:
+async def test_other_ide_paths_get_404(caller: SandboxClient, name: str) -> None:
     async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/{name}") as response:
         assert response.status == 404
 
 
-async def test_the_schema_is_there_as_text_for_anybody(caller: SandboxClient) -> None:
+async def test_the_schema_text_needs_no_token(caller: SandboxClient) -> None:
     url = caller.sandbox.graphql_url + "?sdl"
     async with caller.session.get(url) as response:
         assert response.headers["Content-Type"] == "application/graphql; charset=utf-8"
@@ -118,7 +118,7 @@ async def test_the_schema_is_there_as_text_for_anybody(caller: SandboxClient) ->
     )
 
 
-async def test_the_text_lacks_the_fields_that_a_fault_takes_away(start: StartSandbox) -> None:
+async def test_the_schema_text_lacks_fields_removed_by_a_fault(start: StartSandbox) -> None:
     async with start(faults=(faults.MissingFieldFault(field="SupPart.shortDescription"),)) as caller:
         url = caller.sandbox.graphql_url + "?sdl"
         async with caller.session.get(url) as response:
@@ -132,7 +132,7 @@ async def test_the_text_lacks_the_fields_that_a_fault_takes_away(start: StartSan
         assert "shortDescription" in part.fields
 
 
-async def test_the_ready_documents_are_good_and_those_about_parts_find_some(caller: SandboxClient) -> None:
+async def test_the_example_documents_are_valid_and_find_parts(caller: SandboxClient) -> None:
     async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/examples.json") as response:
         examples = await response.json()
     async with caller.session.get(caller.sandbox.graphql_url + "?sdl") as response:

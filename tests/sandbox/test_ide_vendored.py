@@ -15,19 +15,19 @@ from proxy.sandbox.ide import vendored, vendoring
 ADDED = b"console.log('two')"
 
 
-def test_the_files_are_those_that_are_recorded_and_no_others() -> None:
+def test_the_vendored_files_match_the_manifest() -> None:
     recorded = {file.name: file.integrity for package in vendored.packages() for file in package.files}
     found = {path.name: vendored.digest(path.read_bytes()) for path in vendored.FOLDER.iterdir()}
     del found[vendored.LICENCES]
     assert found == recorded
 
 
-def test_their_names_have_their_version() -> None:
+def test_vendored_file_names_have_the_version() -> None:
     for package in vendored.packages():
         assert {file.name.startswith(f"{package.name}-{package.version}.") for file in package.files} == {True}
 
 
-def test_every_package_is_named_beside_its_licence() -> None:
+def test_every_vendored_package_has_its_licence() -> None:
     text = (vendored.FOLDER / vendored.LICENCES).read_text(encoding="utf-8")
     assert {package.name for package in vendored.packages()} <= set(text.split())
     for words in ("Permission is hereby granted", "SIL OPEN FONT LICENSE", "Redistribution and use"):
@@ -72,7 +72,7 @@ def _package(integrity: str, file_integrity: str = "", sources: str = "") -> ven
     return vendored.VendoredPackage("one", "2.0.0", integrity, sources, (file,))
 
 
-def test_a_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:
+def test_a_vendored_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:
     sources = json.dumps({"sources": ["../src/one.ts", "../node_modules/@inner/two/index.js"]}).encode()
     package = _package(npm.put({"dist/one.js": ADDED, "map": sources}), sources="map")
     vendoring.fetch([package], folder, str(npm.path))
@@ -93,7 +93,7 @@ def test_a_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:
         ),
     ],
 )
-def test_what_is_not_as_recorded_is_refused_and_named(
+def test_a_file_that_differs_from_the_manifest_is_rejected_by_name(
     npm: Npm, folder: Path, files: dict[str, bytes], changes: dict[str, Any], complaint: str
 ) -> None:
     package = dataclasses.replace(_package(npm.put(files)), **changes)

@@ -13,7 +13,7 @@ from proxy.sandbox import applications
 DESIGNER = applications.SandboxApplication("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
 
 
-async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: SandboxClient) -> None:
+async def test_the_token_response_has_the_fields_of_the_service_in_order(caller: SandboxClient) -> None:
     reply = await caller.log_in(scope="supply.domain")
     assert reply.status == 200
     assert list(reply.body) == ["access_token", "expires_in", "token_type", "scope"]
@@ -23,7 +23,7 @@ async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: Sandb
     assert reply.headers["Pragma"] == "no-cache"
 
 
-async def test_the_token_carries_the_claims_and_is_signed_by_the_published_key(
+async def test_a_token_has_the_claims_and_is_signed_by_the_published_key(
     caller: SandboxClient, turned: clock.ManualClock
 ) -> None:
     async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
@@ -49,7 +49,7 @@ async def test_every_token_has_its_own_jti(start: StartSandbox) -> None:
     assert len(ids) == 5
 
 
-async def test_credentials_may_come_by_basic(caller: SandboxClient) -> None:
+async def test_client_credentials_may_use_basic_authentication(caller: SandboxClient) -> None:
     account = caller.sandbox.default_application
     pair = base64.b64encode(f"{account.client_id}:{account.client_secret}".encode()).decode()
     reply = await caller.post(
@@ -77,7 +77,9 @@ async def test_credentials_may_come_by_basic(caller: SandboxClient) -> None:
         ({"client_secret": "wrong", "grant_type": "guess", "scope": "other"}, "invalid_client"),
     ],
 )
-async def test_a_fault_is_a_400_that_names_the_error(start: StartSandbox, form: dict[str, str], error: str) -> None:
+async def test_an_invalid_token_request_gets_400_with_the_oauth_error(
+    start: StartSandbox, form: dict[str, str], error: str
+) -> None:
     async with start(token_windows=()) as caller:
         reply = await caller.log_in(**form)
     assert (reply.status, reply.body) == (400, {"error": error})
@@ -95,7 +97,7 @@ async def test_an_unreadable_basic_header_is_an_invalid_client(start: StartSandb
     assert (reply.status, reply.body) == (400, {"error": "invalid_client"})
 
 
-async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: SandboxClient) -> None:
+async def test_a_body_that_is_no_form_or_a_get_is_an_invalid_request(caller: SandboxClient) -> None:
     reply = await caller.post(caller.sandbox.token_url, json={"grant_type": "client_credentials"})
     assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
     async with caller.session.get(caller.sandbox.token_url) as response:
@@ -103,15 +105,13 @@ async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: San
 
 
 @pytest.mark.parametrize("charset, body", [("klingon", b"grant_type=x"), ("utf-8", b"grant_type=\xff")])
-async def test_a_form_that_cannot_be_read_is_an_invalid_request(
-    caller: SandboxClient, charset: str, body: bytes
-) -> None:
+async def test_an_unreadable_form_is_an_invalid_request(caller: SandboxClient, charset: str, body: bytes) -> None:
     headers = {"Content-Type": f"application/x-www-form-urlencoded; charset={charset}"}
     reply = await caller.post(caller.sandbox.token_url, data=body, headers=headers)
     assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
 
 
-async def test_without_a_scope_the_token_has_all_that_the_application_may_have(start: StartSandbox) -> None:
+async def test_a_token_request_without_a_scope_gets_all_scopes_of_the_application(start: StartSandbox) -> None:
     async with start(applications=(DESIGNER,), token_windows=()) as caller:
         both = await caller.log_in()
         one = await caller.log_in(scope="supply.domain")
@@ -119,7 +119,9 @@ async def test_without_a_scope_the_token_has_all_that_the_application_may_have(s
     assert one.body["scope"] == "supply.domain"
 
 
-async def test_the_third_token_in_a_second_waits(caller: SandboxClient, turned: clock.ManualClock) -> None:
+async def test_the_third_token_request_in_a_second_is_rejected(
+    caller: SandboxClient, turned: clock.ManualClock
+) -> None:
     assert (await caller.log_in()).status == 200
     reply = await caller.log_in()
     assert (reply.status, reply.body["error"]) == (429, "slow_down")
@@ -134,7 +136,7 @@ async def test_retry_after_is_in_whole_seconds_rounded_up(start: StartSandbox, t
         assert (await caller.log_in()).headers["Retry-After"] == "7"
 
 
-async def test_the_limits_are_those_of_each_client(start: StartSandbox) -> None:
+async def test_token_rate_limits_apply_per_client(start: StartSandbox) -> None:
     ready = applications.DEFAULT_APPLICATION
     async with start(applications=(ready, DESIGNER), token_windows=(windows.Window(1, 60),)) as caller:
         assert (await caller.log_in()).status == 429
@@ -142,7 +144,7 @@ async def test_the_limits_are_those_of_each_client(start: StartSandbox) -> None:
     assert other.status == 200
 
 
-async def test_wrong_secrets_fill_the_windows_too(start: StartSandbox) -> None:
+async def test_failed_authentications_count_against_the_rate_limit(start: StartSandbox) -> None:
     async with start(token_windows=(windows.Window(3, 60),)) as caller:
         statuses = [(await caller.log_in(client_secret="wrong")).status for _ in range(3)]
     assert statuses == [400, 400, 429]
@@ -154,22 +156,22 @@ async def test_token_requests_are_counted(caller: SandboxClient) -> None:
     assert caller.sandbox.request_counts.tokens == 2
 
 
-def test_an_account_hides_its_credentials_when_it_is_printed() -> None:
+def test_the_repr_of_an_application_has_no_credentials() -> None:
     assert "secret-2" not in repr(DESIGNER)
     assert "client-2" not in repr(DESIGNER)
 
 
-def test_an_account_with_an_unknown_feature_is_refused_by_name() -> None:
+def test_an_application_with_an_unknown_feature_is_rejected_by_name() -> None:
     with pytest.raises(ValueError, match="FLYING"):
         applications.SandboxApplication("x", "1", "2", "3", features=frozenset({"FLYING"}))
 
 
-def test_two_accounts_may_not_share_a_client_id() -> None:
+def test_two_applications_may_not_share_a_client_id() -> None:
     with pytest.raises(ValueError, match="client ids"):
         applications.ApplicationRegistry((DESIGNER, DESIGNER))
 
 
-async def test_a_field_that_is_given_twice_is_an_invalid_request(caller: SandboxClient) -> None:
+async def test_a_repeated_form_field_is_an_invalid_request(caller: SandboxClient) -> None:
     account = caller.sandbox.default_application
     form = [
         ("grant_type", "client_credentials"),

@@ -11,7 +11,7 @@ from proxy.sandbox import faults, journal
 NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part { mpn } } } }"
 
 
-async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
+async def test_a_query_is_journalled_with_application_operation_and_parts(
     caller: SandboxClient, turned: clock.ManualClock
 ) -> None:
     turned.advance(5)
@@ -31,7 +31,7 @@ async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
     )
 
 
-async def test_a_token_request_is_entered_with_its_application(caller: SandboxClient) -> None:
+async def test_a_token_request_is_journalled_with_its_application(caller: SandboxClient) -> None:
     (entry,) = caller.sandbox.journal.entries
     assert (entry.service, entry.status, entry.whole) == ("token", 200, True)
     assert entry.application == caller.sandbox.default_application.application_id
@@ -40,7 +40,7 @@ async def test_a_token_request_is_entered_with_its_application(caller: SandboxCl
     assert (refused.application, refused.status) == (None, 400)
 
 
-async def test_no_token_no_secret_and_no_variable_is_in_it(caller: SandboxClient) -> None:
+async def test_the_journal_has_no_tokens_secrets_or_variables(caller: SandboxClient) -> None:
     await caller.ask(NAMED, {"q": "a part number of a client"})
     await caller.ask('{ supSearch(q: "a part number of a client") { hits } }')
     text = repr(caller.sandbox.journal.entries)
@@ -48,7 +48,7 @@ async def test_no_token_no_secret_and_no_variable_is_in_it(caller: SandboxClient
         assert hidden not in text
 
 
-async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: SandboxClient) -> None:
+async def test_an_unreadable_request_is_journalled_in_part(caller: SandboxClient) -> None:
     headers = {"token": caller.token, "Content-Type": "application/json"}
     for body in (b"{", b'{"query": "{ nonsense"}', b'{"query": "query A { a } query B { b }", "operationName": "B"}'):
         await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
@@ -60,14 +60,14 @@ async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: SandboxCl
     ]
 
 
-async def test_a_body_that_is_too_large_is_entered_with_its_status(caller: SandboxClient) -> None:
+async def test_a_request_with_a_too_large_body_is_journalled_with_its_status(caller: SandboxClient) -> None:
     body, headers = io.BytesIO(b" " * (9 * 2**20)), {"Content-Type": "application/json"}
     async with caller.session.post(caller.sandbox.graphql_url, data=body, headers=headers) as response:
         assert response.status == 413
     assert caller.sandbox.journal.entries[-1].status == 413
 
 
-async def test_totals_count_requests_parts_and_strikes(caller: SandboxClient) -> None:
+async def test_journal_totals_count_requests_parts_and_faults(caller: SandboxClient) -> None:
     await caller.ask(NAMED, {"q": ""})
     caller.sandbox.faults.replace(faults.parse_faults("malformed body=half"))
     async with caller.session.post(
@@ -79,13 +79,13 @@ async def test_totals_count_requests_parts_and_strikes(caller: SandboxClient) ->
     assert (totals.parts, totals.spoiled_parts, totals.faults) == (6, 3, {"malformed": 1})
 
 
-async def test_in_no_auth_mode_the_first_application_is_entered(start: StartSandbox) -> None:
+async def test_no_auth_requests_are_journalled_for_the_first_application(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         await caller.ask(NAMED, {"q": ""}, headers={})
         assert caller.sandbox.journal.entries[-1].application == caller.sandbox.default_application.application_id
 
 
-async def test_a_request_is_there_while_it_is_under_way(caller: SandboxClient) -> None:
+async def test_a_request_in_progress_is_in_the_journal(caller: SandboxClient) -> None:
     caller.sandbox.faults.replace(faults.parse_faults("latency ms=600000"))
     asking = asyncio.create_task(caller.ask(NAMED, {"q": ""}), name="a caller that waits")
     async with asyncio.timeout(30):
@@ -100,8 +100,8 @@ async def test_a_request_is_there_while_it_is_under_way(caller: SandboxClient) -
     assert entry.whole is False
 
 
-def test_the_oldest_entries_go_and_the_totals_count_on() -> None:
-    kept = journal.RequestJournal(clock.ManualClock(), kept=3)
+def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
+    kept = journal.RequestJournal(clock.ManualClock(), max_entries=3)
     for _ in range(5):
         kept.finish(kept.begin("graphql"), whole=True)
     assert [entry.number for entry in kept.entries] == [3, 4, 5]
@@ -110,7 +110,7 @@ def test_the_oldest_entries_go_and_the_totals_count_on() -> None:
     assert kept.totals.requests == {"graphql": 5}
 
 
-def test_after_a_clear_everything_is_counted_anew_and_what_was_under_way_nowhere() -> None:
+def test_a_cleared_journal_does_not_count_requests_in_progress() -> None:
     kept = journal.RequestJournal(clock.ManualClock())
     under_way = kept.begin("graphql")
     kept.clear()

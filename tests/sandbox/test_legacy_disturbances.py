@@ -31,7 +31,7 @@ def _offers(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [offer for part in parts for offer in part["offers"]]
 
 
-async def test_prices_drift_from_period_to_period_and_come_back(old: LegacyClient, turned: clock.ManualClock) -> None:
+async def test_prices_drift_by_period_and_recover(old: LegacyClient, turned: clock.ManualClock) -> None:
     before = await _parts(old)
     old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(share=0.3, percent=10, seconds=60)])
     drifted = await _parts(old)
@@ -57,7 +57,7 @@ async def test_prices_drift_from_period_to_period_and_come_back(old: LegacyClien
     assert await _parts(old) == before
 
 
-async def test_stock_drifts_and_codes_stay(old: LegacyClient) -> None:
+async def test_stock_drifts_except_for_stock_codes(old: LegacyClient) -> None:
     before = await _parts(old)
     old.sandbox.legacy.disturbances.replace([disturbances.StockDrift(share=1, percent=20)])
     drifted = await _parts(old)
@@ -68,7 +68,7 @@ async def test_stock_drifts_and_codes_stay(old: LegacyClient) -> None:
         assert abs(now - was) <= max(0.2 * was + 1, 1)
 
 
-async def test_a_period_of_no_seconds_is_one_request(old: LegacyClient) -> None:
+async def test_a_period_of_zero_seconds_is_one_request(old: LegacyClient) -> None:
     old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
     first, second = await _parts(old), await _parts(old)
     assert first != second
@@ -78,7 +78,7 @@ async def test_a_period_of_no_seconds_is_one_request(old: LegacyClient) -> None:
 @pytest.mark.parametrize(
     "field, empty", [("offers.packaging", None), ("offers.prices", {}), ("manufacturer", {}), ("mpn", None)]
 )
-async def test_a_field_flaps_from_request_to_request(old: LegacyClient, field: str, empty: object) -> None:
+async def test_a_field_flaps_between_requests(old: LegacyClient, field: str, empty: object) -> None:
     *way, name = field.split(".")
 
     def values(parts: list[dict[str, Any]]) -> list[Any]:
@@ -99,7 +99,7 @@ async def test_a_field_flaps_from_request_to_request(old: LegacyClient, field: s
     assert first != second
 
 
-async def test_offers_are_reordered_and_stay_so(old: LegacyClient) -> None:
+async def test_offers_are_reordered_permanently(old: LegacyClient) -> None:
     before = await old.read(PART)
     old.sandbox.legacy.disturbances.replace([disturbances.ReorderedOffers()])
     mixed = await old.read(PART)
@@ -108,7 +108,7 @@ async def test_offers_are_reordered_and_stay_so(old: LegacyClient) -> None:
     assert await old.read(PART) == mixed
 
 
-async def test_fewer_parts_are_missing_wherever_they_are_asked_for(old: LegacyClient) -> None:
+async def test_missing_parts_are_missing_in_every_endpoint(old: LegacyClient) -> None:
     before = await old.read(SEARCH)
     old.sandbox.legacy.disturbances.replace([disturbances.FewerParts(share=0.3)])
     after = await old.read(SEARCH)
@@ -123,7 +123,7 @@ async def test_fewer_parts_are_missing_wherever_they_are_asked_for(old: LegacyCl
     assert [each for each in before["results"] if each in after["results"]] == after["results"]
 
 
-async def test_more_parts_have_twins_that_can_be_asked_for(old: LegacyClient) -> None:
+async def test_duplicate_parts_can_be_requested_by_uid(old: LegacyClient) -> None:
     before = await _parts(old)
     old.sandbox.legacy.disturbances.replace([disturbances.MoreParts(share=0.3)])
     body = await old.read(SEARCH)
@@ -141,7 +141,7 @@ async def test_more_parts_have_twins_that_can_be_asked_for(old: LegacyClient) ->
 
 
 @pytest.mark.parametrize("body, kind", [("html", "text/html; charset=utf-8"), ("json", "application/json")])
-async def test_a_share_of_the_requests_fails(start_old: StartLegacy, body: Any, kind: str) -> None:
+async def test_the_declared_share_of_requests_fails(start_old: StartLegacy, body: Any, kind: str) -> None:
     async with start_old(disturbances=(disturbances.Errors(share=0.4, status=502, body=body),)) as old:
         replies = [await old.get(PART) for _ in range(30)]
         failed = [reply for reply in replies if reply.status != 200]
@@ -154,19 +154,19 @@ async def test_a_share_of_the_requests_fails(start_old: StartLegacy, body: Any, 
             assert failed[0].json["__class__"] == "ServerErrorResponse"
 
 
-async def test_replies_are_slow(old: LegacyClient) -> None:
+async def test_slow_responses_are_delayed(old: LegacyClient) -> None:
     before = await old.read(PART)
     old.sandbox.legacy.disturbances.replace([disturbances.Slowness(ms=1)])
     assert await old.read(PART) == before
     assert old.sandbox.journal.totals.faults == {"slowness": 1}
 
 
-def test_a_slow_reply_is_as_late_as_was_declared() -> None:
+def test_a_slow_response_has_the_declared_delay() -> None:
     drawn = disturbances.DisturbanceInjector([disturbances.Slowness(ms=250, share=0.5)], clock.ManualClock(), seed=1)
     assert {drawn.begin().delay for _ in range(40)} == {0.0, 0.25}
 
 
-def test_the_same_seed_strikes_the_same_and_another_does_not() -> None:
+def test_disturbances_depend_on_the_seed() -> None:
     def strikes(seed: int) -> list[bool]:
         declared = [disturbances.FewerParts(share=0.5)]
         draws = disturbances.DisturbanceInjector(declared, clock.ManualClock(), seed).begin()
@@ -177,7 +177,7 @@ def test_the_same_seed_strikes_the_same_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize("kind", disturbances.PARSER.by_word)
-def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
+def test_every_parameter_names_its_accepted_values(kind: str) -> None:
     declaration = disturbances.PARSER.by_word[kind]
     assert all(declaration_syntax.accepted_values(declaration, name) for name in declaration.__struct_fields__)
 
@@ -191,13 +191,13 @@ def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
         ("errors share", "'share' is not name=value"),
     ],
 )
-def test_a_mistake_is_named(text: str, complaint: str) -> None:
+def test_an_invalid_disturbance_is_named(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         disturbances.PARSER.parse(text)
     assert complaint in str(caught.value)
 
 
-async def test_they_are_declared_listed_and_lifted_over_http(old: LegacyClient) -> None:
+async def test_disturbances_are_declared_listed_and_removed_over_http(old: LegacyClient) -> None:
     url = f"{old.sandbox.url}/admin/legacy"
     drift = {"kind": "price-drift", "share": 0.5, "percent": 5.0, "seconds": 60}
     async with old.session.put(url, json=["price-drift share=0.5", {"kind": "fewer-parts"}]) as response:

@@ -12,7 +12,7 @@ async def _names(old: LegacyClient, target: str) -> list[str]:
     return [result["item"]["name"] for result in (await old.read(target))["results"]]
 
 
-async def test_one_is_answered_bare_with_the_uid_and_the_keys_on_record(old: LegacyClient) -> None:
+async def test_an_object_is_returned_bare_with_the_recorded_keys(old: LegacyClient) -> None:
     assert await old.read("/brands/2239e3330e2df5fe") == {
         "__class__": "Brand",
         "uid": "2239e3330e2df5fe",
@@ -42,14 +42,14 @@ async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(old: Legacy
     assert (root["parent_uid"], root["ancestor_uids"]) == (None, [])
 
 
-async def test_imagesets_of_categories_are_there_when_they_are_included(old: LegacyClient) -> None:
+async def test_imagesets_of_categories_must_be_included(old: LegacyClient) -> None:
     assert "imagesets" not in await old.read("/categories/5c6a91606d4187ad")
     with_pictures = await old.read("/categories/5c6a91606d4187ad?include[]=imagesets")
     assert with_pictures["imagesets"][0]["__class__"] == "ImageSet"
     assert (await old.read("/categories/8a1e4714bb3951d9?include[]=imagesets"))["imagesets"] == []
 
 
-async def test_get_multi_is_keyed_by_uid_and_leaves_unknown_ones_out(old: LegacyClient) -> None:
+async def test_get_multi_is_keyed_by_uid_without_unknown_uids(old: LegacyClient) -> None:
     found = await old.read("/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uid=a5e060ea85e77627")
     assert {uid: seller["name"] for uid, seller in found.items()} == {
         "2c3be9310496fffc": "Digi-Key",
@@ -58,17 +58,17 @@ async def test_get_multi_is_keyed_by_uid_and_leaves_unknown_ones_out(old: Legacy
 
 
 @pytest.mark.parametrize("uids", [[], [f"{number:016x}" for number in range(101)]])
-async def test_get_multi_wants_one_to_a_hundred_uids(old: LegacyClient, uids: list[str]) -> None:
+async def test_get_multi_needs_one_to_a_hundred_uids(old: LegacyClient, uids: list[str]) -> None:
     assert (await old.get("/brands/get_multi?" + "&".join(f"uid[]={uid}" for uid in uids))).status == 400
 
 
-async def test_a_name_comes_before_an_alias(old: LegacyClient) -> None:
+async def test_names_are_listed_before_aliases(old: LegacyClient) -> None:
     names = await _names(old, "/brands/search?q=texas")
     assert names[0] == "Texas Instruments"
     assert {"Burr Brown", "Klixon"} <= set(names)
 
 
-async def test_every_word_may_be_a_beginning_and_stars_stand_for_anything(old: LegacyClient) -> None:
+async def test_words_match_prefixes_and_stars_match_anything(old: LegacyClient) -> None:
     assert (await _names(old, "/brands/search?q=tex+instr"))[0] == "Texas Instruments"
     assert "Newark" in await _names(old, "/sellers/search?q=*ewar*")
     assert await _names(old, "/sellers/search?q=ewark") == []
@@ -92,7 +92,7 @@ async def test_a_search_pages_sorts_filters_and_counts(old: LegacyClient) -> Non
     assert body["facet_results"]["queries"] == {"num_parts:[1 TO 1]": {"count": numbers.count(1)}}
 
 
-async def test_a_count_can_leave_its_own_filter_out(old: LegacyClient) -> None:
+async def test_a_count_can_exclude_its_own_filter(old: LegacyClient) -> None:
     target = "/sellers/search?q=&filter[fields][display_flag][]=GB&facet[fields][display_flag][include]=1"
     narrow = (await old.read(target))["facet_results"]["fields"]["display_flag"]
     wide = (await old.read(f"{target}&facet[fields][display_flag][exclude_filter]=1"))["facet_results"]["fields"]
@@ -126,7 +126,7 @@ async def test_the_echo_has_the_defaults_and_snippets_are_null(old: LegacyClient
         "facet[fields][name][include]=maybe",
     ],
 )  # fmt: skip
-async def test_what_makes_no_sense_is_a_400(old: LegacyClient, mistake: str) -> None:
+async def test_an_invalid_parameter_gets_400(old: LegacyClient, mistake: str) -> None:
     reply = await old.get(f"/brands/search?q=&{mistake}")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
 
@@ -141,7 +141,7 @@ SELLERS = [
 
 
 @pytest.mark.parametrize("number, name, others", SELLERS)
-async def test_sellers_have_the_names_on_record_and_are_found_by_all(
+async def test_sellers_are_found_by_all_recorded_names(
     old: LegacyClient, number: str, name: str, others: list[str]
 ) -> None:
     for called in (name, *others):

@@ -12,14 +12,14 @@ async def _mpns(old: LegacyClient, query: dict[str, Any], more: str = "") -> lis
     return [item["mpn"] for item in await old.items(query, more)]
 
 
-async def test_a_number_finds_every_makers_part_and_three_are_shown(old: LegacyClient) -> None:
+async def test_a_number_matches_parts_of_every_maker_and_returns_three(old: LegacyClient) -> None:
     (result,) = await old.match({"mpn": "SN74S74N"})
     assert (result["hits"], len(result["items"]), result["error"]) == (4, 3, None)
     assert result["items"][0]["brand"]["name"] == "Texas Instruments"
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
 
 
-async def test_limit_and_start_cut_a_page_of_all_hits(old: LegacyClient) -> None:
+async def test_limit_and_start_select_a_page_of_all_hits(old: LegacyClient) -> None:
     everything = await old.items({"mpn": "SN74S74N", "limit": 20})
     (page,) = await old.match({"mpn": "SN74S74N", "start": 1, "limit": 2})
     assert page["items"] == everything[1:3]
@@ -27,17 +27,17 @@ async def test_limit_and_start_cut_a_page_of_all_hits(old: LegacyClient) -> None
 
 
 @pytest.mark.parametrize("asked", ["SN74S74N", "sn74s74n", "SN-74S74-N", "SN74 S74N"])
-async def test_punctuation_and_case_do_not_count(old: LegacyClient, asked: str) -> None:
+async def test_a_match_ignores_punctuation_and_case(old: LegacyClient, asked: str) -> None:
     assert await _mpns(old, {"mpn": asked}) == ["SN74S74N"] * 3
 
 
 @pytest.mark.parametrize("spelling", ["exact_only=1", "exact_only=true", "exact_only=True", "exact_only"])
-async def test_with_exact_only_they_do(old: LegacyClient, spelling: str) -> None:
+async def test_exact_only_respects_punctuation_and_case(old: LegacyClient, spelling: str) -> None:
     assert len(await _mpns(old, {"mpn": "SN74S74N"}, f"&{spelling}")) == 3
     assert await _mpns(old, {"mpn": "SN-74S74N"}, f"&{spelling}") == []
 
 
-async def test_a_part_of_a_number_finds_nothing_unless_a_wildcard_says_so(old: LegacyClient) -> None:
+async def test_a_partial_number_matches_only_with_a_wildcard(old: LegacyClient) -> None:
     assert await _mpns(old, {"mpn": "SN74S7"}) == []
     assert "SN74S74N" in await _mpns(old, {"mpn": "SN74S7*", "limit": 20})
     assert "SN74S74N" in await _mpns(old, {"mpn": "*74S74*", "limit": 20})
@@ -51,7 +51,7 @@ async def test_a_brand_narrows_and_a_seller_selects_without_cutting_the_offers(o
     assert len({offer["seller"]["name"] for offer in first["offers"]}) > 1
 
 
-async def test_a_sku_finds_its_part_with_the_offers_of_everybody(old: LegacyClient) -> None:
+async def test_a_sku_matches_its_part_with_all_offers(old: LegacyClient) -> None:
     (part,) = await old.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
     digikey = next(offer for offer in part["offers"] if offer["seller"]["name"] == "Digi-Key")
     for name in ("sku", "mpn_or_sku"):
@@ -70,7 +70,7 @@ async def test_a_reference_comes_back_with_its_own_type(old: LegacyClient, refer
     assert type(result["reference"]) is type(reference)
 
 
-async def test_there_is_a_result_for_each_query_in_their_order(old: LegacyClient) -> None:
+async def test_results_have_the_order_of_the_queries(old: LegacyClient) -> None:
     found = await old.match({"mpn": "NOSUCHPART"}, {"mpn": "1N4007"}, {"mpn": "NOSUCHPART"})
     assert [(each["hits"] > 0, bool(each["items"]), each["error"]) for each in found] == [
         (False, False, None),
@@ -106,7 +106,7 @@ async def test_every_query_is_echoed_with_all_nine_keys(old: LegacyClient) -> No
         ({"sku": "296-*"}, "wildcard"),
     ],
 )
-async def test_a_querys_mistake_is_its_own_error(old: LegacyClient, query: dict[str, Any], words: str) -> None:
+async def test_an_invalid_query_has_its_own_error(old: LegacyClient, query: dict[str, Any], words: str) -> None:
     mistaken, good = await old.match(query, {"mpn": "1N4007"})
     assert (mistaken["items"], mistaken["hits"]) == ([], 0)
     assert words in mistaken["error"]
@@ -114,6 +114,6 @@ async def test_a_querys_mistake_is_its_own_error(old: LegacyClient, query: dict[
 
 
 @pytest.mark.parametrize("queries", ["", "[", "{}", "5", "[NaN]", "[" * 4000, json.dumps([{"mpn": "A"}] * 21)])
-async def test_queries_that_are_none_are_a_400(old: LegacyClient, queries: str) -> None:
+async def test_invalid_queries_get_400(old: LegacyClient, queries: str) -> None:
     reply = await old.get(f"/parts/match?queries={quote(queries, safe='[]')}")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")

@@ -68,7 +68,7 @@ async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old
         assert ranks == sorted(ranks)
 
 
-async def test_click_links_carry_the_callers_key(start_old: StartLegacy) -> None:
+async def test_click_links_have_the_api_key_of_the_request(start_old: StartLegacy) -> None:
     async with start_old(apikeys=("first001", "second02")) as old:
         for key in ("first001", "second02"):
             part = (await old.get(f"/parts/{TEXAS}", key)).json
@@ -76,7 +76,7 @@ async def test_click_links_carry_the_callers_key(start_old: StartLegacy) -> None
             assert all(re.search(rf"\?country=US&ak={key}&sig=[0-9a-f]{{7}}&sid=\d+&ppid=\d+&", link) for link in links)
 
 
-async def test_a_redirected_uid_leads_to_the_part_that_is_left(old: LegacyClient) -> None:
+async def test_a_redirected_uid_returns_the_remaining_part(old: LegacyClient) -> None:
     part = await old.read("/parts/103cdb613d20cffb")
     assert part["uid"] == "bd4d768f82c5628a"
     assert "103cdb613d20cffb" in part["redirected_uids"]
@@ -84,7 +84,7 @@ async def test_a_redirected_uid_leads_to_the_part_that_is_left(old: LegacyClient
     assert several == {"103cdb613d20cffb": part, "bd4d768f82c5628a": part}
 
 
-async def test_what_only_v3_had_is_there(old: LegacyClient) -> None:
+async def test_fields_that_only_v3_had_are_present(old: LegacyClient) -> None:
     parts = await _parts(old)
     offers = [offer for part in parts for offer in part["offers"]]
     for name in ("octopart_rfq_url", "on_order_eta", "_custom", "factory_order_multiple", "multipack_quantity"):
@@ -103,7 +103,7 @@ async def test_what_only_v3_had_is_there(old: LegacyClient) -> None:
         "include=specs&include=datasheets",
     ],
 )
-async def test_arrays_come_in_every_spelling(old: LegacyClient, spelling: str) -> None:
+async def test_array_parameters_are_accepted_in_every_spelling(old: LegacyClient, spelling: str) -> None:
     part = await old.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
     assert {"specs", "datasheets"} <= set(part)
 
@@ -122,11 +122,11 @@ async def test_arrays_come_in_every_spelling(old: LegacyClient, spelling: str) -
         ),
     ],
 )
-async def test_show_picks_and_hide_drops(old: LegacyClient, shape: str, keys: set[str]) -> None:
+async def test_show_selects_and_hide_removes_fields(old: LegacyClient, shape: str, keys: set[str]) -> None:
     assert set(await old.read(f"/parts/{TEXAS}?{shape}")) == keys
 
 
-async def test_dotted_paths_reach_inside_and_leave_no_class_where_fields_are_picked(old: LegacyClient) -> None:
+async def test_dotted_paths_select_nested_fields_without_class(old: LegacyClient) -> None:
     part = await old.read(
         f"/parts/{TEXAS}?show[]=offers.seller.name&show[]=brand&show[]=specs.pin_count.value&include=specs"
     )
@@ -144,13 +144,13 @@ async def test_dotted_paths_reach_inside_and_leave_no_class_where_fields_are_pic
 @pytest.mark.parametrize(
     "text, cut", [("[0:2]", slice(0, 2)), ("1:3", slice(1, 3)), (":-1", slice(None, -1)), ("3:1", slice(0, 0))]
 )
-async def test_slice_cuts_a_list(old: LegacyClient, text: str, cut: slice) -> None:
+async def test_slice_selects_a_range_of_a_list(old: LegacyClient, text: str, cut: slice) -> None:
     whole = await old.read(f"/parts/{TEXAS}")
     part = await old.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[colour]=0:1")
     assert part == {**whole, "offers": whole["offers"][cut]}
 
 
-async def test_specs_have_v3s_keys_datatypes_and_numbers_in_si_units(old: LegacyClient) -> None:
+async def test_specs_have_v3_keys_datatypes_and_si_units(old: LegacyClient) -> None:
     (part,) = await old.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
     resistance = part["specs"]["resistance"]
     assert (resistance["value"], resistance["display_value"]) == (["10000.0"], "10 kΩ")

@@ -20,7 +20,7 @@ def _resistance(item: dict[str, Any]) -> float:
     return float(item["specs"]["resistance"]["value"][0])
 
 
-async def test_a_search_answers_with_everything_around_the_parts(old: LegacyClient) -> None:
+async def test_a_search_response_has_request_facets_and_statistics(old: LegacyClient) -> None:
     body = await old.read("/parts/search?q=SN74S74N&limit=1")
     assert body["__class__"] == "SearchResponse"
     assert (body["user_country"], body["user_currency"]) == ("US", "USD")
@@ -39,7 +39,7 @@ async def test_a_field_is_filtered_by_whole_values(old: LegacyClient, spelling: 
     assert {item["brand"]["name"] for item in await _items(old, f"q=&{spelling}=Texas*")} == {"Texas Instruments"}
 
 
-async def test_values_of_one_field_are_alternatives_and_fields_add_up(old: LegacyClient) -> None:
+async def test_values_of_a_field_are_combined_by_or_and_fields_by_and(old: LegacyClient) -> None:
     both = "filter[fields][manufacturer.name][]=Yageo&filter[fields][manufacturer.name][]=Vishay"
     found = await _items(old, f"q=resistor&{both}&filter[fields][specs.case_package.value][]=0603")
     assert {item["manufacturer"]["name"] for item in found} == {"Yageo", "Vishay"}
@@ -67,7 +67,7 @@ async def test_uids_of_sellers_and_categories_filter(old: LegacyClient) -> None:
         (f"({RESISTANCE}:[1 TO 1e9]) {RESISTANCE}:[* TO 100]", 1, 100),
     ],
 )
-async def test_filter_queries_know_ranges_groups_and_several_fields(
+async def test_filter_queries_support_ranges_groups_and_several_fields(
     old: LegacyClient, query: str, low: float, high: float
 ) -> None:
     found = await _items(old, f"q=&filter[queries][]={quote(query)}")
@@ -84,12 +84,12 @@ async def test_filter_queries_know_ranges_groups_and_several_fields(
         f"{RESISTANCE}:[a TO b]",
     ],
 )  # fmt: skip
-async def test_a_filter_query_that_is_not_understood_is_a_400(old: LegacyClient, query: str) -> None:
+async def test_an_unsupported_filter_query_gets_400(old: LegacyClient, query: str) -> None:
     reply = await old.get(f"/parts/search?q=&filter[queries][]={quote(query)}")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
 
 
-async def test_facets_count_all_hits_and_say_how_many_lack_a_value(old: LegacyClient) -> None:
+async def test_facets_count_all_hits_and_missing_values(old: LegacyClient) -> None:
     body = await old.read(
         "/parts/search?q=resistor&limit=100&include[]=specs"
         f"&facet[fields][brand.name][include]=1&facet[fields][{RESISTANCE}][include]=1"
@@ -110,7 +110,7 @@ async def test_facets_count_all_hits_and_say_how_many_lack_a_value(old: LegacyCl
     assert body["spec_metadata"]["resistance"]["unit"]["symbol"] == "Ω"
 
 
-async def test_a_facet_is_a_page_and_can_leave_its_own_filter_out(old: LegacyClient) -> None:
+async def test_a_facet_has_pages_and_can_exclude_its_own_filter(old: LegacyClient) -> None:
     asked = "/parts/search?q=&limit=0&filter[fields][brand.name]=Yageo&facet[fields][brand.name][include]=true"
     narrow = (await old.read(asked))["facet_results"]["fields"]["brand.name"]["facets"]
     wide = (await old.read(f"{asked}&facet[fields][brand.name][exclude_filter]=1"))["facet_results"]["fields"]
@@ -123,13 +123,13 @@ async def test_a_facet_is_a_page_and_can_leave_its_own_filter_out(old: LegacyCli
     assert page["facet_results"]["fields"]["brand.name"]["facets"] == wide["brand.name"]["facets"][2:5]
 
 
-async def test_a_seller_that_nobody_is_leaves_a_part_without_a_value(old: LegacyClient) -> None:
+async def test_a_facet_counts_parts_without_a_seller_as_missing(old: LegacyClient) -> None:
     body = await old.read("/parts/search?q=&limit=0&facet[fields][offers.seller.name][include]=1")
     listed = await old.read("/parts/search?q=&limit=0&filter[fields][offers.seller.name]=*")
     assert body["facet_results"]["fields"]["offers.seller.name"]["missing"] == body["hits"] - listed["hits"] > 0
 
 
-async def test_statistics_say_what_the_numbers_are(old: LegacyClient) -> None:
+async def test_statistics_agree_with_the_values_of_the_hits(old: LegacyClient) -> None:
     body = await old.read(f"/parts/search?q=resistor&limit=100&include[]=specs&stats[{RESISTANCE}][include]=1")
     numbers = [_resistance(each["item"]) for each in body["results"] if "resistance" in each["item"]["specs"]]
     stats = body["stats_results"][RESISTANCE]
@@ -139,7 +139,7 @@ async def test_statistics_say_what_the_numbers_are(old: LegacyClient) -> None:
     assert stats["missing"] == body["hits"] - len(numbers)
 
 
-async def test_a_drilldown_ranks_the_specs_that_most_hits_have(old: LegacyClient) -> None:
+async def test_a_drilldown_ranks_specs_by_frequency(old: LegacyClient) -> None:
     body = await old.read(
         "/parts/search?q=resistor&spec_drilldown[include]=1&spec_drilldown[limit]=3&facet[fields][brand.name][include]=1"
     )
@@ -173,11 +173,11 @@ async def test_parts_are_ordered_by_prices_specs_and_several_fields(old: LegacyC
 @pytest.mark.parametrize(
     "mistake", ["sortby=colour+asc", "sortby=category_uids+asc", "stats[mpn][include]=1", "filter[fields][colour]=x"]
 )
-async def test_a_field_that_parts_cannot_be_asked_by_is_a_400(old: LegacyClient, mistake: str) -> None:
+async def test_an_unknown_filter_field_gets_400(old: LegacyClient, mistake: str) -> None:
     assert (await old.get(f"/parts/search?q=resistor&{mistake}")).status == 400
 
 
-async def test_a_text_with_several_values_counts_for_each_and_is_missing_for_none(old: LegacyClient) -> None:
+async def test_a_multi_valued_text_counts_for_each_value(old: LegacyClient) -> None:
     """`I2C, SPI` counts twice; what is missing are parts, not values."""
     field = "specs.interface.value"
     body = await old.read(
@@ -192,7 +192,7 @@ async def test_a_text_with_several_values_counts_for_each_and_is_missing_for_non
 
 
 @pytest.mark.parametrize("field", ["brand.name", "manufacturer.name", "manufacturer.displayname"])
-async def test_every_name_of_a_maker_is_a_field(old: LegacyClient, field: str) -> None:
+async def test_all_fields_of_brand_and_manufacturer_can_be_filtered(old: LegacyClient, field: str) -> None:
     found = await _items(old, f"q=&filter[fields][{field}][]=KEMET&filter[fields][{field}][]=Yageo&sortby={field}+desc")
     names = [item["manufacturer"]["name"] for item in found]
     assert set(names) == {"KEMET", "Yageo"}
@@ -201,7 +201,7 @@ async def test_every_name_of_a_maker_is_a_field(old: LegacyClient, field: str) -
     assert "Vishay" in {each["value"] for each in body["facet_results"]["fields"][field]["facets"]}
 
 
-async def test_a_part_number_is_a_filter_alone_and_with_others(old: LegacyClient) -> None:
+async def test_part_number_filters_can_be_combined(old: LegacyClient) -> None:
     mpn = "filter[fields][mpn][]=CRCW060310K0FKEA"
     (alone,) = await _items(old, mpn)
     more = (
@@ -216,7 +216,7 @@ async def test_a_part_number_is_a_filter_alone_and_with_others(old: LegacyClient
     }
 
 
-async def test_descriptions_are_counted(old: LegacyClient) -> None:
+async def test_descriptions_can_be_counted(old: LegacyClient) -> None:
     """A public program asks for this facet, and for those of specs that few parts have."""
     body = await old.read(
         "/parts/search?q=SN74S74N&limit=100&include[]=descriptions&facet[fields][descriptions.value][include]=true"
@@ -242,7 +242,7 @@ async def test_numbers_are_sorted_by_size_beside_another_field(old: LegacyClient
     assert len({number for number, _ in keys}) > 5
 
 
-async def test_a_limit_above_100_is_refused_with_the_bound(old: LegacyClient) -> None:
+async def test_a_limit_above_100_is_rejected(old: LegacyClient) -> None:
     """The GraphQL service, its successor, refuses too (contract graphql.md §2.2); whether v3 did is not on record."""
     reply = await old.get("/parts/search?q=resistor&start=1&limit=999")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")

@@ -64,7 +64,7 @@ def _values(parts: list[dict[str, Any]], key: str) -> Counter[str]:
     return Counter(value for part in parts if key in part["specs"] for value in part["specs"][key]["value"])
 
 
-async def test_specs_have_the_keys_and_names_on_record(old: LegacyClient) -> None:
+async def test_specs_have_the_recorded_keys_and_names(old: LegacyClient) -> None:
     parts = await _parts(old)
     names = {key: spec["metadata"]["name"] for part in parts for key, spec in part["specs"].items()}
     assert {key: names[key] for key in RECORDED_NAMES if key in names} == {
@@ -78,7 +78,7 @@ async def test_specs_have_the_keys_and_names_on_record(old: LegacyClient) -> Non
 
 
 @pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
-async def test_a_tolerance_is_that_of_the_quantity_and_a_text_with_its_sign(old: LegacyClient, quantity: str) -> None:
+async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(old: LegacyClient, quantity: str) -> None:
     key = f"{quantity}_tolerance"
     parts = [part for part in await _parts(old) if key in part["specs"]]
     assert parts
@@ -91,7 +91,7 @@ async def test_a_tolerance_is_that_of_the_quantity_and_a_text_with_its_sign(old:
 
 @pytest.mark.parametrize("spelling", ["±5%", "5%", "5", "5.0", "±5.0%"])
 @pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
-async def test_a_filter_takes_every_spelling_of_a_tolerance(old: LegacyClient, key: str, spelling: str) -> None:
+async def test_a_filter_accepts_every_spelling_of_a_tolerance(old: LegacyClient, key: str, spelling: str) -> None:
     parts = await _parts(old, f"&filter[fields][specs.{key}.value][]={quote(spelling)}")
     assert parts == await _parts(old, f"&filter[queries][]=specs.{key}.value:[5+TO+5]")
     assert {"±5%"} == {
@@ -99,7 +99,7 @@ async def test_a_filter_takes_every_spelling_of_a_tolerance(old: LegacyClient, k
     }
 
 
-async def test_the_supply_voltage_is_one_spec_of_a_value_or_of_two_ends(old: LegacyClient) -> None:
+async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(old: LegacyClient) -> None:
     specs = [part["specs"]["supply_voltage_dc"] for part in await _parts(old) if "supply_voltage_dc" in part["specs"]]
     forms = {(bool(each["value"]), each["min_value"] is not None, each["max_value"] is not None) for each in specs}
     assert forms == {(True, False, False), (False, True, True)}
@@ -119,9 +119,7 @@ def _interval(part: dict[str, Any], key: str) -> tuple[float, float] | None:
 
 @pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
 @pytest.mark.parametrize("low, high", [("3", "5"), ("5", "*"), ("*", "2"), ("5", "5"), ("500", "600")])
-async def test_a_range_passes_where_it_has_something_in_common(
-    old: LegacyClient, key: str, low: str, high: str
-) -> None:
+async def test_a_range_filter_matches_overlapping_ranges(old: LegacyClient, key: str, low: str, high: str) -> None:
     everything = await _parts(old)
     least, most = float(low.replace("*", "-inf")), float(high.replace("*", "inf"))
     wanted = {
@@ -134,9 +132,7 @@ async def test_a_range_passes_where_it_has_something_in_common(
 
 
 @pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
-async def test_a_range_is_counted_by_value_and_ends_and_sorted_by_the_end_of_the_direction(
-    old: LegacyClient, key: str
-) -> None:
+async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(old: LegacyClient, key: str) -> None:
     field = f"specs.{key}.value"
     everything = await _parts(old)
     have = [part["specs"][key] for part in everything if key in part["specs"]]
@@ -158,7 +154,7 @@ async def test_a_range_is_counted_by_value_and_ends_and_sorted_by_the_end_of_the
         assert not any(shown[len(ends) :])
 
 
-async def test_the_operating_temperature_is_one_spec_with_two_ends_and_no_value(old: LegacyClient) -> None:
+async def test_the_operating_temperature_is_one_spec_with_a_range(old: LegacyClient) -> None:
     (part,) = await old.items({"mpn": "ABLS-16.000MHZ-B4-T"}, "&include[]=specs")
     spec = part["specs"]["operating_temperature"]
     assert (spec["value"], spec["min_value"], spec["max_value"]) == ([], "-40.0", "85.0")
@@ -169,7 +165,7 @@ async def test_the_operating_temperature_is_one_spec_with_two_ends_and_no_value(
 
 
 @pytest.mark.parametrize("key, former", RENAMED)
-async def test_both_spellings_of_a_key_find_and_count_the_same(old: LegacyClient, key: str, former: str) -> None:
+async def test_both_spellings_of_a_spec_key_are_equivalent(old: LegacyClient, key: str, former: str) -> None:
     def asked(name: str) -> str:
         field = f"specs.{name}.value"
         return (
@@ -188,9 +184,7 @@ async def test_both_spellings_of_a_key_find_and_count_the_same(old: LegacyClient
 
 
 @pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
-async def test_a_tolerance_is_filtered_counted_and_sorted_among_the_parts_of_its_quantity(
-    old: LegacyClient, quantity: str
-) -> None:
+async def test_a_tolerance_filter_count_and_sort_is_limited_to_its_quantity(old: LegacyClient, quantity: str) -> None:
     key = f"{quantity}_tolerance"
     field, everything = f"specs.{key}.value", await _parts(old)
     values = _values(everything, key)
@@ -212,7 +206,7 @@ async def test_a_tolerance_is_filtered_counted_and_sorted_among_the_parts_of_its
     assert not any(key in part["specs"] for part in ordered[len(numbers) :])
 
 
-async def test_the_key_without_a_quantity_still_finds_every_tolerance(old: LegacyClient) -> None:
+async def test_the_tolerance_key_without_a_quantity_covers_all_tolerances(old: LegacyClient) -> None:
     parts = await _parts(old, "&filter[fields][specs.tolerance.value]=5%25")
     keys = {key for part in parts for key in part["specs"] if key.endswith("tolerance")}
     assert {"resistance_tolerance", "tolerance"} <= keys
@@ -221,7 +215,7 @@ async def test_the_key_without_a_quantity_still_finds_every_tolerance(old: Legac
     assert all(float(part["specs"]["resistance_tolerance"]["value"][0].strip("±%")) >= 2 for part in ranged)
 
 
-async def test_the_ends_of_a_range_are_fields(old: LegacyClient) -> None:
+async def test_range_bounds_are_filter_fields(old: LegacyClient) -> None:
     cold = await _parts(old, "&filter[queries][]=specs.operating_temperature.min_value:[*+TO+-55]")
     assert cold
     assert all(float(part["specs"]["operating_temperature"]["min_value"]) <= -55 for part in cold)
@@ -236,7 +230,7 @@ async def test_the_ends_of_a_range_are_fields(old: LegacyClient) -> None:
         assert (await old.read(f"/parts/search?filter[queries][]=specs.{key}.max_value:[0+TO+*]"))["hits"] == 0
 
 
-async def test_show_and_hide_take_both_spellings(old: LegacyClient) -> None:
+async def test_show_and_hide_accept_both_spellings_of_a_key(old: LegacyClient) -> None:
     whole = await old.read("/parts/match?include[]=specs&queries=[{%22mpn%22:%22CRCW060310K0FKEA%22}]")
     specs = whole["results"][0]["items"][0]["specs"]
     for shown in ("resistance_tolerance", "tolerance"):
@@ -246,7 +240,7 @@ async def test_show_and_hide_take_both_spellings(old: LegacyClient) -> None:
     assert part["specs"].keys() == specs.keys() - {"operating_temperature"}
 
 
-async def test_a_key_that_parts_have_no_values_for_is_empty_and_harms_no_search(old: LegacyClient) -> None:
+async def test_a_spec_key_without_values_is_empty(old: LegacyClient) -> None:
     field = "specs.tripping_current.value"
     plain = await old.read("/parts/search?q=resistor&limit=100")
     body = await old.read(
@@ -262,7 +256,7 @@ async def test_a_key_that_parts_have_no_values_for_is_empty_and_harms_no_search(
         assert (await old.read(f"/parts/search?q=resistor&{filter_}"))["hits"] == 0
 
 
-async def test_every_key_on_record_is_known_and_no_other(old: LegacyClient) -> None:
+async def test_exactly_the_recorded_spec_keys_are_known(old: LegacyClient) -> None:
     assert len(spec_names.KEYS) == 205
     keys = sorted(spec_names.KEYS)
     for first in range(0, len(keys), 103):
@@ -273,7 +267,7 @@ async def test_every_key_on_record_is_known_and_no_other(old: LegacyClient) -> N
         assert (await old.get(f"/parts/search?facet[fields][{name}][include]=1")).status == 400
 
 
-async def test_spec_metadata_says_what_each_spec_is_that_is_filtered_by(old: LegacyClient) -> None:
+async def test_spec_metadata_describes_each_filtered_spec(old: LegacyClient) -> None:
     body = await old.read(
         "/parts/search?limit=1&filter[fields][specs.case_package.value]=0603"
         "&filter[queries][]=specs.resistance.value:[1+TO+*]&filter[fields][brand.name]=Yageo"
@@ -337,7 +331,7 @@ async def few(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     catalog.close()
 
 
-async def test_a_tolerance_of_its_own_comes_before_the_common_one(few: LegacyClient) -> None:
+async def test_a_specific_tolerance_precedes_the_common_one(few: LegacyClient) -> None:
     field = "specs.inductance_tolerance.value"
     parts = await _parts(few, f"&sortby={field}+asc")
     found = {part["mpn"]: part["specs"].get("inductance_tolerance", {}).get("value") for part in parts}
@@ -353,7 +347,7 @@ async def test_a_tolerance_of_its_own_comes_before_the_common_one(few: LegacyCli
 
 
 @pytest.mark.parametrize("key, value", RARE.values())
-async def test_rare_specs_have_the_keys_on_record(few: LegacyClient, key: str, value: object) -> None:
+async def test_rare_specs_have_the_recorded_keys(few: LegacyClient, key: str, value: object) -> None:
     (part,) = await _parts(few, f"&filter[fields][specs.{key}.value][]={quote(str(value))}")
     assert part["specs"].keys() == {key for key, _ in RARE.values()}
     assert part["specs"][key]["value"] == [str(value)]

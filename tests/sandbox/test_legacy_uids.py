@@ -13,7 +13,7 @@ from proxy.sandbox.legacy_v3 import uids
 MAPPINGS = Path(__file__).parents[2] / "mappings"
 
 
-def test_a_uid_on_record_is_found_by_number_else_by_name() -> None:
+def test_a_recorded_uid_is_found_by_id_or_name() -> None:
     known = uids.LegacyUids()
     assert known.of("Seller", "459", "Whoever") == "2c3be9310496fffc"
     assert known.of("Category", "4163", "Resistors") == "5c6a91606d4187ad"
@@ -21,7 +21,7 @@ def test_a_uid_on_record_is_found_by_number_else_by_name() -> None:
     assert known.of("Brand", "370", "Texas Instruments") != known.of("Manufacturer", "370", "Texas Instruments")
 
 
-def test_the_newest_of_several_uids_is_sent_and_all_lead_to_it() -> None:
+def test_the_newest_of_several_uids_is_returned_and_all_are_accepted() -> None:
     known = uids.LegacyUids()
     assert known.of("Seller", "3917", "Freelance Electronics") == "a1fc64f687d7723b"
     found = map(known.current, ("029cc79618fcd15b", "a1fc64f687d7723b", "cd01000bfc2916c6", "0123456789abcdef"))
@@ -29,7 +29,7 @@ def test_the_newest_of_several_uids_is_sent_and_all_lead_to_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
-def test_no_other_uid_says_what_it_is_of_or_is_one_that_the_proxy_computes(kind: uids.Kind) -> None:
+def test_other_uids_are_opaque_and_differ_from_those_of_the_proxy(kind: uids.Kind) -> None:
     known, theirs = uids.LegacyUids(), proxys.Uids(kind, [])
     made = [known.of(kind, str(number), "Nobody on record") for number in range(500)]
     assert len(set(made)) == len({uid[:6] for uid in made}) == 500
@@ -37,7 +37,7 @@ def test_no_other_uid_says_what_it_is_of_or_is_one_that_the_proxy_computes(kind:
     assert [uid for uid in made if theirs.target(uid)] == []
 
 
-def test_a_source_that_is_not_on_record_has_a_digest_of_its_own() -> None:
+def test_an_unrecorded_source_gets_its_own_digest() -> None:
     known, theirs = uids.LegacyUids(), proxys.Uids("Source", [])
     assert known.of_source("Farnell") == "58989d9272cd8b5f"
     assert known.of_source("Nobody") == known.of_source("Nobody") != known.of_source("Somebody")
@@ -49,7 +49,7 @@ def test_sources_have_the_names_that_v3_had() -> None:
     assert names == ["RS Components", "Chip One Stop Japan", "Arrow Electronics", "Zoro"]
 
 
-def test_the_old_services_record_and_the_proxys_table_say_the_same() -> None:
+def test_the_recorded_uids_equal_the_table_of_the_proxy() -> None:
     """Neither reads the other's: whoever learns a uid writes it into both."""
     lines = [msgspec.json.decode(line, type=uids.RecordedUid) for line in uids.RECORDED.read_bytes().splitlines()]
     table = yaml.safe_load((MAPPINGS / "uids.yaml").read_text("utf-8"))

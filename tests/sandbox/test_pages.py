@@ -34,7 +34,7 @@ async def _typed(command: str) -> str:
     return (await process.communicate())[0].decode()
 
 
-async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visitor: PageBrowser) -> None:
+async def test_the_login_page_offers_default_users(visitor: PageBrowser) -> None:
     for number, user in enumerate(user_directory.DEFAULT_USERS, 1):
         seen = await visitor.open("/account/login", return_to="/portal")
         form = re.findall(r"<form.*?</form>", seen.page, re.DOTALL)[number]
@@ -46,7 +46,9 @@ async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visit
         visitor.jar.clear()
 
 
-async def test_only_users_with_their_first_password_are_offered(caller: SandboxClient, visitor: PageBrowser) -> None:
+async def test_the_login_page_offers_only_users_with_the_default_password(
+    caller: SandboxClient, visitor: PageBrowser
+) -> None:
     caller.sandbox.users.replace(dataclasses.replace(ADA, password=user_directory.hash_password("other", b"salt")))
     caller.sandbox.users.replace(dataclasses.replace(GRACE, name=HOSTILE))
     page = (await visitor.open("/account/login")).page
@@ -58,7 +60,7 @@ async def test_only_users_with_their_first_password_are_offered(caller: SandboxC
     assert "Demo users" not in (await visitor.open("/account/login")).page
 
 
-async def test_the_commands_of_the_front_page_get_parts(
+async def test_the_commands_of_the_home_page_return_parts(
     needs_program: Callable[[str], str], caller: SandboxClient, visitor: PageBrowser
 ) -> None:
     needs_program("curl")
@@ -68,7 +70,7 @@ async def test_the_commands_of_the_front_page_get_parts(
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
 
 
-async def test_no_secret_breaks_out_of_a_command_or_of_the_page(
+async def test_secrets_are_escaped_in_commands_and_on_the_home_page(
     needs_program: Callable[[str], str], start: StartSandbox
 ) -> None:
     needs_program("curl")
@@ -91,7 +93,7 @@ async def test_without_authorization_the_command_has_no_token(
         assert '"mpn":"LM358"' in await _typed(command)
 
 
-async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: SandboxClient, visitor: PageBrowser) -> None:
+async def test_a_rotated_secret_is_not_on_the_home_page(caller: SandboxClient, visitor: PageBrowser) -> None:
     account = caller.sandbox.default_application
     assert account.client_secret in (await visitor.open("/")).page
     caller.sandbox.applications.replace(dataclasses.replace(account, client_secret="rotated-secret"))
@@ -102,7 +104,7 @@ async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: Sandbo
 
 
 @pytest.mark.parametrize("path", ["/", "/admin/journal", "/admin/faults"])
-async def test_every_page_has_json_beside_it(caller: SandboxClient, visitor: PageBrowser, path: str) -> None:
+async def test_every_page_is_also_available_as_json(caller: SandboxClient, visitor: PageBrowser, path: str) -> None:
     page = await visitor.open(path)
     assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert "format=json" in page.page
@@ -138,7 +140,7 @@ async def test_the_journal_page_shows_requests_newest_first(caller: SandboxClien
     assert texts[1][4] == caller.sandbox.default_application.name
 
 
-async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: SandboxClient, visitor: PageBrowser) -> None:
+async def test_request_texts_are_escaped_on_the_journal_page(caller: SandboxClient, visitor: PageBrowser) -> None:
     account = caller.sandbox.default_application
     caller.sandbox.applications.replace(dataclasses.replace(account, name=HOSTILE))
     entry = caller.sandbox.journal.begin("design")
@@ -149,7 +151,7 @@ async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: Sandb
     assert "in progress" in page
 
 
-async def test_the_journal_is_cleared_by_its_own_form_only(caller: SandboxClient, visitor: PageBrowser) -> None:
+async def test_clearing_the_journal_needs_the_csrf_token(caller: SandboxClient, visitor: PageBrowser) -> None:
     await caller.ask(FREE)
     refused = await visitor.post("/admin/journal", csrf="guessed")
     assert refused.status == 400
@@ -160,13 +162,13 @@ async def test_the_journal_is_cleared_by_its_own_form_only(caller: SandboxClient
     assert caller.sandbox.journal.entries == ()
 
 
-async def test_a_wrong_number_of_entries_is_named_on_a_page(visitor: PageBrowser) -> None:
+async def test_an_invalid_number_of_entries_is_named_on_the_page(visitor: PageBrowser) -> None:
     seen = await visitor.open("/admin/journal", last="<b>")
     assert seen.status == 400
     assert "it is &#39;&lt;b&gt;&#39;" in seen.page
 
 
-async def test_faults_are_declared_and_lifted_on_their_page(caller: SandboxClient, visitor: PageBrowser) -> None:
+async def test_faults_are_declared_and_removed_on_the_faults_page(caller: SandboxClient, visitor: PageBrowser) -> None:
     page = await visitor.open("/admin/faults")
     page = await visitor.send(page, fault="429 count=3")
     assert await _status(caller) == 429
@@ -179,7 +181,9 @@ async def test_faults_are_declared_and_lifted_on_their_page(caller: SandboxClien
     assert await _status(caller) == 200
 
 
-async def test_a_mistake_in_a_fault_is_named_and_changes_nothing(caller: SandboxClient, visitor: PageBrowser) -> None:
+async def test_an_invalid_fault_on_the_page_is_named_and_changes_nothing(
+    caller: SandboxClient, visitor: PageBrowser
+) -> None:
     page = await visitor.open("/admin/faults")
     for typed in ("latency ms=0", HOSTILE, ""):
         page = await visitor.send(page, fault=typed)
@@ -192,9 +196,7 @@ async def test_a_mistake_in_a_fault_is_named_and_changes_nothing(caller: Sandbox
     assert caller.sandbox.faults.declared == ()
 
 
-async def test_a_path_that_leads_nowhere_has_a_page_for_browsers_only(
-    caller: SandboxClient, visitor: PageBrowser
-) -> None:
+async def test_an_unknown_path_has_a_page_for_browsers_only(caller: SandboxClient, visitor: PageBrowser) -> None:
     path = "/nothing/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
     seen = await visitor.open(path)
     assert (seen.status, seen.headers["Content-Type"]) == (404, "text/html; charset=utf-8")

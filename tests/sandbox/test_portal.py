@@ -69,7 +69,7 @@ def said(seen: PageResult) -> str:
     return found[1] if found else ""
 
 
-async def test_a_visitor_signs_in_and_is_led_back_to_the_page_that_was_asked_for(office: Office) -> None:
+async def test_a_sign_in_returns_to_the_requested_page(office: Office) -> None:
     async with PageBrowser(office.caller.sandbox.url) as visitor:
         login = await visitor.open(f"{READY_PATH}?from=a-letter")
         assert login.address.path == "/account/login"
@@ -77,7 +77,7 @@ async def test_a_visitor_signs_in_and_is_led_back_to_the_page_that_was_asked_for
         assert (seen.status, seen.address.path_qs) == (200, f"{READY_PATH}?from=a-letter")
 
 
-async def test_the_list_has_the_organisations_applications_with_their_usage(office: Office) -> None:
+async def test_the_portal_lists_the_applications_of_the_organisation_with_usage(office: Office) -> None:
     await office.caller.ask(SEARCH)
     seen = await office.visitor.open("/portal")
     assert heading(seen) == "Applications of Sandbox"
@@ -107,7 +107,7 @@ async def test_a_new_application_works_at_once(office: Office, turned: clock.Man
     assert office.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
-async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> None:
+async def test_a_design_application_authorizes_users_by_its_redirect_uris(office: Office) -> None:
     fields = {"domain-design": "on", "callbacks": f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.program:/back"}
     seen = await office.new(name="Boards", **fields)
     application = office.application("Boards")
@@ -117,7 +117,7 @@ async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> 
     assert "my.program:/back" in seen.page
 
 
-async def test_one_for_design_only_has_no_plan(office: Office) -> None:
+async def test_a_design_only_application_has_no_plan(office: Office) -> None:
     form = await office.visitor.open("/portal/applications/new")
     fields = {"name": "Boards", "domain-design": "on"}
     seen = await office.visitor.fill(form, "/new", fields, without="domain-supply")
@@ -142,7 +142,7 @@ NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
 ]
 
 
-async def test_what_cannot_be_is_said_and_what_was_typed_is_kept(office: Office) -> None:
+async def test_an_invalid_application_form_shows_errors_and_keeps_the_input(office: Office) -> None:
     before = office.caller.sandbox.applications.all
     for fields, complaint in NOT_AN_APPLICATION:
         seen = await office.new(**{"description": "Kept as typed", **fields})
@@ -159,7 +159,7 @@ async def test_an_application_needs_a_domain(office: Office) -> None:
     assert (seen.status, "Choose supply, design or both." in seen.page) == (400, True)
 
 
-async def test_details_show_what_a_program_needs(office: Office) -> None:
+async def test_application_details_show_the_credentials_and_are_not_cached(office: Office) -> None:
     seen = await office.visitor.open(READY_PATH)
     assert f'value="{applications.DEFAULT_APPLICATION.client_id}"' in seen.page
     details = re.search(r"<details>(.*?)</details>", seen.page, re.DOTALL)
@@ -169,7 +169,7 @@ async def test_details_show_what_a_program_needs(office: Office) -> None:
     assert seen.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) -> None:
+async def test_after_a_rotation_only_the_new_secret_is_accepted(office: Office) -> None:
     question = await office.visitor.open(f"{READY_PATH}/secret")
     assert (await office.token(applications.DEFAULT_APPLICATION)).status == 200
     seen = await office.visitor.fill(question, "/secret")
@@ -180,7 +180,7 @@ async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) ->
     assert (await office.token(application)).status == 200
 
 
-async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeFlow) -> None:
+async def test_a_secret_rotation_revokes_codes_and_refresh_tokens(desk: desks.CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
     await desk.visitor.fill(await desk.visitor.open(path), "/secret")
@@ -192,7 +192,7 @@ async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeF
     assert await desk.is_good(tokens["access_token"])
 
 
-async def test_callbacks_come_and_go(office: Office) -> None:
+async def test_redirect_uris_are_added_and_removed(office: Office) -> None:
     seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
     assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
     again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
@@ -204,7 +204,7 @@ async def test_callbacks_come_and_go(office: Office) -> None:
     assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
 
 
-async def test_ide_uses_the_chosen_application(office: Office) -> None:
+async def test_the_portal_chooses_the_application_of_the_ide(office: Office) -> None:
     chosen = office.caller.sandbox.applications.ide_application
     assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_APPLICATION
     other = await office.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
@@ -213,7 +213,7 @@ async def test_ide_uses_the_chosen_application(office: Office) -> None:
     assert "uses this application" in seen.page
 
 
-async def test_name_description_and_flows_may_change_and_domains_may_not(office: Office) -> None:
+async def test_name_description_and_flows_are_editable_and_domains_are_not(office: Office) -> None:
     form = await office.visitor.open(f"{READY_PATH}/edit")
     assert 'name="domain' not in form.page
     changes = {"name": "Another", "description": "New", "flow-password": "on", "domain-design": "on"}
@@ -228,7 +228,7 @@ async def test_name_description_and_flows_may_change_and_domains_may_not(office:
     assert office.application("Another") == application
 
 
-async def test_an_upgrade_in_mid_month_raises_the_limit_and_keeps_the_usage(office: Office) -> None:
+async def test_a_plan_upgrade_raises_the_limit_and_keeps_the_usage(office: Office) -> None:
     await office.new(name="Small", parts="5")
     application = office.application("Small")
     await office.token(application)
@@ -251,7 +251,7 @@ async def test_an_upgrade_in_mid_month_raises_the_limit_and_keeps_the_usage(offi
     assert (wrong.status, office.application("Small").plan) == (400, "pro")
 
 
-async def test_earlier_months_are_shown(office: Office, turned: clock.ManualClock) -> None:
+async def test_the_portal_shows_the_usage_of_earlier_months(office: Office, turned: clock.ManualClock) -> None:
     await office.caller.ask(SEARCH)
     turned.advance(31 * 86_400)
     await office.visitor.sign_in(await office.visitor.open("/portal"))
@@ -270,7 +270,7 @@ async def test_a_deleted_application_and_its_tokens_are_refused(office: Office) 
     assert (await office.visitor.open(READY_PATH)).status == 404
 
 
-async def test_what_is_made_here_is_what_the_admin_queries_show(office: Office) -> None:
+async def test_admin_queries_show_applications_of_the_portal(office: Office) -> None:
     query = "{ admOrganizations { applications { name description deleted createdDate supplyCounts { partLimit } } } }"
 
     async def last() -> object:
@@ -311,7 +311,7 @@ async def test_another_organisations_application_does_not_exist(office: Office) 
     assert office.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
 
 
-async def test_a_form_that_is_not_the_portals_changes_nothing(office: Office) -> None:
+async def test_a_portal_form_without_a_csrf_token_changes_nothing(office: Office) -> None:
     before = office.caller.sandbox.applications.all
     for fields in ({}, {"csrf": "0" * 64}):
         seen = await office.visitor.post("/portal/applications/new", name="Forged", **fields)
@@ -322,7 +322,7 @@ async def test_a_form_that_is_not_the_portals_changes_nothing(office: Office) ->
     assert office.caller.sandbox.applications.all == before
 
 
-async def test_users_are_added_and_removed(office: Office) -> None:
+async def test_the_portal_adds_and_removes_users(office: Office) -> None:
     page = await office.visitor.open("/portal/organisation")
     assert "grace@sandbox.example" in page.page
     assert KAY.email not in page.page
@@ -351,7 +351,7 @@ NOT_A_USER: list[tuple[dict[str, str], str]] = [
 ]
 
 
-async def test_a_user_who_cannot_be_is_refused(office: Office) -> None:
+async def test_an_invalid_user_form_is_rejected(office: Office) -> None:
     good = {"name": "Ed", "email": "ed@sandbox.example", "password": "goto harmful"}
     page = await office.visitor.open("/portal/organisation")
     for fields, complaint in NOT_A_USER:
@@ -361,20 +361,20 @@ async def test_a_user_who_cannot_be_is_refused(office: Office) -> None:
     assert len(office.caller.sandbox.users.of_organisation(user_directory.DEFAULT_ORGANISATION.id)) == 2
 
 
-async def test_nobody_is_removed_who_should_not_be(office: Office) -> None:
+async def test_the_signed_in_and_foreign_users_cannot_be_removed(office: Office) -> None:
     for user in (user_directory.DEFAULT_USERS[0], KAY):
         assert (await office.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
     assert len(office.caller.sandbox.users.all) == 3
 
 
-async def test_the_organisation_may_be_renamed(office: Office) -> None:
+async def test_the_organisation_can_be_renamed(office: Office) -> None:
     page = await office.visitor.open("/portal/organisation")
     assert heading(await office.visitor.fill(page, "/name", {"organisation": "Works"})) == "Works"
     wrong = await office.visitor.fill(page, "/name", {"organisation": ""})
     assert (wrong.status, heading(wrong)) == (400, "Works")
 
 
-async def test_a_browser_is_shown_where_everything_is(office: Office) -> None:
+async def test_the_home_page_links_to_every_service(office: Office) -> None:
     session = office.caller.session
     async with session.get(office.caller.sandbox.url, headers={"Accept": "text/html,*/*;q=0.8"}) as response:
         links = set(re.findall(r'href="(/[^"]*)"', await response.text()))
@@ -386,7 +386,7 @@ async def test_a_browser_is_shown_where_everything_is(office: Office) -> None:
         assert (await response.json())["portal"] == office.caller.sandbox.portal_url
 
 
-async def test_pages_let_nothing_in_from_elsewhere(office: Office) -> None:
+async def test_portal_pages_have_a_strict_content_security_policy(office: Office) -> None:
     for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organisation"):
         seen = await office.visitor.open(path)
         assert "<script" not in seen.page

@@ -67,7 +67,7 @@ async def test_every_supply_query_needs_the_supply_scope(start: StartSandbox) ->
     assert len(names) == 19
 
 
-async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: DesignClient) -> None:
+async def test_a_token_has_only_the_requested_scopes(designer: DesignClient) -> None:
     """The application has both domains; the scopes of the token are what counts."""
     await designer.sign_in(scope="openid user.access design.domain")
     assert refused(await designer.ask(SEARCH)) == [("found", "Supply")]
@@ -76,7 +76,7 @@ async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: Design
     assert (await designer.ask(SEARCH)).data["found"]["hits"]
 
 
-async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: StartSandbox) -> None:
+async def test_each_rejected_operation_has_its_own_error(start: StartSandbox) -> None:
     async with start(applications=(DESIGN_ONLY,)) as caller:
         both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
         reply = await caller.ask(both)
@@ -106,8 +106,6 @@ async def test_without_authentication_a_request_without_a_token_has_every_scope(
 
 
 @pytest.mark.parametrize("scope", ["", "supply.domain"])
-async def test_an_application_of_the_supply_domain_has_its_scope_even_if_it_names_none(
-    caller: SandboxClient, scope: str
-) -> None:
+async def test_a_supply_application_has_the_supply_scope_by_default(caller: SandboxClient, scope: str) -> None:
     await caller.log_in(**({"scope": scope} if scope else {}))
     assert (await caller.ask(SEARCH)).data["found"]["hits"]

@@ -53,7 +53,7 @@ def opens_on(start: StartSandbox, path: Path) -> Opens:
     return opened
 
 
-async def test_people_and_applications_are_as_they_were_left(opens_on: Opens) -> None:
+async def test_users_and_applications_are_restored(opens_on: Opens) -> None:
     ada, grace = user_directory.DEFAULT_USERS
     async with opens_on() as desk:
         sandbox = desk.caller.sandbox
@@ -76,7 +76,7 @@ async def test_people_and_applications_are_as_they_were_left(opens_on: Opens) ->
         assert (await desk.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
 
 
-async def test_parts_used_go_on_from_where_they_were(opens_on: Opens, turned: clock.ManualClock) -> None:
+async def test_part_usage_is_restored(opens_on: Opens, turned: clock.ManualClock) -> None:
     id_ = applications.DEFAULT_APPLICATION.application_id
     async with opens_on() as desk:
         assert (await desk.caller.ask(SEARCH)).status == 200
@@ -89,7 +89,7 @@ async def test_parts_used_go_on_from_where_they_were(opens_on: Opens, turned: cl
         assert (counted.used(id_), counted.history(id_)) == (0, [("2023-11", 14)])
 
 
-async def test_tokens_are_good_after_a_restart_and_ended_ones_stay_ended(opens_on: Opens) -> None:
+async def test_tokens_and_revocations_are_restored(opens_on: Opens) -> None:
     async with opens_on() as desk:
         good, ended = [(await desk.token("client_credentials")).body["access_token"] for _ in range(2)]
         desk.caller.sandbox.keys.rotate(keys.generate())
@@ -102,7 +102,7 @@ async def test_tokens_are_good_after_a_restart_and_ended_ones_stay_ended(opens_o
         assert [await desk.is_good(token) for token in (good, newer, ended)] == [True, True, False]
 
 
-async def test_sessions_consents_and_refresh_tokens_outlive_it(opens_on: Opens) -> None:
+async def test_sessions_consents_and_refresh_tokens_are_restored(opens_on: Opens) -> None:
     async with opens_on() as desk:
         first = (await desk.redeem(await desk.code())).body["refresh_token"]
         second = (await desk.token("refresh_token", refresh_token=first)).body["refresh_token"]
@@ -123,7 +123,9 @@ async def test_sessions_consents_and_refresh_tokens_outlive_it(opens_on: Opens) 
         assert seen.address.query["code"]
 
 
-async def test_what_is_over_is_not_in_the_file_any_more(opens_on: Opens, turned: clock.ManualClock, path: Path) -> None:
+async def test_expired_rows_are_removed_from_the_state_file(
+    opens_on: Opens, turned: clock.ManualClock, path: Path
+) -> None:
     async with opens_on() as desk:
         await desk.redeem(await desk.code())
     turned.advance(40 * 86_400)
@@ -135,7 +137,7 @@ async def test_what_is_over_is_not_in_the_file_any_more(opens_on: Opens, turned:
     assert not kinds & {"session", "refresh_token", "authorisation"}
 
 
-async def test_the_file_is_its_owners_alone_and_says_no_password(opens_on: Opens, path: Path) -> None:
+async def test_the_state_file_is_private_and_has_no_password(opens_on: Opens, path: Path) -> None:
     path.touch(0o644)
     async with opens_on() as desk:
         refresh = (await desk.redeem(await desk.code())).body["refresh_token"]
@@ -146,9 +148,9 @@ async def test_the_file_is_its_owners_alone_and_says_no_password(opens_on: Opens
     assert refresh.encode() not in raw
 
 
-async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
+async def test_part_usage_is_written_in_the_background(path: Path) -> None:
     held = store.StateStore(path)
-    counted = part_usage.PartUsage(clock.ManualClock(), kept=held)
+    counted = part_usage.PartUsage(clock.ManualClock(), state_store=held)
     held.complete_creation()
     writing = counted.background_writes(web.Application())
     await anext(writing)
@@ -163,7 +165,7 @@ async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
     held.close()
 
 
-async def test_design_data_are_as_they_were_left(start_design: designers.StartDesignSandbox, path: Path) -> None:
+async def test_design_data_is_restored(start_design: designers.StartDesignSandbox, path: Path) -> None:
     task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
     board = "id design { variants { bom { items(first: 3) { nodes { component { id name } } } } } }"
     form = aiohttp.FormData()
@@ -192,7 +194,7 @@ async def test_two_sandboxes_share_nothing_without_a_file(start: StartSandbox) -
         assert other.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
-async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> None:
+async def test_a_state_file_is_locked_by_one_sandbox(opens_on: Opens, path: Path) -> None:
     async with opens_on():
         with pytest.raises(ValueError, match=f"^{path}: another sandbox is using it$"):
             async with opens_on():
@@ -201,7 +203,7 @@ async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> 
         pass
 
 
-async def test_a_sandbox_that_cannot_start_lets_the_file_go(opens_on: Opens, path: Path, start: StartSandbox) -> None:
+async def test_a_failed_start_releases_the_state_file(opens_on: Opens, path: Path, start: StartSandbox) -> None:
     with pytest.raises(ValueError, match="applications must not be empty"):
         async with start(applications=(), state=path):
             pass
@@ -280,7 +282,7 @@ def _folder(path: Path) -> None:
         (_folder, "cannot be written: Is a directory"),
     ],
 )
-async def test_a_file_that_will_not_do_is_named_and_left_alone(
+async def test_an_invalid_state_file_is_named_and_unchanged(
     start: StartSandbox, path: Path, spoil: Callable[[Path], None], complaint: str
 ) -> None:
     spoil(path)
@@ -291,14 +293,14 @@ async def test_a_file_that_will_not_do_is_named_and_left_alone(
     assert (path.is_file() and path.read_bytes()) == before
 
 
-async def test_a_folder_that_is_not_there_is_named(start: StartSandbox, tmp_path: Path) -> None:
+async def test_a_missing_state_folder_is_named(start: StartSandbox, tmp_path: Path) -> None:
     path = tmp_path / "none" / "sandbox.state"
     with pytest.raises(ValueError, match=f"^{path}: cannot be written: No such file or directory$"):
         async with start(state=path):
             pass
 
 
-async def test_a_change_is_in_the_file_before_its_reply_leaves(start: StartSandbox, path: Path, tmp_path: Path) -> None:
+async def test_a_change_is_written_before_the_response(start: StartSandbox, path: Path, tmp_path: Path) -> None:
     """What lies there is what a sandbox that was killed at this moment has left."""
     async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
@@ -315,7 +317,7 @@ async def test_a_change_is_in_the_file_before_its_reply_leaves(start: StartSandb
     held.close()
 
 
-async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
+async def test_a_failed_write_rolls_back_and_usage_is_retried(
     start: StartSandbox, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING")
@@ -334,7 +336,7 @@ async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
         assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 7
 
 
-def test_what_expires_is_kept_up_to_a_number_and_a_time(turned: clock.ManualClock) -> None:
+def test_expiring_rows_are_bounded_by_number_and_time(turned: clock.ManualClock) -> None:
     rows: dict[str, store.ExpiringRow[str]] = {}
     kept_for_ten = store.ExpiringRows(rows, turned, 10, most=2)
     for name in ("a", "b", "c"):
@@ -348,7 +350,7 @@ def test_what_expires_is_kept_up_to_a_number_and_a_time(turned: clock.ManualCloc
     assert list(rows) == ["d"]
 
 
-def test_changes_together_are_made_all_or_none(path: Path) -> None:
+def test_a_transaction_is_atomic(path: Path) -> None:
     held = store.StateStore(path)
     rows = held.rows("number", int)
     held.complete_creation()
@@ -362,7 +364,7 @@ def test_changes_together_are_made_all_or_none(path: Path) -> None:
     held.close()
 
 
-async def test_who_went_before_a_restart_is_in_no_team_after_it(
+async def test_a_removed_user_is_in_no_team_after_a_restart(
     start_design: designers.StartDesignSandbox, path: Path
 ) -> None:
     team = "query($u: String!) { desTeam(workspaceUrl: $u) { users { userName } } }"

@@ -62,7 +62,7 @@ def test_bucket_counts_equal_filter_hits_for_every_attribute_of_the_catalog(cata
     assert several > 0  # some texts hold several values
 
 
-async def test_the_ends_of_a_range_are_those_of_the_hits(caller: SandboxClient) -> None:
+async def test_range_bounds_are_those_of_the_hits(caller: SandboxClient) -> None:
     spread = (
         'specAggs(attributeNames: ["resistance"]) { min max siMin siMax displayMin displayMax units unitsName'
         " unitsSymbol valueType buckets { floatValue } }"

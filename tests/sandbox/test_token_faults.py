@@ -12,7 +12,7 @@ from proxy.kit import clock
 @pytest.mark.parametrize(
     "lacks, has", [("expires_in", (False, True)), ("exp", (True, False)), ("both", (False, False))]
 )
-async def test_a_token_without_an_end_works_and_says_nothing_of_one(
+async def test_a_token_without_an_expiry_is_valid(
     caller: SandboxClient, lacks: str, has: tuple[bool, bool], turned: clock.ManualClock
 ) -> None:
     declare(caller, f"no-expiry lacks={lacks}")
@@ -26,7 +26,7 @@ async def test_a_token_without_an_end_works_and_says_nothing_of_one(
 
 
 @pytest.mark.parametrize("seconds, code", [(7200, "AuthInvalidToken"), (-90_000, "AuthExpiredToken"), (-7200, None)])
-async def test_a_wrong_clock_is_in_the_token_and_in_the_header(
+async def test_clock_skew_affects_the_token_and_the_date_header(
     caller: SandboxClient, seconds: int, code: str | None, turned: clock.ManualClock
 ) -> None:
     declare(caller, f"wrong-clock seconds={seconds}")
@@ -44,7 +44,7 @@ async def test_a_wrong_clock_is_in_the_token_and_in_the_header(
 
 
 @pytest.mark.parametrize("text", ["reset", "cut", "malformed body=empty", "malformed body=html", "429", "5xx"])
-async def test_what_strikes_any_service_strikes_the_token_endpoint_too(
+async def test_transport_faults_affect_the_token_endpoint(
     caller: SandboxClient, text: str, turned: clock.ManualClock
 ) -> None:
     declare(caller, f"{text} on=token count=1")
@@ -56,6 +56,6 @@ async def test_what_strikes_any_service_strikes_the_token_endpoint_too(
     assert sum(struck(caller).values()) == 1
 
 
-async def test_a_fault_on_both_strikes_both(caller: SandboxClient) -> None:
+async def test_a_fault_on_both_affects_both_services(caller: SandboxClient) -> None:
     declare(caller, "5xx body=json on=both")
     assert ((await caller.log_in()).status, (await caller.ask(FREE)).status) == (503, 503)

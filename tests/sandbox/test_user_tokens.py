@@ -31,12 +31,12 @@ Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
         {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret},
     ],
 )
-async def test_a_code_is_worth_nothing_without_all_that_belongs_to_it(desk: CodeFlow, changes: dict[str, Any]) -> None:
+async def test_a_code_needs_its_verifier_redirect_uri_and_client(desk: CodeFlow, changes: dict[str, Any]) -> None:
     reply = await desk.redeem(await desk.code(), **changes)
     assert (reply.status, reply.body) == (400, {"error": "invalid_grant"})
 
 
-async def test_the_answer_has_the_keys_of_the_service_in_its_order(desk: CodeFlow) -> None:
+async def test_the_token_response_has_the_fields_of_the_service_in_order(desk: CodeFlow) -> None:
     reply = await desk.redeem(await desk.code())
     assert list(reply.body) == ["id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope"]
     assert reply.body["scope"] == REQUEST["scope"]
@@ -58,7 +58,7 @@ async def test_no_token_code_or_password_is_in_any_log_line(desk: CodeFlow, capl
     assert [secret for secret in secrets if secret in caplog.text] == []
 
 
-async def test_a_wrong_clock_is_in_the_id_token_too(desk: CodeFlow, turned: clock.ManualClock) -> None:
+async def test_clock_skew_affects_the_id_token(desk: CodeFlow, turned: clock.ManualClock) -> None:
     code = await desk.code()
     declare(desk.caller, "wrong-clock seconds=7200")
     tokens = (await desk.redeem(code)).body
@@ -67,7 +67,7 @@ async def test_a_wrong_clock_is_in_the_id_token_too(desk: CodeFlow, turned: cloc
     assert ends == {int(turned.now()) + 7200 + 86_400}
 
 
-async def test_a_code_is_good_for_five_minutes(desk: CodeFlow, turned: clock.ManualClock) -> None:
+async def test_a_code_expires_after_five_minutes(desk: CodeFlow, turned: clock.ManualClock) -> None:
     late, in_time = await desk.code(), await desk.code()
     turned.advance(299)
     assert (await desk.redeem(in_time)).status == 200
@@ -75,7 +75,7 @@ async def test_a_code_is_good_for_five_minutes(desk: CodeFlow, turned: clock.Man
     assert (await desk.redeem(late)).body == {"error": "invalid_grant"}
 
 
-async def test_a_code_that_comes_twice_ends_what_came_of_it(desk: CodeFlow) -> None:
+async def test_a_reused_code_revokes_its_tokens(desk: CodeFlow) -> None:
     code = await desk.code()
     tokens = (await desk.redeem(code)).body
     assert await desk.is_good(tokens["access_token"])
@@ -85,7 +85,7 @@ async def test_a_code_that_comes_twice_ends_what_came_of_it(desk: CodeFlow) -> N
     assert refreshed.body == {"error": "invalid_grant"}
 
 
-async def test_a_refresh_may_ask_for_less_but_never_for_more(desk: CodeFlow) -> None:
+async def test_a_refresh_may_reduce_scopes_but_not_extend_them(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     more = await desk.token("refresh_token", refresh_token=tokens["refresh_token"], scope="openid email")
     assert more.body == {"error": "invalid_scope"}
@@ -96,7 +96,7 @@ async def test_a_refresh_may_ask_for_less_but_never_for_more(desk: CodeFlow) -> 
     assert again.body["scope"] == REQUEST["scope"]
 
 
-async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(
+async def test_a_refresh_token_belongs_to_its_client_and_expires_after_thirty_days(
     desk: CodeFlow, turned: clock.ManualClock
 ) -> None:
     tokens = (await desk.redeem(await desk.code())).body
@@ -110,7 +110,7 @@ async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(
     assert late.body == {"error": "invalid_grant"}
 
 
-async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: CodeFlow) -> None:
+async def test_a_removed_user_has_no_session_code_or_token(desk: CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     desk.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
@@ -120,19 +120,19 @@ async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: Code
     assert not await desk.is_good(tokens["access_token"])
 
 
-async def test_a_code_is_spent_by_the_first_try(desk: CodeFlow) -> None:
+async def test_a_code_is_used_up_by_the_first_request(desk: CodeFlow) -> None:
     code = await desk.code()
     assert (await desk.redeem(code, code_verifier="w" * 43)).status == 400
     assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
 
 
-async def test_another_application_cannot_spend_a_code(desk: CodeFlow) -> None:
+async def test_another_application_cannot_use_a_code(desk: CodeFlow) -> None:
     code = await desk.code()
     assert (await desk.redeem(code, OTHER)).body == {"error": "invalid_grant"}
     assert (await desk.redeem(code)).status == 200
 
 
-async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: CodeFlow) -> None:
+async def test_tokens_of_removed_users_and_applications_are_invalid(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     access = tokens["access_token"]
     desk.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
@@ -145,7 +145,7 @@ async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: CodeFlow) 
         assert response.status == 401
 
 
-async def test_files_are_not_taken_from_an_application_that_is_gone(desk: CodeFlow) -> None:
+async def test_an_upload_of_a_deleted_application_is_rejected(desk: CodeFlow) -> None:
     access = (await desk.redeem(await desk.code())).body["access_token"]
     desk.caller.sandbox.applications.remove(DESIGN.application_id)
     async with desk.caller.session.post(
@@ -154,7 +154,7 @@ async def test_files_are_not_taken_from_an_application_that_is_gone(desk: CodeFl
         assert response.status == 401
 
 
-async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(desk: CodeFlow) -> None:
+async def test_revocation_ends_all_refresh_tokens_of_one_sign_in(desk: CodeFlow) -> None:
     first, other = [(await desk.redeem(await desk.code())).body for _ in range(2)]
     second = (await desk.token("refresh_token", refresh_token=first["refresh_token"])).body
     third = (await desk.token("refresh_token", refresh_token=second["refresh_token"])).body
@@ -167,7 +167,7 @@ async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(des
     assert (await desk.token("refresh_token", refresh_token=other["refresh_token"])).status == 200
 
 
-async def test_a_token_that_was_revoked_is_no_fault(desk: CodeFlow) -> None:
+async def test_a_revoked_token_is_not_counted_as_a_fault(desk: CodeFlow) -> None:
     access = (await desk.redeem(await desk.code())).body["access_token"]
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
     url = desk.caller.sandbox.url + "/connect/revocation"
@@ -177,7 +177,7 @@ async def test_a_token_that_was_revoked_is_no_fault(desk: CodeFlow) -> None:
     assert desk.caller.sandbox.journal.totals.faults == {}
 
 
-async def test_applications_come_go_and_change_while_it_runs(desk: CodeFlow) -> None:
+async def test_applications_can_be_changed_at_run_time(desk: CodeFlow) -> None:
     known = desk.caller.sandbox.applications
     added = dataclasses.replace(
         applications.DEFAULT_APPLICATION, name="new", application_id="app-9", client_id="c9", client_secret="s9"
@@ -196,18 +196,18 @@ async def test_applications_come_go_and_change_while_it_runs(desk: CodeFlow) -> 
 
 
 @pytest.mark.parametrize("scope", ["openid", "user.access", "offline_access"])
-async def test_without_a_user_there_is_no_scope_about_one(desk: CodeFlow, scope: str) -> None:
+async def test_client_credentials_get_no_user_scopes(desk: CodeFlow, scope: str) -> None:
     assert (await desk.token("client_credentials", scope=scope)).body == {"error": "invalid_scope"}
 
 
-async def test_two_sandboxes_know_neither_each_others_sessions_nor_codes(opens: Opens) -> None:
+async def test_two_sandboxes_do_not_share_sessions_or_codes(opens: Opens) -> None:
     async with opens() as one, opens() as other:
         code = await one.code()
         assert "password" in (await other.ask()).page
         assert (await other.redeem(code)).body == {"error": "invalid_grant"}
 
 
-async def test_the_discovery_document_names_what_the_applications_may_use(start: StartSandbox) -> None:
+async def test_the_discovery_document_lists_scopes_and_grants_of_the_applications(start: StartSandbox) -> None:
     async def document(caller: SandboxClient) -> Any:
         async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
             return await response.json()
@@ -223,13 +223,13 @@ async def test_the_discovery_document_names_what_the_applications_may_use(start:
 
 
 @pytest.mark.parametrize("path, status", [("/connect/revocation", 400), ("/connect/introspect", 401)])
-async def test_only_an_application_with_its_secret_may_ask_about_tokens(desk: CodeFlow, path: str, status: int) -> None:
+async def test_introspection_needs_client_authentication(desk: CodeFlow, path: str, status: int) -> None:
     form = {"client_id": DESIGN.client_id, "client_secret": "wrong", "token": "x"}
     reply = await desk.caller.post(desk.caller.sandbox.url + path, data=form)
     assert (reply.status, reply.body) == (status, {"error": "invalid_client"})
 
 
-async def test_an_application_learns_nothing_of_anothers_tokens_and_cannot_end_them(desk: CodeFlow) -> None:
+async def test_introspection_and_revocation_are_limited_to_own_tokens(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     url, secret = desk.caller.sandbox.url, {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret}
     for name in ("access_token", "refresh_token"):
@@ -240,13 +240,13 @@ async def test_an_application_learns_nothing_of_anothers_tokens_and_cannot_end_t
 
 
 @pytest.mark.parametrize("token", ["", "not.a.token"])
-async def test_userinfo_wants_a_good_token(desk: CodeFlow, token: str) -> None:
+async def test_userinfo_needs_a_valid_token(desk: CodeFlow, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with desk.caller.session.get(desk.caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
         assert (response.status, await response.json()) == (401, {"error": "invalid_token"})
         assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
 
-async def test_an_id_token_is_no_access_token(desk: CodeFlow) -> None:
+async def test_an_id_token_is_not_accepted_as_an_access_token(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     assert not await desk.is_good(tokens["id_token"])

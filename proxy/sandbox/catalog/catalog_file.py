@@ -65,7 +65,7 @@ def create(path: Path, source: CatalogSource, processes: int = 1, progress: load
         part.unlink(missing_ok=True)
 
 
-def read(path: Path, wanted: CatalogSource) -> tuple[sqlite3.Connection, reference_data.ReferenceData]:
+def read(path: Path, source: CatalogSource) -> tuple[sqlite3.Connection, reference_data.ReferenceData]:
     """Open the file. `wanted.parts` and `wanted.extra` may be None: then any are accepted.
 
     Raises source_files.CatalogError for a file that is not a catalog or was made of something else.
@@ -74,7 +74,7 @@ def read(path: Path, wanted: CatalogSource) -> tuple[sqlite3.Connection, referen
     try:
         connection = database.open_read_only(path)
         properties = dict(connection.execute("SELECT name, value FROM properties").fetchall())
-        _check(path, properties, wanted.properties())
+        _check(path, properties, source.properties())
         return connection, _unpacked(properties["reference"])
     except (sqlite3.Error, KeyError) as error:
         _close(connection)
@@ -98,15 +98,17 @@ def _fill(part: Path, source: CatalogSource, processes: int, progress: loader.Pr
         os.fsync(file.fileno())
 
 
-def _check(path: Path, properties: dict[str, str], wanted: dict[str, str]) -> None:
-    differing = [name for name in _PROPERTIES if properties[name] != wanted[name] and (wanted[name] or name == "seed")]
+def _check(path: Path, properties: dict[str, str], expected: dict[str, str]) -> None:
+    differing = [
+        name for name in _PROPERTIES if properties[name] != expected[name] and (expected[name] or name == "seed")
+    ]
     if not differing:
         return
     reasons = {
         "format": "by another version of this program",
         "program": "by another version of this program",
-        "seed": f"with seed {properties['seed']}, not {wanted['seed']}",
-        "parts": f"with {properties['parts'] or 'the shipped'} parts, not {wanted['parts']}",
+        "seed": f"with seed {properties['seed']}, not {expected['seed']}",
+        "parts": f"with {properties['parts'] or 'the shipped'} parts, not {expected['parts']}",
         "extra": "with another file of parts of your own",
     }
     raise source_files.CatalogError(
@@ -132,14 +134,14 @@ def _unpacked(text: str) -> reference_data.ReferenceData:
 
 def _digest(files: list[Path]) -> str:
     """Digest of the names and contents of files. Raises source_files.CatalogError for one that cannot be read."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for file in files:
         try:
             content = file.read_bytes()
         except OSError as error:
             raise source_files.CatalogError(f"{file}: cannot be read: {error.strerror}") from error
-        found.update(f"{file.name}:{len(content)}:".encode() + content)
-    return found.hexdigest()
+        digest.update(f"{file.name}:{len(content)}:".encode() + content)
+    return digest.hexdigest()
 
 
 def _close(connection: sqlite3.Connection | None) -> None:

@@ -29,7 +29,7 @@ class Columns:
         self._connection = connection
         self._cache: dict[str, Any] = {}
 
-    def whole(self, name: str) -> Array:
+    def column(self, name: str) -> Array:
         """A whole column. Raises KeyError if there is none."""
         return cast(Array, self.derived(name, lambda: self.slice(name, 0, self.length(name))))
 
@@ -43,8 +43,8 @@ class Columns:
             "SELECT data FROM pieces WHERE name = ? AND number BETWEEN ? AND ? ORDER BY number",
             (name, first, (stop - 1) // _PIECE),
         )
-        found = np.frombuffer(b"".join(data for (data,) in rows), kind)
-        return found[start - first * _PIECE : stop - first * _PIECE]
+        values = np.frombuffer(b"".join(data for (data,) in rows), kind)
+        return values[start - first * _PIECE : stop - first * _PIECE]
 
     def length(self, name: str) -> int:
         """The number of values in the column."""

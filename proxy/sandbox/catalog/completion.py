@@ -35,15 +35,15 @@ class QueryCompletion:
         start = matching.normalise(q)
         if not start:
             return ()
-        found = self._part_numbers(start, category_id, limit)
+        suggestions = self._part_numbers(start, category_id, limit)
         if not part_numbers_only and category_id is None:
-            found += _makers(self._reference, start)
-            found += [
+            suggestions += _makers(self._reference, start)
+            suggestions += [
                 records.Suggestion(one.name, one.name, one.id)
                 for one in self._reference.categories.values()
                 if matching.normalise(one.name).startswith(start)
             ]
-        return tuple(dict.fromkeys(found))[:limit]
+        return tuple(dict.fromkeys(suggestions))[:limit]
 
     def correct(self, q: str, hits: Callable[[str], int]) -> tuple[records.SpellingCorrection, ...]:
         """`q` with each word that no part has replaced by the most similar one that occurs, if that finds anything;
@@ -61,9 +61,9 @@ class QueryCompletion:
         positions = np.arange(matches.start, matches.stop)
         if category_id is not None:
             positions = positions[self._inside(category_id)[self._category(positions)]]
-        offered = self._columns.whole("offers")[self._numbers.parts(positions)].astype(np.int64)
+        offered = self._columns.column("offers")[self._numbers.parts(positions)].astype(np.int64)
         # Most offers first, then by the number as it is written.
-        keys = (-offered << 32) + self._columns.whole("name_order")[positions]
+        keys = (-offered << 32) + self._columns.column("name_order")[positions]
         best = positions[search_hits.lowest(keys, limit)]
         labels = self._columns.labels("categories")
         found = (self._reference.categories[labels[code]] for code in self._category(best).tolist())
@@ -71,7 +71,7 @@ class QueryCompletion:
         return [records.Suggestion(mpn, one.name, one.id) for mpn, one in zip(mpns, found, strict=True)]
 
     def _category(self, positions: columns.Array) -> columns.Array:
-        return self._columns.whole("category")[self._numbers.parts(positions)]
+        return self._columns.column("category")[self._numbers.parts(positions)]
 
     def _inside(self, category_id: str) -> columns.Array:
         """Which category codes are those of the category and its descendants."""

@@ -43,14 +43,14 @@ class HitCounts:
         mask = self._mask(hits)
         packed = np.packbits(mask)
         listed = [np.bitwise_and(packed, filters.bits(self._columns, i)) for i in range(len(self._sellers))]
-        counted = np.array([np.bitwise_count(each).sum(dtype=np.int64) for each in listed], np.int64)
+        totals = np.array([np.bitwise_count(each).sum(dtype=np.int64) for each in listed], np.int64)
 
         def firsts(tied: columns.Array) -> columns.Array:
-            ids = self._columns.whole("ids")
+            ids = self._columns.column("ids")
             rows = (np.flatnonzero(np.unpackbits(listed[i], count=len(mask))) for i in tied.tolist())
             return np.array([ids[each].min() for each in rows], np.int64)
 
-        return [(self._sellers[code], count) for code, count in _frequent(counted, firsts)]
+        return [(self._sellers[code], count) for code, count in _frequent(totals, firsts)]
 
     def values(self, hits: search_hits.SearchHits, attribute: records.CatalogAttribute) -> records.SpecCounts:
         """The values of one property among the hits that have it."""
@@ -70,22 +70,22 @@ class HitCounts:
 
     def unlisted(self, hits: search_hits.SearchHits) -> int:
         """The number of hits that no seller lists."""
-        return int(np.count_nonzero(self._columns.whole("offers")[hits.rows] == 0))
+        return int(np.count_nonzero(self._columns.column("offers")[hits.rows] == 0))
 
     def all_in(self, column: str, labels: str) -> dict[str, int]:
         """The number of parts, of all parts, that have each value of a column."""
-        found = np.bincount(self._columns.whole(column)).tolist()
-        return dict(zip(self._columns.labels(labels), found, strict=False))
+        totals = np.bincount(self._columns.column(column)).tolist()
+        return dict(zip(self._columns.labels(labels), totals, strict=False))
 
     def _grouped(self, column: str, hits: search_hits.SearchHits, labels: Sequence[Any]) -> list[tuple[Any, int]]:
-        codes = self._columns.whole(column)[hits.rows]
+        codes = self._columns.column(column)[hits.rows]
         return [(labels[code], count) for code, count in self._by_code(codes, hits.rows, len(labels))]
 
     def _by_code(self, codes: columns.Array, rows: columns.Array, size: int) -> list[tuple[int, int]]:
         def firsts(tied: columns.Array) -> columns.Array:
             lowest = np.full(size, np.iinfo(np.int64).max)
             among = np.isin(np.arange(size), tied)[codes]
-            np.minimum.at(lowest, codes[among], self._columns.whole("ids")[rows[among]])
+            np.minimum.at(lowest, codes[among], self._columns.column("ids")[rows[among]])
             return lowest[tied]
 
         return _frequent(np.bincount(codes, minlength=size), firsts)
@@ -96,11 +96,11 @@ class HitCounts:
         return mask
 
 
-def _frequent(counted: columns.Array, firsts: Callable[[columns.Array], columns.Array]) -> list[tuple[int, int]]:
+def _frequent(totals: columns.Array, firsts: Callable[[columns.Array], columns.Array]) -> list[tuple[int, int]]:
     """(code, count) of the codes that occur. `firsts` gives the lowest part id of each code, which orders equal
     counts."""
-    codes = np.flatnonzero(counted)
-    amounts = counted[codes]
+    codes = np.flatnonzero(totals)
+    amounts = totals[codes]
     _, which, often = np.unique(amounts, return_inverse=True, return_counts=True)
     tied = often[which] > 1
     lowest = np.zeros(len(codes), np.int64)
@@ -119,8 +119,8 @@ def _bucket(value: float | str, count: int, attribute: records.CatalogAttribute)
 def split_values(whole: records.SpecCounts) -> records.SpecCounts:
     """Split texts with several values, such as "I2C, SPI", into a bucket for each value, as filters take each of them.
     Most frequent first; equal ones stay in their order."""
-    counted: Counter[tuple[str, float | None]] = Counter()
-    for shown, number, count in whole.buckets:
-        values = [shown] if number is not None else dict.fromkeys(map(str.strip, shown.split(",")))
-        counted.update(dict.fromkeys(((value, number) for value in values), count))
-    return replace(whole, buckets=tuple((*value, count) for value, count in counted.most_common()))
+    totals: Counter[tuple[str, float | None]] = Counter()
+    for display, number, count in whole.buckets:
+        values = [display] if number is not None else dict.fromkeys(map(str.strip, display.split(",")))
+        totals.update(dict.fromkeys(((value, number) for value in values), count))
+    return replace(whole, buckets=tuple((*value, count) for value, count in totals.most_common()))

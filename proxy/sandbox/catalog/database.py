@@ -114,8 +114,10 @@ class DatabaseBuilder:
 
     def _add_index_entries(self, indexed: indexing.IndexedParts) -> None:
         self._figures += indexed.offer_figures
-        known = np.array([self._terms.setdefault(token, len(self._terms)) for token in indexed.tokens], np.uint32)
-        self._token_numbers.append(known[np.array(indexed.token_numbers, np.uint32)])
+        term_numbers = np.array(
+            [self._terms.setdefault(token, len(self._terms)) for token in indexed.tokens], np.uint32
+        )
+        self._token_numbers.append(term_numbers[np.array(indexed.token_numbers, np.uint32)])
         self._positions.extend(indexed.positions)
         self._lengths.extend(indexed.lengths)
 
@@ -123,15 +125,15 @@ class DatabaseBuilder:
         columns.write(self._connection, name, values, kind)
 
     def _write_parts(self, ids: columns.Array, order: columns.Array) -> None:
-        found = self._figures
+        figures = self._figures
         self._column("ids", ids[order], "<i8")
         self._column("by_id", np.argsort(ids[order], kind="stable"), "<u4")
         self._column("cad", np.array(self._cad, np.uint8)[order], "u1")
-        self._column("offers", np.array([one.offers for one in found], np.uint32)[order], "<u4")
-        self._column("authorized", np.array([one.authorized for one in found], np.uint16)[order], "<u2")
-        self._column("stocked", np.array([one.stocked for one in found], np.uint8)[order], "u1")
-        self._column("median", _numbers([one.median for one in found])[order], "<f8")
-        self._column("average", _numbers([one.average for one in found])[order], "<f8")
+        self._column("offers", np.array([one.offers for one in figures], np.uint32)[order], "<u4")
+        self._column("authorized", np.array([one.authorized for one in figures], np.uint16)[order], "<u2")
+        self._column("stocked", np.array([one.stocked for one in figures], np.uint8)[order], "u1")
+        self._column("median", _numbers([one.median for one in figures])[order], "<f8")
+        self._column("average", _numbers([one.average for one in figures])[order], "<f8")
         self._column("tokens", np.array(self._lengths, np.uint32)[order], "<u4")
         self._coded("maker", "makers", self._makers, order)
         self._coded("category", "categories", self._categories, order)
@@ -154,22 +156,22 @@ class DatabaseBuilder:
         self._column("sellers", np.concatenate([np.empty(0, np.uint8), *packed]), "u1")
 
     def _write_names(self, row_of: columns.Array) -> None:
-        found = sorted(self._names, key=lambda name: name[0])
+        names = sorted(self._names, key=lambda name: name[0])
         self._connection.executemany(
             "INSERT INTO names VALUES (?,?,?,?)",
-            ((place, norm, mpn, aka) for place, (norm, mpn, _, aka) in enumerate(found)),
+            ((place, norm, mpn, aka) for place, (norm, mpn, _, aka) in enumerate(names)),
         )
-        numbers = np.array([number for _, _, number, _ in found], np.int64)
-        aka = np.array([aka for _, _, _, aka in found], np.uint8)
+        numbers = np.array([number for _, _, number, _ in names], np.int64)
+        aka = np.array([aka for _, _, _, aka in names], np.uint8)
         self._column("name_rows", row_of[numbers], "<u4")
         self._column("name_aka", aka, "u1")
-        written = sorted(range(len(found)), key=lambda place: found[place][1])
+        written = sorted(range(len(names)), key=lambda place: names[place][1])
         self._column("name_order", _inverse(written), "<u4")
-        text = [norm.encode() for norm, *_ in found]
+        text = [norm.encode() for norm, *_ in names]
         self._column("name_text", np.frombuffer(b"\0".join(text), np.uint8), "u1")
         self._column("name_starts", np.cumsum([0, *(len(norm) + 1 for norm in text[:-1])])[: len(text)], "<u4")
         own = np.flatnonzero(aka == 0)
-        mpns = [filters.no_case(found[place][1]) for place in own.tolist()]
+        mpns = [filters.no_case(names[place][1]) for place in own.tolist()]
         places = np.empty(len(row_of), np.float64)
         places[row_of[numbers[own]]] = filters.ranks(mpns)
         self._column("mpn_places", places, "<u4")
@@ -189,16 +191,16 @@ class DatabaseBuilder:
         terms = sorted(self._terms)
         position = np.empty(len(terms), np.int64)
         position[[self._terms[term] for term in terms]] = np.arange(len(terms))
-        said = position[np.concatenate([np.empty(0, np.uint32), *self._token_numbers])]
+        term_positions = position[np.concatenate([np.empty(0, np.uint32), *self._token_numbers])]
         rows = np.repeat(row_of, np.array(self._lengths, np.int64))
-        order = np.lexsort((rows, said))
-        said, rows = said[order], rows[order]
+        order = np.lexsort((rows, term_positions))
+        term_positions, rows = term_positions[order], rows[order]
         self._column("token_rows", rows, "<u4")
         self._column("token_places", np.array(self._positions, np.uint16)[order], "<u2")
-        stops = np.searchsorted(said, np.arange(len(terms)), side="right")
+        stops = np.searchsorted(term_positions, np.arange(len(terms)), side="right")
         firsts = np.concatenate(([0], stops[:-1]))
-        new = np.flatnonzero(np.diff(said, prepend=-1) | np.diff(rows, prepend=-1))
-        self._column("term_documents", np.bincount(said[new], minlength=len(terms)), "<u4")
+        new = np.flatnonzero(np.diff(term_positions, prepend=-1) | np.diff(rows, prepend=-1))
+        self._column("term_documents", np.bincount(term_positions[new], minlength=len(terms)), "<u4")
         self._connection.executemany(
             "INSERT INTO terms VALUES (?,?,?,?)",
             zip(range(len(terms)), terms, firsts.tolist(), stops.tolist(), strict=True),
@@ -210,6 +212,6 @@ def _numbers(values: list[float | None]) -> columns.Array:
 
 
 def _inverse(order: list[int]) -> columns.Array:
-    found = np.empty(len(order), np.int64)
-    found[order] = np.arange(len(order))
-    return found
+    inverse = np.empty(len(order), np.int64)
+    inverse[order] = np.arange(len(order))
+    return inverse

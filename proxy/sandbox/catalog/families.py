@@ -74,14 +74,16 @@ def _letters(mantissa: int, exponent: int) -> str:
 
 def _short_letters(mantissa: int, exponent: int) -> str:
     """As `_letters`, without trailing zeros: (470, 1) is "4K7", (100, 2) is "10K"."""
-    whole, letter, rest = (text := _letters(mantissa, exponent)).partition(next(c for c in text if c.isalpha()))
-    return whole + letter + rest.rstrip("0")
+    integer_digits, letter, decimals = (text := _letters(mantissa, exponent)).partition(
+        next(c for c in text if c.isalpha())
+    )
+    return integer_digits + letter + decimals.rstrip("0")
 
 
 def _resistor(mpn: str, chip: _Chip, ohms: float, percent: float, film: str) -> PartDraft:
     ohms = float(f"{ohms:.4g}")
-    shown = units.displayed(ohms, "Ω").display
-    text = f"{film} chip resistor, {shown}, {percent:g} %, {chip.power:g} W, {chip.code}"
+    display = units.displayed(ohms, "Ω").display
+    text = f"{film} chip resistor, {display}, {percent:g} %, {chip.power:g} W, {chip.code}"
     specs: SpecValues = {
         "resistance": ohms,
         "tolerance": percent,
@@ -139,8 +141,8 @@ def _picofarads() -> Iterator[tuple[str, float]]:
 
 def _capacitor(mpn: str, chip: _Chip, *, farads: float, volts: float, percent: float, dielectric: str) -> PartDraft:
     farads = float(f"{farads:.3g}")
-    shown = units.displayed(farads, "F").display
-    text = f"Multilayer ceramic capacitor, {shown}, {volts:g} V, {percent:g} %, {dielectric}, {chip.code}"
+    display = units.displayed(farads, "F").display
+    text = f"Multilayer ceramic capacitor, {display}, {volts:g} V, {percent:g} %, {dielectric}, {chip.code}"
     specs: SpecValues = {
         "capacitance": farads,
         "voltagerating": volts,

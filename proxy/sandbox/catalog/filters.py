@@ -47,12 +47,12 @@ class CatalogFilters:
 
     def of(self, conditions: records.SearchConditions) -> list[RowFilter]:
         """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
-        found = [self._filter(key, wanted) for key, wanted in conditions.filters]
+        masks = [self._filter(key, values) for key, values in conditions.filters]
         if conditions.in_stock_only:
-            found.append(lambda rows: self._columns.whole("stocked")[rows] > 0)
+            masks.append(lambda rows: self._columns.column("stocked")[rows] > 0)
         if conditions.authorized_only:
-            found.append(lambda rows: self._columns.whole("authorized")[rows] > 0)
-        return found
+            masks.append(lambda rows: self._columns.column("authorized")[rows] > 0)
+        return masks
 
     def order(self, sort: str, descending: bool) -> SortKeys | None:
         """The sort keys for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown
@@ -71,7 +71,7 @@ class CatalogFilters:
         """Parts listed by a seller that `texts` (names or ids) refer to."""
         ids = {id_ for text in texts for id_ in self.sellers(text)}
         positions = [i for i, seller in enumerate(self._reference.sellers) if seller.company.id in ids]
-        return lambda rows: self._listed(positions)[rows]
+        return lambda rows: self._parts_of_sellers(positions)[rows]
 
     def sellers(self, text: str) -> frozenset[str]:
         """Ids of the sellers that a name or an id refers to."""
@@ -80,27 +80,27 @@ class CatalogFilters:
     def _makers(self, text: str) -> frozenset[str]:
         return frozenset({text}) if _is_id(text) else self._names.makers.find(text)
 
-    def _filter(self, key: str, wanted: Sequence[str]) -> RowFilter:
+    def _filter(self, key: str, values: Sequence[str]) -> RowFilter:
         if key == "manufacturer_id":
-            return self.made_by(wanted)
+            return self.made_by(values)
         if key == "distributor_id":
-            return self.sold_by(wanted)
+            return self.sold_by(values)
         if key == "category_id":
             return self._with_label(
-                "category", "categories", {id_ for text in wanted for id_ in self._categories(text)}
+                "category", "categories", {id_ for text in values for id_ in self._categories(text)}
             )
         if key == "cad_models":
-            states = np.isin(np.arange(len(CAD_STATES)), [_cad(text) for text in wanted])
-            return lambda rows: states[self._columns.whole("cad")[rows]]
+            states = np.isin(np.arange(len(CAD_STATES)), [_cad(text) for text in values])
+            return lambda rows: states[self._columns.column("cad")[rows]]
         if key in self._reference.attributes:
-            return self._by_attribute(self._reference.attributes[key], wanted)
+            return self._by_attribute(self._reference.attributes[key], values)
         raise ValueError(f"filters: there is no key {key!r}")
 
     def _with_label(self, column: str, labels: str, ids: set[str]) -> RowFilter:
         chosen = np.array([id_ in ids for id_ in self._columns.labels(labels)], bool)
-        return lambda rows: chosen[self._columns.whole(column)[rows]]
+        return lambda rows: chosen[self._columns.column(column)[rows]]
 
-    def _listed(self, positions: list[int]) -> columns.Array:
+    def _parts_of_sellers(self, positions: list[int]) -> columns.Array:
         """Which of all parts are listed by one of these sellers."""
         column_store, every = self._columns, self._columns.length("ids")
         listed = np.zeros((every + 7) // 8, np.uint8)
@@ -108,10 +108,10 @@ class CatalogFilters:
             listed |= bits(column_store, position)
         return np.unpackbits(listed, count=every).view(bool)
 
-    def _by_attribute(self, attribute: records.CatalogAttribute, wanted: Sequence[str]) -> RowFilter:
+    def _by_attribute(self, attribute: records.CatalogAttribute, values: Sequence[str]) -> RowFilter:
         numeric = attribute.value_type == "number"
-        ranges = [_between(attribute.shortname, hit) for text in wanted if numeric and (hit := _RANGE.fullmatch(text))]
-        texts = [text for text in wanted if not (numeric and _RANGE.fullmatch(text))]
+        ranges = [_between(attribute.shortname, hit) for text in values if numeric and (hit := _RANGE.fullmatch(text))]
+        texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
         chosen = np.array(
             [
                 any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
@@ -123,25 +123,25 @@ class CatalogFilters:
 
     def _having(self, shortname: str, chosen: columns.Array) -> columns.Array:
         """Which of all parts have one of the chosen values."""
-        found = np.zeros(self._columns.length("ids"), bool)
+        mask = np.zeros(self._columns.length("ids"), bool)
         if len(chosen):
             rows, codes = values(self._columns, shortname)
-            found[rows[chosen[codes]]] = True
-        return found
+            mask[rows[chosen[codes]]] = True
+        return mask
 
     def _sort_keys(self, sort: str, descending: bool) -> columns.Array:
         """The sort key of every part, NaN if it has no value."""
-        found: columns.Array = self._columns.derived(f"sort by {sort}", lambda: self._values(sort))
-        return -found if descending else found
+        sort_values: columns.Array = self._columns.derived(f"sort by {sort}", lambda: self._values(sort))
+        return -sort_values if descending else sort_values
 
     def _values(self, sort: str) -> columns.Array:
         if sort == "manufacturer.displayname":
             ordered: columns.Array = ranks(
                 [no_case(self._reference.companies[id_].name) for id_ in self._columns.labels("makers")]
             )
-            return ordered[self._columns.whole("maker")]
+            return ordered[self._columns.column("maker")]
         if sort in _SORTS:
-            return self._columns.whole(_SORTS[sort]).astype(np.float64)
+            return self._columns.column(_SORTS[sort]).astype(np.float64)
         found = np.full(self._columns.length("ids"), np.nan)
         if self._columns.labels(f"spec {sort}"):
             rows, codes = values(self._columns, sort)
@@ -161,17 +161,17 @@ class CatalogFilters:
 def bits(column_store: columns.Columns, position: int) -> columns.Array:
     """Which of all parts the seller at this position lists, one bit each."""
     width = (column_store.length("ids") + 7) // 8
-    return column_store.whole("sellers")[position * width : (position + 1) * width]
+    return column_store.column("sellers")[position * width : (position + 1) * width]
 
 
 def values(column_store: columns.Columns, shortname: str) -> tuple[columns.Array, columns.Array]:
     """The rows of the parts that have an attribute, ascending, and the codes of their values (indices of sorted
     labels)."""
-    return column_store.whole(f"spec {shortname} rows"), column_store.whole(f"spec {shortname} codes")
+    return column_store.column(f"spec {shortname} rows"), column_store.column(f"spec {shortname} codes")
 
 
-def _between(shortname: str, given: re.Match[str]) -> Callable[[float], bool]:
-    low, high = given[1], given[2]
+def _between(shortname: str, bounds: re.Match[str]) -> Callable[[float], bool]:
+    low, high = bounds[1], bounds[2]
     try:
         least, most = float(low or "-inf"), float(high or "inf")
     except ValueError:
@@ -181,13 +181,13 @@ def _between(shortname: str, given: re.Match[str]) -> Callable[[float], bool]:
 
 def _equal(attribute: records.CatalogAttribute, value: float | str, text: str) -> bool:
     """Whether a filter's text equals the value: as displayed, one of several, or a bare number in SI base units."""
-    wanted = _plain(text)
+    plain_text = _plain(text)
     if isinstance(value, str):
-        return wanted == _plain(value) or wanted in map(_plain, value.split(","))
+        return plain_text == _plain(value) or plain_text in map(_plain, value.split(","))
     try:
         return float(text) == value
     except ValueError:
-        return wanted == _plain(units.displayed(value, attribute.units_symbol).display)
+        return plain_text == _plain(units.displayed(value, attribute.units_symbol).display)
 
 
 def _plain(text: str) -> str:

@@ -72,12 +72,12 @@ class _Occurrences:
 
     def weights_in(self, rows: columns.Array) -> columns.Array:
         """The summed weight of its occurrences in each of `rows`; 0 where there is none."""
-        wanted = np.zeros(len(self.in_part), bool)
-        wanted[rows] = True
-        near = wanted[self._rows]
+        in_rows = np.zeros(len(self.in_part), bool)
+        in_rows[rows] = True
+        near = in_rows[self._rows]
         weights = np.array(WEIGHTS)[self._places[near] >> POSITION_BITS]
-        found: columns.Array = np.bincount(self._rows[near], weights, minlength=len(wanted))[rows]
-        return found
+        totals: columns.Array = np.bincount(self._rows[near], weights, minlength=len(in_rows))[rows]
+        return totals
 
 
 class FullTextIndex:
@@ -89,13 +89,13 @@ class FullTextIndex:
     def find(self, query: list[tuple[Phrase, ...]]) -> tuple[columns.Array, columns.Array]:
         """The parts, ascending, that have one phrase of every group, and their scores, lower is better."""
         phrases = dict.fromkeys(phrase for group in query for phrase in group)
-        found = {phrase: self._phrase(phrase) for phrase in phrases}
-        rows = self._in_all_groups([[found[phrase] for phrase in group] for group in query])
+        occurrences = {phrase: self._phrase(phrase) for phrase in phrases}
+        rows = self._in_all_groups([[occurrences[phrase] for phrase in group] for group in query])
         scores = np.zeros(len(rows))
         length = self._lengths()[rows]
         for group in query:
             for phrase in group:
-                scores += self._score(found[phrase], rows, length)
+                scores += self._score(occurrences[phrase], rows, length)
         return rows, -scores
 
     def tokens_with_prefix(self, word: str) -> tuple[int, int]:
@@ -104,7 +104,7 @@ class FullTextIndex:
 
     def most_frequent(self, start: int, stop: int, count: int) -> list[str]:
         """The `count` tokens of the range that most parts have, most frequent first, equal ones in sorted order."""
-        documents = -self._columns.whole("term_documents")[start:stop].astype(np.int64)
+        documents = -self._columns.column("term_documents")[start:stop].astype(np.int64)
         positions = (search_hits.lowest(documents, count) + start).tolist()
         rows = self._connection.execute(
             "SELECT position, term FROM terms WHERE position IN (SELECT value FROM json_each(?))",
@@ -121,10 +121,10 @@ class FullTextIndex:
             rows = rows[np.any([each.in_part[rows] for each in group], axis=0)]
         return rows
 
-    def _score(self, found: _Occurrences, rows: columns.Array, length: columns.Array) -> columns.Array:
-        weights = found.weights_in(rows)
+    def _score(self, occurrences: _Occurrences, rows: columns.Array, length: columns.Array) -> columns.Array:
+        weights = occurrences.weights_in(rows)
         everything, mean = self._columns.derived("text size", self._size)
-        rare = math.log((everything - found.count + 0.5) / (found.count + 0.5))
+        rare = math.log((everything - occurrences.count + 0.5) / (occurrences.count + 0.5))
         norm = _K1 * ((1 - _B) + _B * length / mean)
         scores: columns.Array = (rare if rare > 0 else 1e-6) * (weights * (_K1 + 1.0) / (weights + norm))
         return scores
@@ -135,7 +135,7 @@ class FullTextIndex:
 
     def _lengths(self) -> columns.Array:
         """Tokens of each part."""
-        return self._columns.whole("tokens")
+        return self._columns.column("tokens")
 
     def _phrase(self, phrase: Phrase) -> _Occurrences:
         alone = len(phrase.tokens) == 1
@@ -185,9 +185,9 @@ def _keys(rows: columns.Array, positions: columns.Array) -> columns.Array:
     return (rows[within].astype(np.int64) << _PART_SHIFT) | positions[within]
 
 
-def _is_in(wanted: columns.Array, among: columns.Array) -> columns.Array:
+def _is_in(values: columns.Array, among: columns.Array) -> columns.Array:
     """Which of `wanted` are in `among`, which is sorted."""
     if not len(among):
-        return np.zeros(len(wanted), bool)
-    there: columns.Array = among[np.minimum(np.searchsorted(among, wanted), len(among) - 1)] == wanted
-    return there
+        return np.zeros(len(values), bool)
+    is_member: columns.Array = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
+    return is_member

@@ -63,17 +63,17 @@ def index_parts(
 def offer_figures(line: source_files.PartLine, reference: reference_data.ReferenceData, seed: int) -> OfferFigures:
     """The figures of the part's offers in the US; equal to those that `pricing` computes from the records."""
     path = reference.categories[line.category].path
-    found = listings.listings(int(line.id), path, offer_terms(line), reference.sellers, seed)
-    plain = [one for one in found if not one.seller.company.is_broker]
+    part_listings = listings.listings(int(line.id), path, offer_terms(line), reference.sellers, seed)
+    plain = [one for one in part_listings if not one.seller.company.is_broker]
     priced = (listings.price_for(one, pricing.BULK, offers.variant_for(one.seller, "US")[1]) for one in plain)
     prices = [price for price in priced if price is not None]
     return OfferFigures(
-        offers=sum(len(one.ladders) for one in found),
-        authorized=sum(one.seller.authorized for one in found),
+        offers=sum(len(one.ladders) for one in part_listings),
+        authorized=sum(one.seller.authorized for one in part_listings),
         stocked=any(one.stock > 0 or one.stock == listings.SOME_STOCK for one in plain),
         median=pricing.median(prices),
         average=pricing.mean(prices),
-        sellers=bytes(one.position for one in found),
+        sellers=bytes(one.position for one in part_listings),
     )
 
 
@@ -114,6 +114,6 @@ def _positions(field: int, count: int) -> Sequence[int]:
 @lru_cache(maxsize=1 << 14)
 def number_spellings(number: float, symbol: str) -> str:
     """A number in the ways people type it: "4.7 kΩ 4.7kΩ 4.7k"."""
-    shown = units.displayed(number, symbol)
-    short = f"{shown.value}{shown.units.removesuffix(symbol)}" if symbol else ""
-    return f"{shown.display} {shown.value}{shown.units} {short}"
+    displayed = units.displayed(number, symbol)
+    short = f"{displayed.value}{displayed.units.removesuffix(symbol)}" if symbol else ""
+    return f"{displayed.display} {displayed.value}{displayed.units} {short}"

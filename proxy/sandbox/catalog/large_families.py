@@ -29,8 +29,8 @@ def vishay_cmf() -> Iterator[PartDraft]:
     ):
         for (exponent, point), mantissa in product(decades, fine(192)):
             ohms = float(f"{mantissa * 10.0**exponent:.4g}")
-            whole, rest = divmod(round(ohms * 10_000 if point == "R" else ohms * 10), 10_000)
-            digits = f"{whole}{point}{rest:04}"[:6]
+            kilohms, remainder = divmod(round(ohms * 10_000 if point == "R" else ohms * 10), 10_000)
+            digits = f"{kilohms}{point}{remainder:04}"[:6]
             specs: SpecValues = {
                 "resistance": ohms,
                 "tolerance": percent,
@@ -39,8 +39,8 @@ def vishay_cmf() -> Iterator[PartDraft]:
                 "composition": "Metal Film",
                 **_LEADED,
             }
-            shown = units.displayed(ohms, "Ω").display
-            text = f"Axial metal film resistor, {shown}, {percent:g} %, {watts:g} W, {ppm:g} ppm/°C"
+            display = units.displayed(ohms, "Ω").display
+            text = f"Axial metal film resistor, {display}, {percent:g} %, {watts:g} W, {ppm:g} ppm/°C"
             yield PartDraft(f"CMF{size}{digits}{letter}{drift}{reel}", text, specs)
 
 
@@ -62,8 +62,8 @@ def ohmite_rn() -> Iterator[PartDraft]:
                 "composition": "Metal Film",
                 **_LEADED,
             }
-            shown = units.displayed(ohms, "Ω").display
-            text = f"Military metal film resistor, {shown}, {percent:g} %, {watts:g} W, axial"
+            display = units.displayed(ohms, "Ω").display
+            text = f"Military metal film resistor, {display}, {percent:g} %, {watts:g} W, axial"
             yield PartDraft(f"RN{size}{kind}{_four_digits(mantissa, exponent)}{letter}{reel}", text, specs)
 
 

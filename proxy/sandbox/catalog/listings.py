@@ -163,8 +163,8 @@ def _stock(kind: int, size: int, offers: str) -> int:
     return 0 if kind < _OUT_OF_STOCK or offers == "nostock" else _STOCKS[size]
 
 
-def _ladders(seller: Seller, shown: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
-    if shown < (68 if seller.authorized else 154):
+def _ladders(seller: Seller, count: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
+    if count < (68 if seller.authorized else 154):
         return ((),)
     small, reel = _SMALL_LADDERS[shape % len(_SMALL_LADDERS)], _REEL_LADDERS[shape // 8 % len(_REEL_LADDERS)]
     if not seller.authorized or base > 3.0:

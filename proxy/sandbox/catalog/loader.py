@@ -234,8 +234,8 @@ def generated_parts(
     dropped.
     """
     all_families = (*families.FAMILIES, *large_families.FAMILIES)
-    made = _round_robin([_family(family, reference) for family in all_families])
-    fresh = (one for one in made if (one[0], one[2].mpn) not in taken)
+    generated = _round_robin([_family(family, reference) for family in all_families])
+    fresh = (one for one in generated if (one[0], one[2].mpn) not in taken)
     return (_generated_line(number, *one) for number, one in enumerate(fresh, start=_FIRST_GENERATED_ID))
 
 

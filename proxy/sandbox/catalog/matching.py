@@ -38,12 +38,12 @@ def closeness(query: str, mpn: str) -> int | None:
     better."""
     if query == mpn:
         return LITERAL
-    wanted, held = normalise(query), normalise(mpn)
-    if wanted == held:
+    query_norm, mpn_norm = normalise(query), normalise(mpn)
+    if query_norm == mpn_norm:
         return EQUAL
-    if held.startswith(wanted):
+    if mpn_norm.startswith(query_norm):
         return PREFIX
-    return INSIDE if wanted in held else None
+    return INSIDE if query_norm in mpn_norm else None
 
 
 class CompanyNameIndex:
@@ -67,23 +67,27 @@ class CompanyNameIndex:
         exact = self._exact.get(normalise(text))
         if exact:
             return frozenset(exact)
-        given = _significant_words(text)
-        if not given:
+        words = _significant_words(text)
+        if not words:
             return frozenset()
-        return self._names_inside(given) or self._names_containing(given) or self._names_with_prefix(normalise(text))
+        return self._names_inside(words) or self._names_containing(words) or self._names_with_prefix(normalise(text))
 
-    def _names_containing(self, given: frozenset[str]) -> frozenset[str]:
-        if all(len(word) < 3 for word in given):
+    def _names_containing(self, words: frozenset[str]) -> frozenset[str]:
+        if all(len(word) < 3 for word in words):
             return frozenset()
-        return frozenset(id_ for held, id_ in self._words if given <= held)
+        return frozenset(id_ for name_words, id_ in self._words if words <= name_words)
 
     def _names_with_prefix(self, start: str) -> frozenset[str]:
         if len(start) < 4:
             return frozenset()
         return frozenset(id_ for name, ids in self._exact.items() if name.startswith(start) for id_ in ids)
 
-    def _names_inside(self, given: frozenset[str]) -> frozenset[str]:
-        inside = [(len(held), id_) for held, id_ in self._words if held <= given and max(map(len, held), default=0) > 2]
+    def _names_inside(self, words: frozenset[str]) -> frozenset[str]:
+        inside = [
+            (len(name_words), id_)
+            for name_words, id_ in self._words
+            if name_words <= words and max(map(len, name_words), default=0) > 2
+        ]
         most = max((size for size, _ in inside), default=0)
         return frozenset(id_ for size, id_ in inside if size == most)
 

@@ -35,8 +35,8 @@ def seller_offers(
     stock and order codes are the same in all variants.
     """
     path = part.category.path if part.category else ""
-    found = listings.listings(int(part.id), path, terms, sellers, seed)
-    shown = [_seller(part, terms, listing, seed, country) for listing in found]
+    part_listings = listings.listings(int(part.id), path, terms, sellers, seed)
+    shown = [_seller(part, terms, listing, seed, country) for listing in part_listings]
     return tuple(sorted(shown, key=_sort_key))
 
 
@@ -51,11 +51,11 @@ def order_codes(
     part_id: int, maker_id: int, mpn: str, terms: listings.OfferTerms, listing: listings.CatalogListing
 ) -> tuple[str, ...]:
     """The seller's order codes for the part, one a packaging; a code given by the part's line is first."""
-    made = [
+    codes = [
         skus.sku(listing.seller.company.id, skus.SkuInput(part_id, maker_id, mpn, variant))
         for variant in range(len(listing.ladders))
     ]
-    return (terms.skus.get(listing.seller.company.id, made[0]), *made[1:])
+    return (terms.skus.get(listing.seller.company.id, codes[0]), *codes[1:])
 
 
 def _seller(

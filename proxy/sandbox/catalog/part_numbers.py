@@ -23,7 +23,7 @@ class PartNumberIndex:
 
     def parts(self, positions: columns.Array | slice) -> columns.Array:
         """The parts that have the numbers at these positions."""
-        return self._columns.whole("name_rows")[positions]
+        return self._columns.column("name_rows")[positions]
 
     def equal(self, norm: str) -> list[tuple[int, str, bool]]:
         """(position, number, whether it is an alternate one) of the numbers that normalise to `norm`."""
@@ -56,7 +56,7 @@ class PartNumberIndex:
         close[np.searchsorted(positions, prefixed.start) : np.searchsorted(positions, prefixed.stop)] = matching.PREFIX
         for position, mpn, _ in self.equal(norm):
             close[np.searchsorted(positions, position)] = matching.LITERAL if mpn == q else matching.EQUAL
-        keys = close * 2 + self._columns.whole("name_aka")[positions]
+        keys = close * 2 + self._columns.column("name_aka")[positions]
         rows = self.parts(positions)
         closest = np.full(self._columns.length("ids"), _NO_MATCH, np.int8)
         for key in range(_NO_MATCH - 1, -1, -1):
@@ -66,7 +66,7 @@ class PartNumberIndex:
 
     def containing(self, norm: str) -> columns.Array:
         """The positions, ascending, of the numbers that contain `norm`."""
-        text, starts = self._columns.whole("name_text"), self._columns.whole("name_starts")
+        text, starts = self._columns.column("name_text"), self._columns.column("name_starts")
         at = _occurrences(
             text, np.frombuffer(norm.encode(), np.uint8), self._columns.derived("byte counts", self._byte_counts)
         )
@@ -75,7 +75,7 @@ class PartNumberIndex:
 
     def _byte_counts(self) -> columns.Array:
         """The number of occurrences of each byte value."""
-        return np.bincount(self._columns.whole("name_text"), minlength=256)
+        return np.bincount(self._columns.column("name_text"), minlength=256)
 
     def _position(self, norm: str) -> int:
         row = self._connection.execute(
@@ -84,12 +84,12 @@ class PartNumberIndex:
         return int(row[0]) if row else self._columns.length("name_rows")
 
 
-def _occurrences(text: columns.Array, wanted: columns.Array, byte_counts: columns.Array) -> columns.Array:
+def _occurrences(text: columns.Array, pattern: columns.Array, byte_counts: columns.Array) -> columns.Array:
     """Where `wanted` begins in `text`, ascending. Starts with the rarest byte, which leaves the fewest candidates."""
-    order = np.argsort(byte_counts[wanted], kind="stable").tolist()
+    order = np.argsort(byte_counts[pattern], kind="stable").tolist()
     rarest, *others = order
-    at: columns.Array = np.flatnonzero(text == wanted[rarest]) - rarest
-    at = at[(at >= 0) & (at <= len(text) - len(wanted))]
+    at: columns.Array = np.flatnonzero(text == pattern[rarest]) - rarest
+    at = at[(at >= 0) & (at <= len(text) - len(pattern))]
     for offset in others:
-        at = at[text[at + offset] == wanted[offset]]
+        at = at[text[at + offset] == pattern[offset]]
     return at

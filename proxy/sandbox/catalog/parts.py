@@ -95,27 +95,29 @@ def _series(line: source_files.PartLine, maker: records.Company) -> records.Seri
 def _documents(
     line: source_files.PartLine, maker: records.Company, draw: bytes
 ) -> tuple[records.DocumentCollection, ...]:
-    found = []
+    documents = []
     if line.datasheet:
         sheet = _document("Datasheet", "datasheet", line, maker, draw)
-        found.append(records.DocumentCollection("Datasheets", (sheet,)))
+        documents.append(records.DocumentCollection("Datasheets", (sheet,)))
     if line.documents:
         papers = tuple(_document(name, name.lower(), line, maker, draw) for name in line.documents)
-        found.append(records.DocumentCollection("Compliance Documents", papers))
-    return tuple(found)
+        documents.append(records.DocumentCollection("Compliance Documents", papers))
+    return tuple(documents)
 
 
 def _document(
     name: str, kind: str, line: source_files.PartLine, maker: records.Company, draw: bytes
 ) -> records.CatalogDocument:
     file = quote(f"{line.mpn}-{maker.name}-{kind}-{line.id}".replace("/", "-").replace(" ", "-"))
-    known = draw[2] < 210
+    has_date = draw[2] < 210
     return records.CatalogDocument(
         name=name,
         url=f"http://datasheet.octopart.com/{file}.pdf",
         mime_type="application/pdf",
-        page_count=1 + draw[3] % 60 if known else None,
-        created_at=f"20{8 + draw[4] % 17:02}-{1 + draw[5] % 12:02}-{1 + draw[6] % 28:02}T00:00:00Z" if known else None,
+        page_count=1 + draw[3] % 60 if has_date else None,
+        created_at=f"20{8 + draw[4] % 17:02}-{1 + draw[5] % 12:02}-{1 + draw[6] % 28:02}T00:00:00Z"
+        if has_date
+        else None,
         credit_string=maker.name if draw[7] < 200 else "",
         credit_url=(maker.homepage_url or "") if draw[7] < 200 else "",
     )

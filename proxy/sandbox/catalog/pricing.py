@@ -80,9 +80,9 @@ def _cheapest(offers: Iterable[records.Offer], quantity: int) -> float | None:
 def _at(breaks: Iterable[records.PriceBreak], quantity: int) -> float | None:
     """The price in USD of the last break at or below `quantity` whose currency has an exchange rate; the first one at
     that quantity."""
-    found: tuple[int, float] | None = None
+    best: tuple[int, float] | None = None
     for step in breaks:
         price = dollars(step.price, step.currency)
-        if price is not None and step.quantity <= quantity and (found is None or step.quantity > found[0]):
-            found = (step.quantity, price)
-    return None if found is None else found[1]
+        if price is not None and step.quantity <= quantity and (best is None or step.quantity > best[0]):
+            best = (step.quantity, price)
+    return None if best is None else best[1]

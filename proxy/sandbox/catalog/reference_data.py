@@ -53,22 +53,22 @@ class ReferenceData:
         """The manufacturer with this id, name or alias; created if the name is new. LookupError for an unknown id."""
         if text.isdecimal():
             return self._as_manufacturer(self.companies[text])
-        known = self._maker_by_name.get(matching.normalise(text))
-        return self.companies[known] if known else self._new_maker(text)
+        maker_ = self._maker_by_name.get(matching.normalise(text))
+        return self.companies[maker_] if maker_ else self._new_maker(text)
 
     def category(self, text: str) -> records.Category:
         """The category with this id or name; created under the root if new. LookupError for an unknown id."""
         if text.isdecimal():
             return self.categories[text]
-        known = self._category_by_name.get(matching.normalise(text))
-        return self.categories[known] if known else self._new_category(text, self.root())
+        existing = self._category_by_name.get(matching.normalise(text))
+        return self.categories[existing] if existing else self._new_category(text, self.root())
 
     def branch(self, *names: str) -> records.Category:
         """The category at a path of names below the root; missing ones are created."""
         current = self.root()
         for name in names:
-            known = self._category_by_name.get(matching.normalise(name))
-            current = self.categories[known] if known else self._new_category(name, current)
+            existing = self._category_by_name.get(matching.normalise(name))
+            current = self.categories[existing] if existing else self._new_category(name, current)
         return current
 
     def children(self, id_: str) -> tuple[records.Category, ...]:

@@ -64,18 +64,18 @@ class CatalogSearch:
         company_filters = [] if query.manufacturer is None else [self._filters.made_by([clean(query.manufacturer)])]
         if query.seller is not None:
             company_filters.append(self._filters.sold_by([clean(query.seller)]))
-        found = self._by_identifier(query)
-        if found is None:
+        matches = self._by_identifier(query)
+        if matches is None:
             if not company_filters:
                 raise ValueError("Missing search filters")
             return self._filtered([*passes, *company_filters], None)
-        rows = np.array(sorted(found), np.int64)
+        rows = np.array(sorted(matches), np.int64)
         for each in (*passes, *company_filters):
             rows = rows[each(rows)]
-        close = np.array([found[row][0] for row in rows.tolist()], np.int64)
-        ids = self._columns.whole("ids")
-        aka = {str(ids[row]): held for row in rows.tolist() if (held := found[row][1]) is not None}
-        akas = np.array([row for row in rows.tolist() if found[row][1] is not None], np.int64)
+        close = np.array([matches[row][0] for row in rows.tolist()], np.int64)
+        ids = self._columns.column("ids")
+        aka = {str(ids[row]): matched_aka for row in rows.tolist() if (matched_aka := matches[row][1]) is not None}
+        akas = np.array([row for row in rows.tolist() if matches[row][1] is not None], np.int64)
         return search_hits.SearchHits(rows, ids, close, akas, aka.__getitem__)
 
     def by_mpn(
@@ -92,7 +92,7 @@ class CatalogSearch:
             passing = each(rows)
             rows, close = rows[passing], close[passing]
         keys, akas = close if order is None else order(rows), rows[close % 2 == 1]
-        return search_hits.SearchHits(rows, self._columns.whole("ids"), keys, akas, lambda id_: self._aka(q, id_))
+        return search_hits.SearchHits(rows, self._columns.column("ids"), keys, akas, lambda id_: self._aka(q, id_))
 
     def by_text(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
@@ -110,13 +110,13 @@ class CatalogSearch:
         for each in passes:
             passing = each(rows)
             rows, scores = rows[passing], scores[passing]
-        return search_hits.SearchHits(rows, self._columns.whole("ids"), scores if order is None else order(rows))
+        return search_hits.SearchHits(rows, self._columns.column("ids"), scores if order is None else order(rows))
 
     def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
         """The given parts, each once, as hits in this order. All ids must be in the catalog."""
         rows = self._rows(np.array([int(id_) for id_ in ids], np.int64))
         order = np.argsort(rows)
-        return search_hits.SearchHits(rows[order], self._columns.whole("ids"), order)
+        return search_hits.SearchHits(rows[order], self._columns.column("ids"), order)
 
     def _all_or_none(
         self, q: str, passes: list[filters.RowFilter], order: filters.SortKeys | None
@@ -124,14 +124,14 @@ class CatalogSearch:
         """Hits of a query without letters and digits: all parts for an empty query or wildcards only, otherwise
         none."""
         if q.strip(" *\t\n"):
-            return search_hits.SearchHits(np.empty(0, np.int64), self._columns.whole("ids"))
+            return search_hits.SearchHits(np.empty(0, np.int64), self._columns.column("ids"))
         return self._filtered(passes, order)
 
     def _filtered(self, passes: list[filters.RowFilter], order: filters.SortKeys | None) -> search_hits.SearchHits:
         rows: columns.Array = np.arange(self._columns.length("ids"))
         for each in passes:
             rows = rows[each(rows)]
-        return search_hits.SearchHits(rows, self._columns.whole("ids"), None if order is None else order(rows))
+        return search_hits.SearchHits(rows, self._columns.column("ids"), None if order is None else order(rows))
 
     def _aka(self, q: str, id_: str) -> str:
         """The alternate number of the part that is closest to the query."""
@@ -157,9 +157,9 @@ class CatalogSearch:
 
     def _by_number(self, mpn: str) -> dict[int, tuple[int, str | None]]:
         norm = matching.normalise(mpn)
-        found = self.numbers.equal(norm) if norm else []
+        matches = self.numbers.equal(norm) if norm else []
         # Later entries of a dict win: the closest number of a part is last, and its own number after alternate ones.
-        ordered = sorted(found, key=lambda one: (one[1] == mpn, not one[2]))
+        ordered = sorted(matches, key=lambda one: (one[1] == mpn, not one[2]))
         rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
         return {
             row: (matching.LITERAL if held == mpn else matching.EQUAL, held if aka else None)
@@ -170,11 +170,11 @@ class CatalogSearch:
         norm = matching.normalise(code)
         if not norm:
             return {}
-        wanted = None if seller is None else self._filters.sellers(clean(seller))
+        seller_positions = None if seller is None else self._filters.sellers(clean(seller))
         ids = [
             int(line.id)
             for line in self._candidates(norm)
-            if any(wanted is None or id_ in wanted for id_ in self._sellers_using(norm, line))
+            if any(seller_positions is None or id_ in seller_positions for id_ in self._sellers_using(norm, line))
         ]
         return {row: (matching.EQUAL, None) for row in self._rows(np.array(ids, np.int64)).tolist()}
 
@@ -182,7 +182,7 @@ class CatalogSearch:
         possible = skus.candidates(norm)
         own = [place for mpn in possible.mpns for place, _, aka in self.numbers.equal(mpn) if not aka]
         positions = self.numbers.parts(np.array(own, np.int64))
-        ids = {*possible.ids, *self._columns.whole("ids")[positions].tolist()}
+        ids = {*possible.ids, *self._columns.column("ids")[positions].tolist()}
         among = msgspec.json.encode(sorted(ids)).decode()
         return self._lines(
             "id IN (SELECT value FROM json_each(?) UNION SELECT part FROM skus WHERE norm = ?)", (among, norm)
@@ -194,7 +194,7 @@ class CatalogSearch:
 
     def _rows(self, ids: columns.Array) -> columns.Array:
         """The rows of the parts with these ids."""
-        order, every = self._columns.whole("by_id"), self._columns.whole("ids")
+        order, every = self._columns.column("by_id"), self._columns.column("ids")
         sorted_ids = self._columns.derived("sorted ids", lambda: every[order])
         return order[np.searchsorted(sorted_ids, ids)].astype(np.int64)
 

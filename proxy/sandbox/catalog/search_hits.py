@@ -49,9 +49,9 @@ class SearchHits:
         """The hits that are also in `rows`, in the same order."""
         inside = np.isin(self.rows, rows)
         keys = None if self._keys is None else self._keys[inside]
-        found = SearchHits(self.rows[inside], self._ids, keys, None, self._aka_of)
-        found._akas = self._akas
-        return found
+        common = SearchHits(self.rows[inside], self._ids, keys, None, self._aka_of)
+        common._akas = self._akas
+        return common
 
     @property
     def aka(self) -> dict[str, str]:

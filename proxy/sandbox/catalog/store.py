@@ -182,8 +182,8 @@ class Catalog:
 
     def num_parts(self, category_id: str) -> int:
         """The number of parts in the category and its descendants. KeyError for an unknown id."""
-        held = self._part_counts("category", "categories")
-        return sum(held.get(below, 0) for below in self._reference.descendants(category_id))
+        counts = self._part_counts("category", "categories")
+        return sum(counts.get(below, 0) for below in self._reference.descendants(category_id))
 
     def num_parts_made(self, company_id: str) -> int:
         """The number of parts of a maker; 0 for other companies."""
@@ -258,20 +258,20 @@ class Catalog:
         """Parts of the same number from other makers, then the most offered ones of the category."""
         positions = [place for place, _, aka in self._search.numbers.equal(matching.normalise(line.mpn)) if not aka]
         rows = [*self._search.numbers.parts(np.array(positions, np.int64)).tolist(), *self._most_offered(line.category)]
-        ids = dict.fromkeys(self._columns.whole("ids")[rows].tolist())
+        ids = dict.fromkeys(self._columns.column("ids")[rows].tolist())
         return tuple(str(id_) for id_ in ids if id_ != int(line.id))[:_SIMILAR]
 
     def _most_offered(self, category: str) -> list[int]:
-        def found() -> list[int]:
-            inside = self._columns.whole("category") == self._columns.labels("categories").index(category)
+        def compute() -> list[int]:
+            inside = self._columns.column("category") == self._columns.labels("categories").index(category)
             rows: list[int] = np.flatnonzero(inside)[: _SIMILAR + 1].tolist()
             return rows
 
-        return cast(list[int], self._columns.derived(f"most offered in {category}", found))
+        return cast(list[int], self._columns.derived(f"most offered in {category}", compute))
 
     def _part_counts(self, column: str, labels: str) -> dict[str, int]:
-        found = self._columns.derived(f"parts by {column}", lambda: self._counts.all_in(column, labels))
-        return cast(dict[str, int], found)
+        counts = self._columns.derived(f"parts by {column}", lambda: self._counts.all_in(column, labels))
+        return cast(dict[str, int], counts)
 
     def _hits(self, q: str) -> int:
         return self._by_text(q, records.SearchConditions(), "", False).hits

@@ -26,24 +26,24 @@ class DesignClient:
 
     async def all(self, service: str, table: str, kind: type[R]) -> list[R]:
         """Every record of a table."""
-        found: list[R] = await self._request("GET", f"{self.urls[service]}/{table}", list[kind])  # type: ignore[valid-type]
-        return found
+        rows: list[R] = await self._request("GET", f"{self.urls[service]}/{table}", list[kind])  # type: ignore[valid-type]
+        return rows
 
     async def by_id(self, service: str, table: str, kind: type[R], ids: Sequence[str], key: str) -> list[R | None]:
         """For each id, its record or None."""
-        found: list[R | None] = await self._select(service, table, list[kind | None], key, ids)  # type: ignore[valid-type]
-        return found
+        rows: list[R | None] = await self._select(service, table, list[kind | None], key, ids)  # type: ignore[valid-type]
+        return rows
 
     async def where(self, service: str, table: str, kind: type[R], field: str, values: Sequence[str]) -> list[list[R]]:
         """For each value, the records that have it in this field."""
-        found: list[list[R]] = await self._select(service, table, list[list[kind]], field, values)  # type: ignore[valid-type]
-        return found
+        rows: list[list[R]] = await self._select(service, table, list[list[kind]], field, values)  # type: ignore[valid-type]
+        return rows
 
     async def change(self, method: str, service: str, path: str, kind: type[R], content: object = None) -> R:
         """Send POST, PATCH or DELETE; return the resulting record. Raises DesignServiceError."""
         body = None if content is None else msgspec.json.encode(content)
-        made: R = await self._request(method, f"{self.urls[service]}{path}", kind, data=body)
-        return made
+        changed: R = await self._request(method, f"{self.urls[service]}{path}", kind, data=body)
+        return changed
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[records.CommentEvent]]:

@@ -63,8 +63,8 @@ class CommentService(rest.DesignService):
 
     name = "collaboration"
 
-    def __init__(self, held: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
-        super().__init__(held, credential, exchanges)
+    def __init__(self, store: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
+        super().__init__(store, credential, exchanges)
         self.events = CommentEvents()
 
     def served_tables(self) -> Mapping[str, tables.Table[Any]]:
@@ -86,25 +86,25 @@ class CommentService(rest.DesignService):
 
     async def create_thread(self, request: web.Request) -> web.Response:
         """Create a thread with its first comment."""
-        given = await rest.read_input(request, inputs.CommentThreadInput)
+        input_ = await rest.read_input(request, inputs.CommentThreadInput)
         threads, now = self.store.tables.threads, self.store.now()
-        others = threads.where("project_id", [given.project_id])[0]
-        made = records.CommentThread(
+        others = threads.where("project_id", [input_.project_id])[0]
+        new_thread = records.CommentThread(
             id=self.store.new_id("thread"),
-            project_id=given.project_id,
-            workspace_id=given.workspace_id,
+            project_id=input_.project_id,
+            workspace_id=input_.workspace_id,
             thread_number=max((one.thread_number for one in others), default=0) + 1,
             status=0,
-            created_by_id=given.by,
-            modified_by_id=given.by,
+            created_by_id=input_.by,
+            modified_by_id=input_.by,
             created_at=now,
             modified_at=now,
-            context=given.context,
-            document_name=given.document_name,
-            comments=(self._comment(given.by, given.text),),
+            context=input_.context,
+            document_name=input_.document_name,
+            comments=(self._comment(input_.by, input_.text),),
         )
-        self._publish("ThreadAdded", threads.put(made), made.comments[0])
-        return rest.json_response(made, 201)
+        self._publish("ThreadAdded", threads.put(new_thread), new_thread.comments[0])
+        return rest.json_response(new_thread, 201)
 
     async def delete_thread(self, request: web.Request) -> web.Response:
         """Remove a thread with all its comments."""
@@ -117,39 +117,39 @@ class CommentService(rest.DesignService):
 
     async def create_task(self, request: web.Request) -> web.Response:
         """Create a task, assigned to its author."""
-        given = await rest.read_input(request, inputs.TaskInput)
-        if not given.name.strip():
+        input_ = await rest.read_input(request, inputs.TaskInput)
+        if not input_.name.strip():
             raise ValueError("a task needs a name")
         tasks, now = self.store.tables.tasks, self.store.now()
-        made = records.Task(
+        task = records.Task(
             id=self.store.new_id("task"),
-            workspace_id=given.workspace_id,
+            workspace_id=input_.workspace_id,
             ref_id=f"T-{len(tasks) + 1}",
-            name=given.name,
-            description=given.description,
-            priority=given.priority,
-            status=given.status,
-            assignee_id=given.by,
-            created_by_id=given.by,
-            modified_by_id=given.by,
+            name=input_.name,
+            description=input_.description,
+            priority=input_.priority,
+            status=input_.status,
+            assignee_id=input_.by,
+            created_by_id=input_.by,
+            modified_by_id=input_.by,
             created_at=now,
             modified_at=now,
-            project_id=given.project_id,
+            project_id=input_.project_id,
         )
-        return rest.json_response(tasks.put(made), 201)
+        return rest.json_response(tasks.put(task), 201)
 
     async def update_task(self, request: web.Request) -> web.Response:
         """Update name, description, priority or status of a task."""
-        given = await rest.read_input(request, inputs.TaskUpdateInput)
+        input_ = await rest.read_input(request, inputs.TaskUpdateInput)
         tasks = self.store.tables.tasks
         task: records.Task = rest.find_record(tasks, request.match_info["id"], "task")
         changes = {
             name: value
             for name in ("name", "description", "priority", "status")
-            if (value := getattr(given, name)) is not None
+            if (value := getattr(input_, name)) is not None
         }
         return rest.json_response(
-            tasks.put(replace(task, **changes, modified_by_id=given.by, modified_at=self.store.now()))
+            tasks.put(replace(task, **changes, modified_by_id=input_.by, modified_at=self.store.now()))
         )
 
     async def delete_task(self, request: web.Request) -> web.Response:
@@ -160,30 +160,30 @@ class CommentService(rest.DesignService):
 
     async def create_comment(self, request: web.Request) -> web.Response:
         """Add a comment at the end."""
-        given = await rest.read_input(request, inputs.CommentInput)
+        input_ = await rest.read_input(request, inputs.CommentInput)
         parent = self._parent(request)
-        made = self._comment(given.by, given.text)
-        self._publish("CommentAdded", self._replace_comments(parent, (*parent.comments, made), given.by), made)
-        return rest.json_response(made, 201)
+        comment = self._comment(input_.by, input_.text)
+        self._publish("CommentAdded", self._replace_comments(parent, (*parent.comments, comment), input_.by), comment)
+        return rest.json_response(comment, 201)
 
     async def update_comment(self, request: web.Request) -> web.Response:
         """Replace the text of a comment."""
-        given = await rest.read_input(request, inputs.CommentInput)
+        input_ = await rest.read_input(request, inputs.CommentInput)
         parent = self._parent(request)
         old = _comment_of(parent, request.match_info["comment"])
-        text = _required_text(given.text)
-        new = replace(old, text=text, modified_by_id=given.by, modified_at=self.store.now())
+        text = _required_text(input_.text)
+        new = replace(old, text=text, modified_by_id=input_.by, modified_at=self.store.now())
         comments = tuple(new if one is old else one for one in parent.comments)
-        self._publish("CommentUpdated", self._replace_comments(parent, comments, given.by), new)
+        self._publish("CommentUpdated", self._replace_comments(parent, comments, input_.by), new)
         return rest.json_response(new)
 
     async def delete_comment(self, request: web.Request) -> web.Response:
         """Remove a comment."""
-        given = await rest.read_input(request, inputs.ChangeInput)
+        input_ = await rest.read_input(request, inputs.ChangeInput)
         parent = self._parent(request)
         removed = _comment_of(parent, request.match_info["comment"])
         comments = tuple(one for one in parent.comments if one is not removed)
-        self._publish("CommentDeleted", self._replace_comments(parent, comments, given.by), removed)
+        self._publish("CommentDeleted", self._replace_comments(parent, comments, input_.by), removed)
         return rest.json_response(removed)
 
     async def stream_events(self, request: web.Request) -> web.StreamResponse:

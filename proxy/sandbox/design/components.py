@@ -98,19 +98,19 @@ class ComponentBuilder:
         return self.rng.choice(others) if others else None
 
     def _ids(self, category: str) -> tuple[str, ...]:
-        found = next((one for one in self.catalog.categories() if one.path.endswith(category)), None)
-        if found is None:
+        matching_category = next((one for one in self.catalog.categories() if one.path.endswith(category)), None)
+        if matching_category is None:
             return ()
-        conditions = catalog_records.SearchConditions(filters=(("category_id", (found.id,)),))
+        conditions = catalog_records.SearchConditions(filters=(("category_id", (matching_category.id,)),))
         return self.catalog.search("", conditions).page(0, PARTS_PER_CATEGORY)
 
     def _component(self, part: catalog_records.Part) -> records.Component:
-        known = self.components.get(part.id)
-        if known is not None:
-            return known
+        existing = self.components.get(part.id)
+        if existing is not None:
+            return existing
         number = len(self.components) + 1
         id_ = stable_id(self.workspace.id, "component", part.id)
-        made = self.components[part.id] = records.Component(
+        component = self.components[part.id] = records.Component(
             id=id_,
             workspace_id=self.workspace.id,
             folder_id=self._folder(part.category).id if part.category else None,
@@ -127,7 +127,7 @@ class ComponentBuilder:
             parameters=parameters(part),
             manufacturer_parts=self._part_choices(part),
         )
-        return made
+        return component
 
     def _part_choices(self, part: catalog_records.Part) -> tuple[records.ManufacturerPart, ...]:
         """The part itself, and parts of other makers with the same MPN."""
@@ -137,7 +137,7 @@ class ComponentBuilder:
 
     def _folder(self, category: catalog_records.Category) -> records.Folder:
         if category.path not in self.folders:
-            made = self.past.ago(850)
+            created_at = self.past.ago(850)
             self.folders[category.path] = records.Folder(
                 id=stable_id(self.workspace.id, "folder", category.path),
                 workspace_id=self.workspace.id,
@@ -147,19 +147,19 @@ class ComponentBuilder:
                 folder_type="COMPONENT_LIBRARY",
                 created_by_id=self.administrator_id,
                 updated_by_id=self.administrator_id,
-                created_at=made,
-                updated_at=made,
+                created_at=created_at,
+                updated_at=created_at,
             )
         return self.folders[category.path]
 
 
 def life_cycle_state(workspace_id: str, index: int) -> records.LifeCycleState:
     """A life cycle state by its index in sample_workspaces.STATES."""
-    name, description, allowed = sample_workspaces.STATES[index]
+    name, description, is_allowed = sample_workspaces.STATES[index]
     return records.LifeCycleState(
         life_cycle_state_id=stable_id(workspace_id, "state", name),
         name=name,
         description=description,
         state_index=index,
-        is_allowed_in_design=allowed,
+        is_allowed_in_design=is_allowed,
     )

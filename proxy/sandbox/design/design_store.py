@@ -31,12 +31,12 @@ class DesignStore:
         clock: clocks.Clock,
         members: ListMembers,
         *,
-        kept: state.StateStore | None = None,
+        state_store: state.StateStore | None = None,
     ) -> None:
         self.catalog, self._seed, self._clock, self._members = catalog, seed, clock, members
-        self._kept = kept or state.StateStore()
-        self._numbers = self._kept.rows("design_number", int)
-        self.files = self._kept.rows("design_file", tuple[str, bytes])
+        self._state_store = state_store or state.StateStore()
+        self._numbers = self._state_store.rows("design_number", int)
+        self.files = self._state_store.rows("design_file", tuple[str, bytes])
         self._tables: tables.DesignTables | None = None
         self._sample_users: frozenset[str] = frozenset()
         self._opening = asyncio.Lock()
@@ -52,12 +52,12 @@ class DesignStore:
     async def _open_tables(self) -> tables.DesignTables:
         """The saved tables, or the sample data. That is saved in one transaction when it is complete, because other
         services save theirs meanwhile."""
-        data = tables.open_tables(self._kept)
+        data = tables.open_tables(self._state_store)
         if not len(data.workspaces):
             new = tables.DesignTables()
             for _ in seed_tables(new, self.catalog, self._seed, self._clock.now()):
                 await asyncio.sleep(0)
-            with self._kept.transaction():
+            with self._state_store.transaction():
                 tables.copy_tables(new, data)
         # Sample users are in one workspace, members in all of them, former members in none.
         self._sample_users = frozenset(one.id for one in data.users if len(one.workspace_ids) == 1)
@@ -137,11 +137,11 @@ def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, no
             data.users.put(user)
         builder = components.ComponentBuilder(catalog, workspace, rng, past, users[0].id)
         for template in sample.projects:
-            built = project_builder.build_project(template, builder, users)
-            _put(data, built)
-            for thread in project_builder.comment_threads(built, users, rng, past):
+            built_project = project_builder.build_project(template, builder, users)
+            _put(data, built_project)
+            for thread in project_builder.comment_threads(built_project, users, rng, past):
                 data.threads.put(thread)
-            for task in project_builder.tasks(workspace, built.project, users, rng, past):
+            for task in project_builder.tasks(workspace, built_project.project, users, rng, past):
                 data.tasks.put(task)
             yield
         for folder in builder.folders.values():
@@ -151,13 +151,13 @@ def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, no
         data.definitions.put(_definition(workspace, users[0], past))
 
 
-def _put(data: tables.DesignTables, built: project_builder.BuiltProject) -> None:
-    data.projects.put(built.project)
-    for bom in built.boms:
+def _put(data: tables.DesignTables, built_project: project_builder.BuiltProject) -> None:
+    data.projects.put(built_project.project)
+    for bom in built_project.boms:
         data.boms.put(bom)
-    for release in built.releases:
+    for release in built_project.releases:
         data.releases.put(release)
-    for item in built.items:
+    for item in built_project.items:
         data.items.put(item)
 
 

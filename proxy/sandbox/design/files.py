@@ -26,8 +26,8 @@ _PREVIEW = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role
 class FileService:
     """The request handlers."""
 
-    def __init__(self, store: design_store.DesignStore, issued: tokens.TokenIssuer) -> None:
-        self._store, self._tokens = store, issued
+    def __init__(self, store: design_store.DesignStore, token_issuer: tokens.TokenIssuer) -> None:
+        self._store, self._tokens = store, token_issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Add the routes; other methods are 405."""
@@ -41,17 +41,17 @@ class FileService:
             return web.Response(text="a file is uploaded with a user's token", status=401)
         if request.content_type != "multipart/form-data":
             return web.Response(text=f"the body must be multipart/form-data, not {request.content_type}", status=400)
-        given = (await request.post()).get(FIELD)
-        if not isinstance(given, web.FileField):
+        upload_field = (await request.post()).get(FIELD)
+        if not isinstance(upload_field, web.FileField):
             return web.Response(text=f"the form has no file in its field {FIELD!r}", status=400)
-        return web.Response(text=self._store.add_file(given.filename, given.file.read()))
+        return web.Response(text=self._store.add_file(upload_field.filename, upload_field.file.read()))
 
     async def download(self, request: web.Request) -> web.Response:
         """Return the file with the `id` in the query."""
-        found = self._store.files.get(request.query.get("id", ""))
-        if found is None:
+        stored_file = self._store.files.get(request.query.get("id", ""))
+        if stored_file is None:
             return web.Response(text="there is no such file", status=404)
-        name, content = found
+        name, content = stored_file
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
         return web.Response(body=content, content_type="application/octet-stream", headers=headers)
 

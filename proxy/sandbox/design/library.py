@@ -26,42 +26,42 @@ class LibraryService(rest.DesignService):
 
     async def create_component(self, request: web.Request) -> web.Response:
         """Create a component in its first revision."""
-        given = await rest.read_input(request, inputs.ComponentInput)
-        if not given.name.strip():
+        input_ = await rest.read_input(request, inputs.ComponentInput)
+        if not input_.name.strip():
             raise ValueError("a component needs a name")
         existing = self.store.tables.components
-        if any(one.name == given.name and one.workspace_id == given.workspace_id for one in existing):
-            raise ValueError(f"there is a component {given.name} already")
+        if any(one.name == input_.name and one.workspace_id == input_.workspace_id for one in existing):
+            raise ValueError(f"there is a component {input_.name} already")
         id_, now = self.store.new_id("component"), self.store.now()
-        made = records.Component(
+        component = records.Component(
             id=id_,
-            workspace_id=given.workspace_id,
-            folder_id=self._folder(given),
+            workspace_id=input_.workspace_id,
+            folder_id=self._folder(input_),
             item_internal_id=components.stable_id(id_, "item"),
             revision_id=components.stable_id(id_, "revision", 1),
-            name=given.name,
-            comment=given.comment,
-            description=given.description,
+            name=input_.name,
+            comment=input_.comment,
+            description=input_.description,
             footprint_name="",
             created_at=now,
             modified_at=now,
             is_managed=True,
-            life_cycle_state=components.life_cycle_state(given.workspace_id, 0),
-            parameters=given.parameters,
+            life_cycle_state=components.life_cycle_state(input_.workspace_id, 0),
+            parameters=input_.parameters,
         )
-        return rest.json_response(existing.put(made), 201)
+        return rest.json_response(existing.put(component), 201)
 
     async def update_part_choices(self, request: web.Request) -> web.Response:
         """Add part choices at the end, or remove some."""
-        given = await rest.read_input(request, inputs.PartChoicesInput)
+        input_ = await rest.read_input(request, inputs.PartChoicesInput)
         existing = self.store.tables.components
         component: records.Component = rest.find_record(existing, request.match_info["id"], "component")
-        removed = None if given.remove is None else {(one.company_name, one.part_number) for one in given.remove}
+        removed = None if input_.remove is None else {(one.company_name, one.part_number) for one in input_.remove}
         present = component.manufacturer_parts
         remaining = [
             one for one in present if removed is not None and (one.company_name, one.part_number) not in removed
         ]
-        for one in given.add:
+        for one in input_.add:
             if not any(
                 (other.company_name, other.part_number) == (one.company_name, one.part_number) for other in remaining
             ):
@@ -71,36 +71,36 @@ class LibraryService(rest.DesignService):
             existing.put(replace(component, manufacturer_parts=ranked, modified_at=self.store.now()))
         )
 
-    def _choice(self, wanted: inputs.PartChoiceInput) -> records.ManufacturerPart:
+    def _choice(self, choice: inputs.PartChoiceInput) -> records.ManufacturerPart:
         """The part of the catalog as part choice; without suppliers if the catalog does not have it."""
-        part = components.find_part(self.store.catalog, wanted.company_name, wanted.part_number)
+        part = components.find_part(self.store.catalog, choice.company_name, choice.part_number)
         if part is None:
             return records.ManufacturerPart(
-                company_name=wanted.company_name, part_number=wanted.part_number, priority=0
+                company_name=choice.company_name, part_number=choice.part_number, priority=0
             )
         return components.part_choice(part, self.store.catalog, 0)
 
-    def _folder(self, given: inputs.ComponentInput) -> str | None:
+    def _folder(self, input_: inputs.ComponentInput) -> str | None:
         """The id of the given folder; a missing path is created."""
         folders = self.store.tables.folders
-        if given.folder_id is not None:
-            return str(rest.find_record(folders, given.folder_id, "folder").id)
-        if given.folder_path is None:
+        if input_.folder_id is not None:
+            return str(rest.find_record(folders, input_.folder_id, "folder").id)
+        if input_.folder_path is None:
             return None
         for one in folders:
-            if one.path == given.folder_path and one.workspace_id == given.workspace_id:
+            if one.path == input_.folder_path and one.workspace_id == input_.workspace_id:
                 return one.id
         now = self.store.now()
-        made = records.Folder(
+        folder = records.Folder(
             id=self.store.new_id("folder"),
-            workspace_id=given.workspace_id,
-            name=given.folder_path.replace("/", "\\").rpartition("\\")[2],
-            path=given.folder_path,
+            workspace_id=input_.workspace_id,
+            name=input_.folder_path.replace("/", "\\").rpartition("\\")[2],
+            path=input_.folder_path,
             description="",
             folder_type="COMPONENT_LIBRARY",
-            created_by_id=given.by,
-            updated_by_id=given.by,
+            created_by_id=input_.by,
+            updated_by_id=input_.by,
             created_at=now,
             updated_at=now,
         )
-        return folders.put(made).id
+        return folders.put(folder).id

@@ -209,11 +209,13 @@ THREADS_PER_PROJECT = 3
 
 
 def comment_threads(
-    built: BuiltProject, users: Sequence[records.DesignUser], rng: random.Random, past: timestamps.PastTimes
+    built_project: BuiltProject, users: Sequence[records.DesignUser], rng: random.Random, past: timestamps.PastTimes
 ) -> Iterator[records.CommentThread]:
     """A few comment threads, each about one design item."""
-    project = built.project
-    for number, item in enumerate(rng.sample(built.items, min(THREADS_PER_PROJECT, len(built.items))), 1):
+    project = built_project.project
+    for number, item in enumerate(
+        rng.sample(built_project.items, min(THREADS_PER_PROJECT, len(built_project.items))), 1
+    ):
         id_ = components.stable_id(project.id, "thread", number)
         comments = tuple(_comment(id_, index, users, rng, past) for index in range(rng.randint(1, 3)))
         document = next(one for one in project.documents if one.document_id == item.sheet_id)

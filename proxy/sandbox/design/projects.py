@@ -43,16 +43,16 @@ class ProjectService(rest.DesignService):
 
     async def create_project(self, request: web.Request) -> web.Response:
         """Create a project of an uploaded file, with one variant without parts: the file is not parsed."""
-        given = await rest.read_input(request, inputs.ProjectUploadInput)
-        if given.file_id not in self.store.files:
-            raise LookupError(f"there is no file {given.file_id}")
-        if not given.name.strip():
+        input_ = await rest.read_input(request, inputs.ProjectUploadInput)
+        if input_.file_id not in self.store.files:
+            raise LookupError(f"there is no file {input_.file_id}")
+        if not input_.name.strip():
             raise ValueError("a project needs a name")
         id_, now = self.store.new_id("project"), self.store.now()
         variant = records.Variant(name="Base", bom_id=components.stable_id(id_, "bom", "Base"))
         self.store.tables.boms.put(records.Bom(id=variant.bom_id, project_id=id_, variant_name=variant.name))
-        author = rest.find_record(self.store.tables.users, given.by, "user").user_name
-        upload = records.FileChange(path=self.store.files[given.file_id][0])
+        author = rest.find_record(self.store.tables.users, input_.by, "user").user_name
+        upload = records.FileChange(path=self.store.files[input_.file_id][0])
         first = records.VcsRevision(
             revision_id=components.stable_id(id_, "commit"),
             message="Upload",
@@ -60,69 +60,71 @@ class ProjectService(rest.DesignService):
             created_at=now,
             files=(upload,),
         )
-        made = records.Project(
+        project = records.Project(
             id=id_,
             project_id=components.stable_id(id_, "guid"),
-            workspace_id=given.workspace_id,
-            workspace_url=given.workspace_url,
-            url=f"{given.workspace_url}/designs/{id_}",
-            name=given.name,
-            description=given.description,
-            created_by_id=given.by,
-            updated_by_id=given.by,
+            workspace_id=input_.workspace_id,
+            workspace_url=input_.workspace_url,
+            url=f"{input_.workspace_url}/designs/{id_}",
+            name=input_.name,
+            description=input_.description,
+            created_by_id=input_.by,
+            updated_by_id=input_.by,
             created_at=now,
             updated_at=now,
             revisions=(first,),
             variants=(variant,),
         )
-        return rest.json_response(self.store.tables.projects.put(made), 201)
+        return rest.json_response(self.store.tables.projects.put(project), 201)
 
     async def update_parameters(self, request: web.Request) -> web.Response:
         """Add or replace parameters."""
-        given = await rest.read_input(request, inputs.ProjectParametersInput)
+        input_ = await rest.read_input(request, inputs.ProjectParametersInput)
         projects = self.store.tables.projects
         project: records.Project = rest.find_record(projects, request.match_info["id"], "project")
-        held = {} if given.replace else {one.name: one for one in project.parameters}
-        held.update({one.name: one for one in given.parameters})
-        changed = replace(project, parameters=tuple(held.values()), updated_by_id=given.by, updated_at=self.store.now())
+        parameters = {} if input_.replace else {one.name: one for one in project.parameters}
+        parameters.update({one.name: one for one in input_.parameters})
+        changed = replace(
+            project, parameters=tuple(parameters.values()), updated_by_id=input_.by, updated_at=self.store.now()
+        )
         return rest.json_response(projects.put(changed))
 
     async def create_job(self, request: web.Request) -> web.Response:
         """Create a package or an export, which is complete at once."""
-        given = await rest.read_input(request, inputs.ProjectJobInput)
+        input_ = await rest.read_input(request, inputs.ProjectJobInput)
         data = self.store.tables
-        project: records.Project = rest.find_record(data.projects, given.project_id, "project")
-        variant = next((one for one in project.variants if given.variant_name in (None, one.name)), None)
+        project: records.Project = rest.find_record(data.projects, input_.project_id, "project")
+        variant = next((one for one in project.variants if input_.variant_name in (None, one.name)), None)
         if variant is None:
-            raise LookupError(f"the project has no variant {given.variant_name}")
+            raise LookupError(f"the project has no variant {input_.variant_name}")
         components = {one.id: one for one in data.components}
         items = data.items.where("project_id", [project.id])[0]
         content = build_zip(project, rest.find_record(data.boms, variant.bom_id, "BOM"), components, items)
         job = records.ProjectJob(
             id=self.store.new_id("job"),
             project_id=project.id,
-            name=given.name,
-            kind=given.kind,
-            file_id=self.store.add_file(given.name, content),
+            name=input_.name,
+            kind=input_.kind,
+            file_id=self.store.add_file(input_.name, content),
             created_at=self.store.now(),
-            is_package=given.is_package,
+            is_package=input_.is_package,
         )
         return rest.json_response(data.jobs.put(job), 201)
 
     async def start_workflow(self, request: web.Request) -> web.Response:
         """Start a workflow of a definition."""
-        given = await rest.read_input(request, inputs.WorkflowInput)
+        input_ = await rest.read_input(request, inputs.WorkflowInput)
         data = self.store.tables
         definition: records.WorkflowDefinition = rest.find_record(
-            data.definitions, given.definition_id, "workflow definition"
+            data.definitions, input_.definition_id, "workflow definition"
         )
-        if definition.workspace_id != given.workspace_id:
-            raise LookupError(f"the workspace has no workflow definition {given.definition_id}")
-        now, name = self.store.now(), rest.find_record(data.users, given.by, "user").user_name
-        made = records.Workflow(
+        if definition.workspace_id != input_.workspace_id:
+            raise LookupError(f"the workspace has no workflow definition {input_.definition_id}")
+        now, name = self.store.now(), rest.find_record(data.users, input_.by, "user").user_name
+        workflow = records.Workflow(
             workflow_id=self.store.new_id("workflow"),
-            workspace_id=given.workspace_id,
-            name=given.name or definition.name,
+            workspace_id=input_.workspace_id,
+            name=input_.name or definition.name,
             process_definition_id=definition.workflow_definition_id,
             process_definition_name=definition.name,
             workflow_type=definition.workflow_type,
@@ -131,9 +133,9 @@ class ProjectService(rest.DesignService):
             created_by=name,
             created_at=now,
             modified_at=now,
-            variables=given.variables,
+            variables=input_.variables,
         )
-        return rest.json_response(data.workflows.put(made), 201)
+        return rest.json_response(data.workflows.put(workflow), 201)
 
 
 # Time of the files in a ZIP: fixed, so that equal content gives equal bytes.

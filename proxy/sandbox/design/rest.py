@@ -99,11 +99,11 @@ def json_response(content: object, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
 
 
-def find_record(table: tables.Table[Any], id_: str, what: str) -> Any:
+def find_record(table: tables.Table[Any], id_: str, noun: str) -> Any:
     """The record with this id. Raises LookupError; `what` is the kind of record in its message."""
     row = table.get(id_)
     if row is None:
-        raise LookupError(f"there is no {what} {id_}")
+        raise LookupError(f"there is no {noun} {id_}")
     return row
 
 

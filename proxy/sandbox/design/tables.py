@@ -42,13 +42,13 @@ class Table(Generic[R]):
 
     def where(self, field: str, values: Sequence[str]) -> list[list[R]]:
         """For each value, the records that have it in this field, or contain it if the field is a list."""
-        found: dict[str, list[R]] = {value: [] for value in values}
+        matches: dict[str, list[R]] = {value: [] for value in values}
         for row in self._rows.values():
-            held = getattr(row, field)
-            for value in held if isinstance(held, tuple) else (held,):
-                if value in found:
-                    found[value].append(row)
-        return [found[value] for value in values]
+            field_value = getattr(row, field)
+            for value in field_value if isinstance(field_value, tuple) else (field_value,):
+                if value in matches:
+                    matches[value].append(row)
+        return [matches[value] for value in values]
 
 
 @dataclass(slots=True)
@@ -74,12 +74,12 @@ class DesignTables:
     tasks: Table[records.Task] = field(default_factory=lambda: Table(records.Task))
 
 
-def open_tables(kept: state.StateStore) -> DesignTables:
+def open_tables(state_store: state.StateStore) -> DesignTables:
     """The tables of the state file; empty if they were never filled."""
     empty = DesignTables()
     tables = {each.name: getattr(empty, each.name) for each in fields(empty)}
     return DesignTables(
-        **{name: table.with_rows(kept.rows(f"design_{name}", table.kind)) for name, table in tables.items()}
+        **{name: table.with_rows(state_store.rows(f"design_{name}", table.kind)) for name, table in tables.items()}
     )
 
 

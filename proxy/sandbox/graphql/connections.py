@@ -83,9 +83,9 @@ def _cursor(index: int, key: str) -> str:
 def _position(items: Sequence[Any], cursor: str, key: Callable[[Any], str]) -> tuple[int, bool]:
     """The index of the cursor's item and True; its former index and False if it was removed."""
     try:
-        index, _, wanted = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
+        index, _, item_key = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
         former = int(index)
     except (binascii.Error, ValueError):
         raise errors.DesignError(f"the cursor {cursor!r} is not valid") from None
-    found = next((index for index, item in enumerate(items) if key(item) == wanted), None)
-    return (min(max(former, 0), len(items)), False) if found is None else (found, True)
+    position = next((index for index, item in enumerate(items) if key(item) == item_key), None)
+    return (min(max(former, 0), len(items)), False) if position is None else (position, True)

@@ -21,7 +21,7 @@ class ResolverContext:
     since 1970. `design` is set if the token allows design data."""
 
     catalog: store.Catalog
-    account: applications.SandboxApplication | None
+    application: applications.SandboxApplication | None
     user: str | None
     applications: applications.ApplicationRegistry
     user_directory: user_directory.UserDirectory

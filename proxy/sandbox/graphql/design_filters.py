@@ -9,30 +9,30 @@ from proxy.sandbox.graphql import errors, naming
 Test = Callable[[Any], bool]
 
 _TEXT_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda held, asked: held == asked,
-    "contains": lambda held, asked: asked is not None and asked in (held or ""),
-    "in": lambda held, asked: held in (asked or ()),
-    "startsWith": lambda held, asked: asked is not None and (held or "").startswith(asked),
-    "endsWith": lambda held, asked: asked is not None and (held or "").endswith(asked),
+    "eq": lambda actual, operand: actual == operand,
+    "contains": lambda actual, operand: operand is not None and operand in (actual or ""),
+    "in": lambda actual, operand: actual in (operand or ()),
+    "startsWith": lambda actual, operand: operand is not None and (actual or "").startswith(operand),
+    "endsWith": lambda actual, operand: operand is not None and (actual or "").endswith(operand),
 }
 _TIME_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda held, asked: held == asked,
-    "in": lambda held, asked: held in (asked or ()),
-    "gt": lambda held, asked: None not in (held, asked) and held > asked,
-    "gte": lambda held, asked: None not in (held, asked) and held >= asked,
-    "lt": lambda held, asked: None not in (held, asked) and held < asked,
-    "lte": lambda held, asked: None not in (held, asked) and held <= asked,
+    "eq": lambda actual, operand: actual == operand,
+    "in": lambda actual, operand: actual in (operand or ()),
+    "gt": lambda actual, operand: None not in (actual, operand) and actual > operand,
+    "gte": lambda actual, operand: None not in (actual, operand) and actual >= operand,
+    "lt": lambda actual, operand: None not in (actual, operand) and actual < operand,
+    "lte": lambda actual, operand: None not in (actual, operand) and actual <= operand,
 }
 TIME_FIELDS = frozenset({"createdAt", "updatedAt", "endedAt"})
 
 
-def matching_records(records: Any, asked: Mapping[str, Any] | None) -> list[Any]:
+def matching_records(records: Any, where: Mapping[str, Any] | None) -> list[Any]:
     """The records that match the filter; all if there is none. Raises DesignError for an invalid time."""
-    return [one for one in records if asked is None or _matches(one, asked)]
+    return [one for one in records if where is None or _matches(one, where)]
 
 
-def _matches(record: Any, asked: Mapping[str, Any]) -> bool:
-    return all(_matches_condition(record, name, value) for name, value in asked.items())
+def _matches(record: Any, where: Mapping[str, Any]) -> bool:
+    return all(_matches_condition(record, name, value) for name, value in where.items())
 
 
 def _matches_condition(record: Any, name: str, value: Any) -> bool:
@@ -40,24 +40,26 @@ def _matches_condition(record: Any, name: str, value: Any) -> bool:
         return all(_matches(record, one) for one in value or ())
     if name == "or":
         return not value or any(_matches(record, one) for one in value)
-    held = getattr(record, naming.snake_case(name))
+    actual = getattr(record, naming.snake_case(name))
     if name in TIME_FIELDS:
         return _matches_operations(
-            _moment(held), {one: _moments(time) for one, time in (value or {}).items()}, _TIME_OPERATIONS
+            _moment(actual), {one: _moments(time) for one, time in (value or {}).items()}, _TIME_OPERATIONS
         )
-    return _matches_operations(held, value or {}, _TEXT_OPERATIONS)
+    return _matches_operations(actual, value or {}, _TEXT_OPERATIONS)
 
 
-def _matches_operations(held: Any, asked: Mapping[str, Any], known: Mapping[str, Callable[[Any, Any], bool]]) -> bool:
-    for operation, value in asked.items():
+def _matches_operations(
+    actual: Any, operand: Mapping[str, Any], operations: Mapping[str, Callable[[Any, Any], bool]]
+) -> bool:
+    for operation, value in operand.items():
         if operation == "and":
-            passed = all(_matches_operations(held, one, known) for one in value or ())
+            passed = all(_matches_operations(actual, one, operations) for one in value or ())
         elif operation == "or":
-            passed = not value or any(_matches_operations(held, one, known) for one in value)
-        elif operation in known:
-            passed = known[operation](held, value)
+            passed = not value or any(_matches_operations(actual, one, operations) for one in value)
+        elif operation in operations:
+            passed = operations[operation](actual, value)
         else:  # neq, nin, ncontains, ngt: negations, with an n before the name
-            passed = not known["eq" if operation == "neq" else operation[1:]](held, value)
+            passed = not operations["eq" if operation == "neq" else operation[1:]](actual, value)
         if not passed:
             return False
     return True

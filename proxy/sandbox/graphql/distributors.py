@@ -43,9 +43,9 @@ def live_data_request(
 ) -> LiveDataRequest | None:
     """The live data request in the arguments of a query, or None. `now` in seconds since 1970. Raises ValueError for
     credentials of an unknown API."""
-    given = arguments.get("customPricingCredentials") or ()
+    credentials = arguments.get("customPricingCredentials") or ()
     with_api = [one for one in sellers if one.is_distributor_api]
-    customers = [(_seller(one["apiName"], with_api), one) for one in given]
+    customers = [(_seller(one["apiName"], with_api), one) for one in credentials]
     if not arguments.get("distributorApi"):
         return None
     moment = datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -78,8 +78,8 @@ def _responds(company: records.Company, live: LiveDataRequest | None) -> bool:
 
 
 def _seller(name: str, sellers: Iterable[records.Company]) -> str:
-    wanted = matching.normalise(name)
+    norm = matching.normalise(name)
     for one in sellers:
-        if wanted and wanted in map(matching.normalise, (one.name, *one.aliases, one.slug.rpartition("/")[2])):
+        if norm and norm in map(matching.normalise, (one.name, *one.aliases, one.slug.rpartition("/")[2])):
             return one.id
     raise ValueError(f"customPricingCredentials: there is no API {name!r}")

@@ -73,8 +73,8 @@ class ParsedDocument:
         field = self.first_field()
         if field is None or field.name.value not in TOKEN_IN_INPUT:
             return None
-        given = next((one.value for one in field.arguments or () if one.name.value == "input"), None)
-        value = value_from_ast_untyped(given, dict(variables)) if given else None
+        input_value = next((one.value for one in field.arguments or () if one.name.value == "input"), None)
+        value = value_from_ast_untyped(input_value, dict(variables)) if input_value else None
         token = value.get("token") if isinstance(value, dict) else None
         return token if isinstance(token, str) else None
 
@@ -120,14 +120,14 @@ class DocumentCache:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
             return ParsedDocument(None, (errors.with_code(error, "HC0011"),), length=len(text))
-        found = size_errors(node) or validate(self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS)
-        formatted = tuple({**error.formatted} for error in found)
+        errors_ = size_errors(node) or validate(self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS)
+        formatted = tuple({**error.formatted} for error in errors_)
         return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
 
 
 def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
-    found = (one for one in node.definitions if isinstance(one, OperationDefinitionNode))
-    return {one.name.value if one.name else "": _root_names(one) for one in found}
+    operations = (one for one in node.definitions if isinstance(one, OperationDefinitionNode))
+    return {one.name.value if one.name else "": _root_names(one) for one in operations}
 
 
 def _is_async(node: DocumentNode) -> bool:
@@ -179,32 +179,32 @@ def size_errors(document: DocumentNode) -> list[GraphQLError]:
         sizes = _fragment_sizes(fragments)
     except CycleError:
         return []
-    found = (_size_errors_of(one, _total_size(_own_size(one.selection_set), sizes)) for one in operations)
-    return [error for group in found for error in group]
+    size_errors_ = (_size_errors_of(one, _total_size(_own_size(one.selection_set), sizes)) for one in operations)
+    return [error for group in size_errors_ for error in group]
 
 
 def _size_errors_of(operation: OperationDefinitionNode, size: SelectionSize) -> list[GraphQLError]:
-    found = []
+    messages = []
     if size.depth > MAX_DEPTH:
         message = (
             f"The GraphQL document has an execution depth of {size.depth} "
             f"which exceeds the max allowed execution depth of {MAX_DEPTH}."
         )
         extensions = {"allowedExecutionDepth": MAX_DEPTH, "detectedExecutionDepth": size.depth}
-        found.append(GraphQLError(message, operation, extensions=extensions))
+        messages.append(GraphQLError(message, operation, extensions=extensions))
     if size.fields > MAX_FIELDS:
         message = f"The GraphQL request document contains more than {MAX_FIELDS} fields. Parsing aborted."
-        found.append(GraphQLError(message, operation, extensions={"code": "HC0011"}))
-    return found
+        messages.append(GraphQLError(message, operation, extensions={"code": "HC0011"}))
+    return messages
 
 
 def _fragment_sizes(fragments: Mapping[str, _OwnSize]) -> dict[str, SelectionSize]:
     """The total size of each fragment. An unknown fragment has size 0."""
     names = {name: [inner for inner, _ in own_size.spreads] for name, own_size in fragments.items()}
-    found: dict[str, SelectionSize] = {}
+    sizes: dict[str, SelectionSize] = {}
     for name in TopologicalSorter(names).static_order():
-        found[name] = _total_size(fragments[name], found) if name in fragments else SelectionSize(0, 0)
-    return found
+        sizes[name] = _total_size(fragments[name], sizes) if name in fragments else SelectionSize(0, 0)
+    return sizes
 
 
 def _total_size(own_size: _OwnSize, sizes: Mapping[str, SelectionSize]) -> SelectionSize:

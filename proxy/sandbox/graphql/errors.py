@@ -122,16 +122,18 @@ def not_persisted() -> RequestError:
 
 def timed_out(seconds: float) -> RequestError:
     """The execution exceeded its timeout, which is formatted as in .NET."""
-    whole, part = divmod(round(seconds * 1e7), 10**7)
-    time = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}" + (f".{part:07}" if part else "")
+    whole_seconds, fraction = divmod(round(seconds * 1e7), 10**7)
+    time = f"{whole_seconds // 3600:02}:{whole_seconds // 60 % 60:02}:{whole_seconds % 60:02}" + (
+        f".{fraction:07}" if fraction else ""
+    )
     message = f"The request exceeded the configured timeout of `{time}`."
     return RequestError(500, [{"message": message, "extensions": {"code": "HC0045"}}])
 
 
-def too_complex(allowed: int) -> RequestError:
+def too_complex(limit: int) -> RequestError:
     """The response has more fields than `allowed`."""
     message = "The maximum allowed operation complexity was exceeded."
-    return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": allowed, "code": "HC0047"}}])
+    return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": limit, "code": "HC0047"}}])
 
 
 def with_code(error: GraphQLError, code: str) -> dict[str, Any]:

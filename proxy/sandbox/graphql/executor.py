@@ -46,27 +46,27 @@ class ExecutionBudget:
 
     def __init__(self, clock: clocks.Clock, seconds: float, fields: int) -> None:
         self._clock, self._seconds, self._fields = clock, seconds, fields
-        self._deadline, self._left = clock.monotonic() + seconds, fields
+        self._deadline, self._fields_left = clock.monotonic() + seconds, fields
         self._next_check: float = fields
         self.exceeded: errors.RequestError | None = None
 
     def spend(self, fields: int) -> None:
         """Count fields. Raises RequestError if a limit is exceeded (time is checked now and then), and always from then
         on."""
-        self._left -= fields
-        if self._left < self._next_check:
+        self._fields_left -= fields
+        if self._fields_left < self._next_check:
             self.check()
 
     def check(self) -> None:
         """Raises RequestError if a limit is exceeded."""
-        if self._left < 0:
+        if self._fields_left < 0:
             self.exceeded = errors.too_complex(self._fields)
         elif self._clock.monotonic() > self._deadline:
             self.exceeded = errors.timed_out(self._seconds)
         if self.exceeded is not None:
             self._next_check = math.inf
             raise self.exceeded
-        self._next_check = max(self._left - _CHECK_INTERVAL, 0)
+        self._next_check = max(self._fields_left - _CHECK_INTERVAL, 0)
 
 
 LEAF = "leaf"
@@ -176,7 +176,7 @@ def build_executor(
 ) -> SupplyExecutor:
     """The executor of a valid document; `is_async` if resolvers may have to wait for other services. Raises
     RequestError (400) for invalid variables or an unknown operation name."""
-    built = SupplyExecutor.build(
+    executor = SupplyExecutor.build(
         schema,
         document,
         context_value=resolver_context,
@@ -185,11 +185,11 @@ def build_executor(
         is_awaitable=None if is_async else assume_not_awaitable,
         is_async_iterable=None if is_async else assume_not_async_iterable,
     )
-    if not isinstance(built, SupplyExecutor):
-        build_errors = built if isinstance(built, list) else []
+    if not isinstance(executor, SupplyExecutor):
+        build_errors = executor if isinstance(executor, list) else []
         raise errors.RequestError(400, [errors.variable_error(error) for error in build_errors])
-    built.budget = budget
-    return built
+    executor.budget = budget
+    return executor
 
 
 def _whole_as_int(value: Any) -> Any:
@@ -206,10 +206,10 @@ def _is_empty_selection(field: GraphQLField, details: FieldDetailsList) -> bool:
 async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
     """The source event stream of a subscription, already subscribed. The caller closes it. Raises RequestError if there
     is none."""
-    found = create_source_event_stream(prepared)
-    if prepared.is_awaitable(found):
-        found = await found
-    if isinstance(found, ExecutionResult):
-        failures = [errors.execution_error(error) for error in found.errors or ()]
+    events = create_source_event_stream(prepared)
+    if prepared.is_awaitable(events):
+        events = await events
+    if isinstance(events, ExecutionResult):
+        failures = [errors.execution_error(error) for error in events.errors or ()]
         raise errors.RequestError(200, failures, null_data=True)
-    return cast(AsyncGenerator[Any, None], found)
+    return cast(AsyncGenerator[Any, None], events)

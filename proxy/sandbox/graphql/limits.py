@@ -24,22 +24,22 @@ SEARCHES = frozenset({"supSearch", "supSearchMpn"})
 
 def violations(field: str, arguments: Mapping[str, Any]) -> list[str]:
     """One message for each limit that the arguments of a root field exceed."""
-    found = _of_field(field, arguments)
-    return found + _market(arguments) if field.startswith("sup") else found
+    messages = _of_field(field, arguments)
+    return messages + _market(arguments) if field.startswith("sup") else messages
 
 
 def _market(arguments: Mapping[str, Any]) -> list[str]:
-    found = []
+    messages = []
     country, currency = arguments.get("country"), arguments.get("currency")
     if country is not None and country not in countries.CODES:
-        found.append(f"country {country!r} is not supported")
+        messages.append(f"country {country!r} is not supported")
     if currency is not None and currency not in currencies.PER_DOLLAR:
-        found.append(f"currency {currency!r} is not supported")
+        messages.append(f"currency {currency!r} is not supported")
     try:
         distributors.parse_duration(arguments.get("distributorApiTimeout", "0s"))
     except ValueError as error:
-        found.append(str(error))
-    return found
+        messages.append(str(error))
+    return messages
 
 
 def _of_field(field: str, arguments: Mapping[str, Any]) -> list[str]:
@@ -53,18 +53,18 @@ def _of_field(field: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _range(start: int | None, limit: int | None) -> list[str]:
-    found = []
+    messages = []
     if start is not None and not 0 <= start <= MAX_START:
-        found.append(f"start must be between 0 and {MAX_START}")
+        messages.append(f"start must be between 0 and {MAX_START}")
     if limit is not None and not 0 <= limit <= MAX_LIMIT:
-        found.append(f"limit must be between 0 and {MAX_LIMIT}")
-    return found
+        messages.append(f"limit must be between 0 and {MAX_LIMIT}")
+    return messages
 
 
 def _multi_match(queries: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"]))
+    messages = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"]))
     if len(queries) > MAX_QUERIES:
-        found[f"the number of queries must not exceed {MAX_QUERIES}"] = None
-    if not found and sum(query["limit"] for query in queries) > MAX_PARTS:
-        found[f"the sum of all limits must not exceed {MAX_PARTS}"] = None
-    return sorted(found, key=lambda text: not text.startswith("start"))
+        messages[f"the number of queries must not exceed {MAX_QUERIES}"] = None
+    if not messages and sum(query["limit"] for query in queries) > MAX_PARTS:
+        messages[f"the sum of all limits must not exceed {MAX_PARTS}"] = None
+    return sorted(messages, key=lambda text: not text.startswith("start"))

@@ -28,9 +28,9 @@ class GraphQLRequest:
 
 def check_type(content_type: str | None, charset: str | None) -> None:
     """Raises RequestError (415) for a content type other than JSON in UTF-8."""
-    given = (content_type or "").partition(";")[0].strip()
-    if given.lower() != CONTENT_TYPE:
-        raise errors.unsupported(f"it is `{given}`" if given else "the request has none")
+    media_type = (content_type or "").partition(";")[0].strip()
+    if media_type.lower() != CONTENT_TYPE:
+        raise errors.unsupported(f"it is `{media_type}`" if media_type else "the request has none")
     if charset is not None and charset.lower() not in CHARSETS:
         raise errors.unsupported(f"its charset is `{charset}`")
 
@@ -48,12 +48,12 @@ def parse_body(body: bytes) -> GraphQLRequest:
     return _request(content, safe=False)
 
 
-def parse_url(given: MultiMapping[str]) -> GraphQLRequest:
+def parse_url(parameters: MultiMapping[str]) -> GraphQLRequest:
     """The request in the query string of a URL: objects are JSON text, empty parameters are ignored. Raises
     RequestError (400)."""
     content: dict[str, Any] = {}
     for name in PARAMETERS:
-        values = [value for value in given.getall(name, []) if value]
+        values = [value for value in parameters.getall(name, []) if value]
         if len(values) > 1:
             raise errors.bad_request(f"`{name}` is given {len(values)} times.", "HC0012")
         if values:

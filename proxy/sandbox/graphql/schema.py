@@ -74,8 +74,8 @@ def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldRe
         return resolver
 
     def resolve(source: Any, info: context.Info, **arguments: Any) -> Any:
-        account = info.context.account
-        if account is None or feature not in account.features:
+        application = info.context.application
+        if application is None or feature not in application.features:
             raise errors.ServiceError(errors.missing_feature(feature, f"{type_name}.{field_name}"))
         return resolver(source, info, **arguments)
 
@@ -102,7 +102,7 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
     """The executable schema, without the fields (Type.field) that are `missing`."""
     sdl = _valid(SDL.read_text(encoding="utf-8") + DESIGN_SDL.read_text(encoding="utf-8"))
     schema = build_ast_schema(sdl, assume_valid_sdl=True)
-    resolvers = _joined()
+    resolvers = _all_resolvers()
     for type_name, field_name in resolvers:
         cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
     for kind in schema.type_map.values():
@@ -138,7 +138,7 @@ def removable_fields(schema: GraphQLSchema) -> frozenset[str]:
     )
 
 
-def _joined() -> dict[tuple[str, str], GraphQLFieldResolver]:
+def _all_resolvers() -> dict[tuple[str, str], GraphQLFieldResolver]:
     joined: dict[tuple[str, str], GraphQLFieldResolver] = {}
     for module in TABLES:
         for place, resolver in module.RESOLVERS.items():
@@ -188,17 +188,17 @@ class SchemaVariant:
 class SchemaVariants:
     """The complete schema, and the last variant without some fields."""
 
-    def __init__(self, built: GraphQLSchema) -> None:
-        self.whole = SchemaVariant(built, documents.DocumentCache(built))
-        self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.whole)
+    def __init__(self, full_schema: GraphQLSchema) -> None:
+        self.complete = SchemaVariant(full_schema, documents.DocumentCache(full_schema))
+        self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
         """The complete schema, or the variant without these fields."""
-        return self.without(missing) if missing else self.whole
+        return self.without(missing) if missing else self.complete
 
     def without(self, missing: frozenset[str]) -> SchemaVariant:
         """The variant without these fields (Type.field)."""
         if self._reduced[0] != missing:
-            built = build(missing)
-            self._reduced = (missing, SchemaVariant(built, documents.DocumentCache(built)))
+            reduced = build(missing)
+            self._reduced = (missing, SchemaVariant(reduced, documents.DocumentCache(reduced)))
         return self._reduced[1]

@@ -44,7 +44,7 @@ class QueryResponse:
 class QueryCaller:
     """The holder of an access token: the application, the user that it acts for, and the scopes."""
 
-    account: applications.SandboxApplication | None = None
+    application: applications.SandboxApplication | None = None
     user: str | None = None
     scopes: frozenset[str] = frozenset()
 
@@ -172,9 +172,9 @@ class QueryService:
             raise errors.not_safe()
         access_token = document.input_token(request.variables) or token
         caller = self._authenticate(access_token, document, exchange)
-        exchange.entry.application = caller.account.application_id if caller.account else None
+        exchange.entry.application = caller.application.application_id if caller.application else None
         if document.node is None or document.errors:
-            if missing and not self._schemas.whole.documents.read(request.query).errors:
+            if missing and not self._schemas.complete.documents.read(request.query).errors:
                 exchange.record_fault(faults.MissingFieldFault)
             raise errors.RequestError(400, document.errors)
         resolver_context = self._resolver_context(caller, exchange)
@@ -201,7 +201,7 @@ class QueryService:
         )
         return context.ResolverContext(
             self._catalog,
-            caller.account,
+            caller.application,
             caller.user,
             self._applications,
             self._users,
@@ -230,9 +230,9 @@ class QueryService:
             caller, expired = QueryCaller(), True
             if isinstance(error, tokens.RevokedByFaultError):
                 exchange.record_fault(faults.ExpiredTokenFault)
-        if caller.account is None and self._settings.no_auth:
+        if caller.application is None and self._settings.no_auth:
             return _default_caller(self._settings, self._applications)
-        if caller.account is None and not document.is_introspection():
+        if caller.application is None and not document.is_introspection():
             raise errors.RequestError(401, [_token_error(expired, document)], fixed=True)
         return caller
 
@@ -247,7 +247,7 @@ class QueryService:
         self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange
     ) -> None:
         """Check scopes, quota and the limits of arguments. Raises RequestError."""
-        account = caller.account
+        application = caller.application
         try:
             roots = prepared.root_fields()
         except GraphQLError as error:
@@ -256,9 +256,9 @@ class QueryService:
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
         is_billed = any(one.name in limits.PART_FIELDS for one in roots)
-        if account is not None and is_billed and self._part_usage.is_exhausted(account):
-            limit = self._part_usage.limit(account)
-            if limit < account.part_limit:
+        if application is not None and is_billed and self._part_usage.is_exhausted(application):
+            limit = self._part_usage.limit(application)
+            if limit < application.part_limit:
                 exchange.record_fault(faults.QuotaFault)
             status = self._settings.part_limit_status
             raise errors.RequestError(status, [errors.part_limit(limit)], null_data=True, fixed=True)
@@ -275,9 +275,9 @@ class QueryService:
             result = await _with_timeout(result, self._settings.execution_timeout)
         if prepared.budget.exceeded is not None:
             raise prepared.budget.exceeded
-        if resolver_context.account is not None:
+        if resolver_context.application is not None:
             parts = resolver_context.billed_parts(result.data)
-            self._part_usage.record(resolver_context.account.application_id, parts)
+            self._part_usage.record(resolver_context.application.application_id, parts)
             exchange.record_parts(parts)
         if not result.errors:
             return {"data": result.data}
@@ -291,9 +291,9 @@ def _default_caller(
 ) -> QueryCaller:
     """The caller without a token if none is needed: the first user, with the first application for supply data."""
     user = next((one.id for one in sandbox_settings.users), None)
-    for account in application_registry.all:
-        if applications.SUPPLY_SCOPE in account.scopes:
-            return QueryCaller(account, user, SUPPLY_SCOPES | DESIGN_SCOPES)
+    for application in application_registry.all:
+        if applications.SUPPLY_SCOPE in application.scopes:
+            return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)
     return QueryCaller(next(iter(application_registry.all), None), user, DESIGN_SCOPES)
 
 

@@ -86,7 +86,7 @@ class SchemaDownload:
         content = self.text().encode()
         tag = hashlib.sha256(content).hexdigest()[:32]
         headers = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="schema.graphql"'}
-        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
             response = web.Response(status=304, headers=headers)
         else:
             response = web.Response(body=content, content_type=MEDIA_TYPE, charset="utf-8", headers=headers)
@@ -111,10 +111,13 @@ class HttpTransport:
         self._queries, self._page, self._schema_download = queries, page, schema_download
 
     def add_routes(
-        self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware, websocket: websockets.WebSocketTransport
+        self,
+        router: web.UrlDispatcher,
+        exchange_middleware: exchanges.ExchangeMiddleware,
+        websocket: websockets.WebSocketTransport,
     ) -> None:
         """POST and GET on both paths; other methods are 405. A GET may ask for a WebSocket."""
-        execute = watch.wrap("graphql", self.execute)
+        execute = exchange_middleware.wrap("graphql", self.execute)
 
         async def get(request: web.Request) -> web.StreamResponse:
             if websockets.is_upgrade(request):

@@ -84,9 +84,9 @@ def _object_faults(
 
 
 def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
-    found: list[GraphQLError] = []
-    validate_input_literal(node, expected, lambda error, _path: found.append(error))
-    return not found
+    errors: list[GraphQLError] = []
+    validate_input_literal(node, expected, lambda error, _path: errors.append(error))
+    return not errors
 
 
 def _wrong_type(node: ValueNode, expected: GraphQLInputType, argument: str, specification: str) -> GraphQLError:
@@ -153,9 +153,9 @@ class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
 
     def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
         field = self.context.get_field_def()
-        given = {argument.name.value for argument in field_node.arguments or ()}
+        given_names = {argument.name.value for argument in field_node.arguments or ()}
         for name, argument in (field.args if field else {}).items():
-            if name not in given and is_required_argument(argument):
+            if name not in given_names and is_required_argument(argument):
                 self.report_error(required_argument(str(self.context.get_parent_type()), field_node, name))
         return None
 

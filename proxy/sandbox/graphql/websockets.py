@@ -42,21 +42,21 @@ def is_upgrade(request: web.Request) -> bool:
 class WebSocketTransport:
     """The request handler, with all open sockets."""
 
-    def __init__(self, queries: service.QueryService, watch: exchanges.ExchangeMiddleware) -> None:
-        self._queries, self._watch = queries, watch
-        self._open: set[web.WebSocketResponse] = set()
+    def __init__(self, queries: service.QueryService, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
+        self._queries, self._exchange_middleware = queries, exchange_middleware
+        self._sockets: set[web.WebSocketResponse] = set()
 
     async def close(self, _app: web.Application) -> None:
         """Close all sockets when the service stops."""
-        for socket in tuple(self._open):
+        for socket in tuple(self._sockets):
             await socket.close(code=GOING_AWAY, message=b"The service stops")
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve one socket until either side closes it."""
         socket = web.WebSocketResponse(protocols=(PROTOCOL,), max_msg_size=MAX_MESSAGE)
         await socket.prepare(request)
-        self._open.add(socket)
-        connection = _Connection(self._queries, self._watch, socket, request)
+        self._sockets.add(socket)
+        connection = _Connection(self._queries, self._exchange_middleware, socket, request)
         try:
             await connection.run()
         except ConnectionError:
@@ -64,7 +64,7 @@ class WebSocketTransport:
         except CloseError as broken:
             await socket.close(code=broken.code, message=_close_reason(broken.reason))
         finally:
-            self._open.discard(socket)
+            self._sockets.discard(socket)
             await connection.cancel()
         return socket
 
@@ -75,11 +75,11 @@ class _Connection:
     def __init__(
         self,
         queries: service.QueryService,
-        watch: exchanges.ExchangeMiddleware,
+        exchange_middleware: exchanges.ExchangeMiddleware,
         socket: web.WebSocketResponse,
         request: web.Request,
     ) -> None:
-        self._queries, self._watch, self._socket = queries, watch, socket
+        self._queries, self._exchange_middleware, self._socket = queries, exchange_middleware, socket
         self._request, self._token = request, access_token(request.headers)
         self._running: dict[str, asyncio.Task[None]] = {}
         # Includes tasks whose operation has finished but which are still sending the last message.
@@ -172,7 +172,7 @@ class _Connection:
     async def _run(self, id_: str, graphql_request: requests.GraphQLRequest) -> None:
         """Send the responses of an operation until it is finished."""
         try:
-            with self._watch.record("graphql", self._request) as exchange:
+            with self._exchange_middleware.record("graphql", self._request) as exchange:
                 responses = self._queries.stream(graphql_request, self._token, exchange)
                 async with contextlib.aclosing(responses):
                     async for response in responses:
@@ -207,8 +207,8 @@ def access_token(headers: Any) -> str | None:
     kind, _, value = headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return str(value).strip()
-    found = headers.get("token")
-    return None if found is None else str(found)
+    token = headers.get("token")
+    return None if token is None else str(token)
 
 
 def _read(message: Any) -> dict[str, Any]:

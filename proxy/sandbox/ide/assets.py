@@ -50,16 +50,16 @@ class Assets:
 
     def __init__(self) -> None:
         others = [file.name for package in vendored.packages() for file in package.files]
-        self._known = {name: _read(vendored.FOLDER / name, FOREVER) for name in others}
-        self._known[vendored.LICENCES] = _read(vendored.FOLDER / vendored.LICENCES, "no-cache")
+        self._vendored = {name: _read(vendored.FOLDER / name, FOREVER) for name in others}
+        self._vendored[vendored.LICENCES] = _read(vendored.FOLDER / vendored.LICENCES, "no-cache")
         for path in sorted(OWN.iterdir()):
             if path.suffix in TYPES:
-                self._known[path.name] = _read(path, "no-cache")
+                self._vendored[path.name] = _read(path, "no-cache")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all files."""
-        return tuple(self._known)
+        return tuple(self._vendored)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """All files under one path."""
@@ -67,13 +67,13 @@ class Assets:
 
     async def serve(self, request: web.Request) -> web.Response:
         """200 with the file, 304 if the client has it, 404."""
-        asset = self._known.get(request.match_info["name"])
+        asset = self._vendored.get(request.match_info["name"])
         if asset is None:
             raise web.HTTPNotFound(text="there is no such file")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower() and len(asset.content) >= GZIP_FROM
         # Compressed and plain content differ, so they need different ETags (RFC 9110 §8.8.3).
         tag = f"{asset.tag}-gzip" if packed else asset.tag
-        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
             response = web.Response(status=304, headers=asset.headers)
         else:
             response = web.Response(body=asset.packed if packed else asset.content, headers=asset.headers)

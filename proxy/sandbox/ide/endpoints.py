@@ -35,15 +35,15 @@ class IdeEndpoints:
     def __init__(
         self,
         *,
-        kept: sessions.BrowserSessions,
-        known: applications.ApplicationRegistry,
+        browser_sessions: sessions.BrowserSessions,
+        registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
-        counted: part_usage.PartUsage,
+        usage: part_usage.PartUsage,
         asking: token_client.IdeTokenClient,
         issuer: str | None,
         token_required: bool,
     ) -> None:
-        self._sessions, self._known, self._users, self._counted = kept, known, users, counted
+        self._sessions, self._registry, self._users, self._usage = browser_sessions, registry, users, usage
         self._asking, self._issuer, self._token_required = asking, issuer, token_required
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -56,25 +56,25 @@ class IdeEndpoints:
         """200 with user, organisation and application, null if missing."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         links = {"sign_in": login.login_url(IDE_PATH), "account": login.ACCOUNT_PATH, "portal": PORTAL_PATH}
-        said: dict[str, Any] = {"user": None, "organisation": None, "application": None, "csrf": None, "links": links}
-        said["token_required"] = self._token_required
+        body: dict[str, Any] = {"user": None, "organisation": None, "application": None, "csrf": None, "links": links}
+        body["token_required"] = self._token_required
         if session is not None and user is not None:
             organisation = self._users.organisation(user.organisation)
-            application = self._known.ide_application(user.organisation)
-            said |= {
+            application = self._registry.ide_application(user.organisation)
+            body |= {
                 "user": {"name": user.name, "email": user.email},
                 "organisation": organisation.name if organisation else None,
                 "application": self._described(session, application, request) if application else None,
                 "csrf": self._sessions.csrf_token(session),
             }
-        return forms.json_response(said, 200)
+        return forms.json_response(body, 200)
 
     async def token(self, request: web.Request) -> web.Response:
         """200 with a cached or new token. `renew` forces a new one, `grant` chooses the grant type, `code` and `state`
         are those of the redirect. 409 if the user has to authorize first."""
         try:
-            (session, application), said = self._visit(request), await _body(request)
-            return forms.json_response(_shown(await self._token(session, application, said, request)), 200)
+            (session, application), fields = self._visit(request), await _body(request)
+            return forms.json_response(_token_body(await self._token(session, application, fields, request)), 200)
         except TOKEN_ERRORS as refused:
             return _refused(refused)
 
@@ -82,33 +82,35 @@ class IdeEndpoints:
         """200 with the URL of an authorization request for `scope`. Adds the IDE's address to the application's
         redirect URIs."""
         try:
-            (session, application), said = self._visit(request), await _body(request)
+            (session, application), fields = self._visit(request), await _body(request)
             address = _ide_address(request)
             self._let_back(application, address)
         except TOKEN_ERRORS as refused:
             return _refused(refused)
-        query = self._asking.start(session, application, address, said.get("scope") or _scope(application))
+        query = self._asking.start(session, application, address, fields.get("scope") or _scope(application))
         return forms.json_response(
             {"url": f"{request.url.origin()}{authorization_endpoint.AUTHORIZE_PATH}?{query}"}, 200
         )
 
     def _let_back(self, application: applications.SandboxApplication, address: str) -> None:
         if address not in application.redirect_uris:
-            self._known.replace(dataclasses.replace(application, redirect_uris=(*application.redirect_uris, address)))
+            self._registry.replace(
+                dataclasses.replace(application, redirect_uris=(*application.redirect_uris, address))
+            )
 
     async def _token(
         self,
         session: sessions.BrowserSession,
         application: applications.SandboxApplication,
-        said: Mapping[str, str],
+        fields: Mapping[str, str],
         request: web.Request,
     ) -> token_client.IdeToken:
-        if "code" in said:
-            return await self._asking.finish(session, application, said["code"], said.get("state", ""), request)
-        held = self._asking.held(session, application)
-        if held is not None and "renew" not in said and "grant" not in said:
-            return held
-        grant = said.get("grant") or _grant(application)
+        if "code" in fields:
+            return await self._asking.finish(session, application, fields["code"], fields.get("state", ""), request)
+        token = self._asking.cached(session, application)
+        if token is not None and "renew" not in fields and "grant" not in fields:
+            return token
+        grant = fields.get("grant") or _grant(application)
         if grant == applications.CLIENT_CREDENTIALS:
             return await self._asking.by_itself(session, application, request)
         refreshed = await self._asking.refresh(session, application, request)
@@ -127,7 +129,7 @@ class IdeEndpoints:
             raise token_client.TokenRequestError(
                 403, "invalid_csrf", f"{CSRF_HEADER} is not this session's; reload the page."
             )
-        application = self._known.ide_application(user.organisation)
+        application = self._registry.ide_application(user.organisation)
         if application is None:
             raise token_client.TokenRequestError(404, "no_application", "Your organisation has no application.")
         return session, application
@@ -139,8 +141,8 @@ class IdeEndpoints:
         return {
             "name": application.name,
             "application_id": application.application_id,
-            "parts_used": self._counted.used(application.application_id),
-            "part_limit": self._counted.limit(application),
+            "parts_used": self._usage.used(application.application_id),
+            "part_limit": self._usage.limit(application),
             "grant": grant,
             "needs_user": grant == applications.AUTHORIZATION_CODE and self._asking.needs_user(session, application),
             "grants": sorted(application.flows & {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}),
@@ -175,20 +177,20 @@ def _scope(application: applications.SandboxApplication) -> str:
 async def _body(request: web.Request) -> dict[str, str]:
     """Read a JSON object of strings. Raises RefusedError."""
     try:
-        said = orjson.loads(await request.read() or b"{}")
+        fields = orjson.loads(await request.read() or b"{}")
     except orjson.JSONDecodeError:
-        said = None
-    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+        fields = None
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
         raise token_client.TokenRequestError(400, "invalid_request", "The body must be a JSON object of strings.")
-    return said
+    return fields
 
 
-def _shown(held: token_client.IdeToken) -> dict[str, Any]:
+def _token_body(token: token_client.IdeToken) -> dict[str, Any]:
     return {
-        "access_token": held.access_token,
-        "expires_at": held.expires,
-        "scope": held.scope,
-        "by_user": held.by_user,
+        "access_token": token.access_token,
+        "expires_at": token.expires,
+        "scope": token.scope,
+        "by_user": token.by_user,
     }
 
 
@@ -209,21 +211,21 @@ class Ide:
         self,
         *,
         identity: service.IdentityService,
-        known: applications.ApplicationRegistry,
+        registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
-        counted: part_usage.PartUsage,
-        watch: exchanges.ExchangeMiddleware,
+        usage: part_usage.PartUsage,
+        exchange_middleware: exchanges.ExchangeMiddleware,
         clock: clocks.Clock,
         issuer: str | None,
         token_required: bool,
     ) -> None:
-        asking = token_client.IdeTokenClient(identity.token, watch, clock, random.SystemRandom())
+        asking = token_client.IdeTokenClient(identity.token, exchange_middleware, clock, random.SystemRandom())
         self._page, self._assets = assets.IdePage(), assets.Assets()
         self._access = IdeEndpoints(
-            kept=identity.sessions,
-            known=known,
+            browser_sessions=identity.sessions,
+            registry=registry,
             users=users,
-            counted=counted,
+            usage=usage,
             asking=asking,
             issuer=issuer,
             token_required=token_required,

@@ -61,23 +61,23 @@ class IdeTokenClient:
     def __init__(
         self,
         endpoint: endpoints.TokenEndpoint,
-        watch: exchanges.ExchangeMiddleware,
+        exchange_middleware: exchanges.ExchangeMiddleware,
         clock: clocks.Clock,
         rng: random.Random,
     ) -> None:
-        self._endpoint, self._watch, self._clock, self._rng = endpoint, watch, clock, rng
-        self._started: TTLCache[str, PendingAuthorization] = TTLCache(MAX_PENDING, AUTHORIZATION_SECONDS, clock.now)
-        self._held: TTLCache[tuple[str, str], IdeToken] = TTLCache(MAX_TOKENS, sessions.LIFETIME, clock.now)
+        self._endpoint, self._exchange_middleware, self._clock, self._rng = endpoint, exchange_middleware, clock, rng
+        self._pending: TTLCache[str, PendingAuthorization] = TTLCache(MAX_PENDING, AUTHORIZATION_SECONDS, clock.now)
+        self._tokens: TTLCache[tuple[str, str], IdeToken] = TTLCache(MAX_TOKENS, sessions.LIFETIME, clock.now)
 
-    def held(self, session: sessions.BrowserSession, application: applications.SandboxApplication) -> IdeToken | None:
+    def cached(self, session: sessions.BrowserSession, application: applications.SandboxApplication) -> IdeToken | None:
         """The session's cached token for this application, unless it is about to expire."""
-        held = self._held.get((session.id, application.client_id))
-        return None if held is None or held.expires - EXPIRY_MARGIN <= self._clock.now() else held
+        token = self._tokens.get((session.id, application.client_id))
+        return None if token is None or token.expires - EXPIRY_MARGIN <= self._clock.now() else token
 
     def needs_user(self, session: sessions.BrowserSession, application: applications.SandboxApplication) -> bool:
         """Whether the user has to authorize: no token is cached, and there is no refresh token."""
-        held = self._held.get((session.id, application.client_id))
-        return self.held(session, application) is None and not (held and held.refresh_token)
+        token = self._tokens.get((session.id, application.client_id))
+        return self.cached(session, application) is None and not (token and token.refresh_token)
 
     def start(
         self,
@@ -88,7 +88,7 @@ class IdeTokenClient:
     ) -> str:
         """The query of an authorization request with PKCE (RFC 7636 §4.3)."""
         state, verifier = self._secret(), self._secret()
-        self._started[state] = PendingAuthorization(session.id, application.client_id, redirect_uri, verifier)
+        self._pending[state] = PendingAuthorization(session.id, application.client_id, redirect_uri, verifier)
         digest = hashlib.sha256(verifier.encode()).digest()
         return urlencode(
             {
@@ -111,7 +111,7 @@ class IdeTokenClient:
         request: web.Request,
     ) -> IdeToken:
         """Exchange a code for a token. Raises RefusedError."""
-        started = self._started.pop(state, None)
+        started = self._pending.pop(state, None)
         if started is None or (started.session, started.client_id) != (session.id, application.client_id):
             raise TokenRequestError(
                 400, "invalid_state", "This authorization was not started in this session, or it expired."
@@ -129,7 +129,7 @@ class IdeTokenClient:
         self, session: sessions.BrowserSession, application: applications.SandboxApplication, request: web.Request
     ) -> IdeToken | None:
         """Refresh the user's token; None if the user has to authorize again."""
-        before = self._held.pop((session.id, application.client_id), None)
+        before = self._tokens.pop((session.id, application.client_id), None)
         if before is None or not before.refresh_token:
             return None
         form = {"grant_type": "refresh_token", "refresh_token": before.refresh_token}
@@ -147,7 +147,7 @@ class IdeTokenClient:
         form: Mapping[str, str],
         request: web.Request,
     ) -> IdeToken:
-        with self._watch.record("token", request) as exchange:
+        with self._exchange_middleware.record("token", request) as exchange:
             answer = await self._endpoint.ask_for(application, form, request, exchange)
             exchange.entry.status = answer.status
         body = orjson.loads(answer.body if isinstance(answer.body, bytes) else b"{}")
@@ -155,15 +155,15 @@ class IdeTokenClient:
             description = body.get("error_description") or f"The token endpoint says {body['error']}."
             wait = int(answer.headers.get("Retry-After", 0))
             raise TokenRequestError(answer.status, body["error"], description, wait)
-        held = IdeToken(
+        token = IdeToken(
             body["access_token"],
             math.floor(self._clock.now()) + body["expires_in"],
             body["scope"],
             form["grant_type"] != applications.CLIENT_CREDENTIALS,
             body.get("refresh_token", ""),
         )
-        self._held[session.id, application.client_id] = held
-        return held
+        self._tokens[session.id, application.client_id] = token
+        return token
 
     def _secret(self) -> str:
         return self._rng.randbytes(32).hex()

@@ -38,16 +38,16 @@ def fetch(packages: Iterable[vendored.VendoredPackage], folder: Path, npm: str =
 
 
 def _packed(package: vendored.VendoredPackage, place: Path, npm: str) -> Path:
-    wanted = f"{package.name}@{package.version}"
+    specifier = f"{package.name}@{package.version}"
     program = shutil.which(npm)
     if program is None:
         raise VendoringError(f"there is no program {npm}")
-    command = [program, "pack", "--silent", "--pack-destination", str(place), wanted]
+    command = [program, "pack", "--silent", "--pack-destination", str(place), specifier]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=SECONDS, check=False)  # noqa: S603
     packed = next(place.glob("*.tgz"), None)
     if done.returncode or packed is None:
-        raise VendoringError(f"npm has no {wanted}: {done.stderr.strip()}")
-    _hold(wanted, packed.read_bytes(), package.integrity)
+        raise VendoringError(f"npm has no {specifier}: {done.stderr.strip()}")
+    _hold(specifier, packed.read_bytes(), package.integrity)
     return packed
 
 
@@ -64,18 +64,18 @@ def _check_licences(package: vendored.VendoredPackage, archive: tarfile.TarFile,
 
 def _member(archive: tarfile.TarFile, path: str) -> bytes:
     try:
-        found = archive.extractfile(f"package/{path}")
+        file = archive.extractfile(f"package/{path}")
     except KeyError:
-        found = None
-    if found is None:
+        file = None
+    if file is None:
         raise VendoringError(f"{Path(str(archive.name)).name} has no {path}")
-    return found.read()
+    return file.read()
 
 
-def _hold(what: str, content: bytes, integrity: str) -> None:
-    found = vendored.digest(content)
-    if found != integrity:
-        raise VendoringError(f"{what} has the integrity {found}, not {integrity}")
+def _hold(name_: str, content: bytes, integrity: str) -> None:
+    digest = vendored.digest(content)
+    if digest != integrity:
+        raise VendoringError(f"{name_} has the integrity {digest}, not {integrity}")
 
 
 if __name__ == "__main__":

@@ -32,15 +32,15 @@ class AuthorizationEndpoint:
         self,
         *,
         server: authorization_server.OAuthServer,
-        known: applications.ApplicationRegistry,
+        registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
-        kept: sessions.BrowserSessions,
-        shown: pages.Pages,
+        browser_sessions: sessions.BrowserSessions,
+        html_pages: pages.Pages,
         clock: clocks.Clock,
         issuer: str | None,
     ) -> None:
-        self._server, self._known, self._users, self._sessions = server, known, users, kept
-        self._pages, self._clock, self._issuer = shown, clock, issuer
+        self._server, self._registry, self._users, self._sessions = server, registry, users, browser_sessions
+        self._pages, self._clock, self._issuer = html_pages, clock, issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoint by GET and POST, and the consent form."""
@@ -51,11 +51,13 @@ class AuthorizationEndpoint:
     def leads(self, return_to: str) -> tuple[str, str] | None:
         """Application name and redirect URI of the authorization request in `return_to` (`login.RedirectLookup`)."""
         parts = urlsplit(return_to)
-        asked = dict(parse_qsl(parts.query))
-        application = self._known.by_client_id(asked.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
-        if application is None or asked.get("redirect_uri") not in application.redirect_uris:
+        parameters = dict(parse_qsl(parts.query))
+        application = (
+            self._registry.by_client_id(parameters.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
+        )
+        if application is None or parameters.get("redirect_uri") not in application.redirect_uris:
             return None
-        return application.name, asked["redirect_uri"]
+        return application.name, parameters["redirect_uri"]
 
     async def posted(self, request: web.Request) -> web.Response:
         """Redirect to GET: cross-site forms carry no session cookie."""
@@ -94,7 +96,7 @@ class AuthorizationEndpoint:
         if form.get("decision") != "allow":
             return self._finished(request, grant, None)
         names = grant.request.scope.split()
-        self._server.kept.consent(session.sign_in.user, grant.client.get_client_id(), names)
+        self._server.authorization_store.consent(session.sign_in.user, grant.client.get_client_id(), names)
         return self._finished(request, grant, session.sign_in)
 
     def _grant(
@@ -116,7 +118,7 @@ class AuthorizationEndpoint:
     def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
         """Whether consent is needed. Raises ConsentRequiredError if `prompt` is none."""
         data, names = grant.request.payload.data, grant.request.scope.split()
-        if grant.prompt != "consent" and self._server.kept.has_consent(
+        if grant.prompt != "consent" and self._server.authorization_store.has_consent(
             sign_in.user, grant.client.get_client_id(), names
         ):
             return False

@@ -48,24 +48,25 @@ class OAuthServer(AuthorizationServer):
 
     def __init__(
         self,
-        known: applications.ApplicationRegistry,
+        registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
-        issued: tokens.TokenIssuer,
-        kept: authorizations.AuthorizationStore,
+        token_issuer: tokens.TokenIssuer,
+        authorization_store: authorizations.AuthorizationStore,
     ) -> None:
         super().__init__()
-        self._known, self._users, self.issued, self.kept = known, users, issued, kept
+        self._registry, self._users = registry, users
+        self.token_issuer, self.authorization_store = token_issuer, authorization_store
 
     def query_client(self, client_id: str) -> OAuthClient | None:
         """The application with this client id."""
-        application = self._known.by_client_id(client_id)
+        application = self._registry.by_client_id(client_id)
         return None if application is None else OAuthClient(application)
 
     def authenticate_client(self, request: OAuthRequest, _methods: object, _endpoint: str = "token") -> OAuthClient:
         """The authenticated client."""
-        if request.asked.application is None:
+        if request.protocol_request.application is None:
             raise InvalidClientError
-        return OAuthClient(request.asked.application)
+        return OAuthClient(request.protocol_request.application)
 
     def create_oauth2_request(self, request: ProtocolRequest | OAuthRequest) -> OAuthRequest:
         """Wrap the request for Authlib."""
@@ -84,19 +85,19 @@ class OAuthServer(AuthorizationServer):
             code = "invalid_grant"
         return ProtocolResponse(400, {"error": code}, {})
 
-    def token(self, asked: ProtocolRequest) -> ProtocolResponse:
+    def token(self, protocol_request: ProtocolRequest) -> ProtocolResponse:
         """Response of the token endpoint."""
-        answer: ProtocolResponse = self.create_token_response(asked)  # type: ignore[assignment]
+        answer: ProtocolResponse = self.create_token_response(protocol_request)  # type: ignore[assignment]
         return answer
 
-    def endpoint(self, name: str, asked: ProtocolRequest) -> ProtocolResponse:
+    def endpoint(self, name: str, protocol_request: ProtocolRequest) -> ProtocolResponse:
         """Response of the endpoint with this name."""
-        answer: ProtocolResponse = self.create_endpoint_response(name, asked)  # type: ignore[no-untyped-call]
+        answer: ProtocolResponse = self.create_endpoint_response(name, protocol_request)  # type: ignore[no-untyped-call]
         return answer
 
-    def consent(self, asked: ProtocolRequest) -> ConsentRequest:
+    def consent(self, protocol_request: ProtocolRequest) -> ConsentRequest:
         """Validate an authorization request. Raises OAuth2Error, or ValueError for texts that it cannot hold."""
-        grant: ConsentRequest = self.get_consent_grant(asked, end_user=asked.sign_in)  # type: ignore[no-untyped-call]
+        grant: ConsentRequest = self.get_consent_grant(protocol_request, end_user=protocol_request.sign_in)  # type: ignore[no-untyped-call]
         return grant
 
     def finish(self, grant: ConsentRequest, sign_in: tokens.SignIn | None) -> ProtocolResponse:
@@ -104,12 +105,12 @@ class OAuthServer(AuthorizationServer):
         answer: ProtocolResponse = self.create_authorization_response(grant.request, grant_user=sign_in, grant=grant)  # type: ignore[assignment]
         return answer
 
-    def sign_out(self, asked: ProtocolRequest) -> EndSessionRequest:
+    def sign_out(self, protocol_request: ProtocolRequest) -> EndSessionRequest:
         """Validate an end-session request. Raises as `consent` does."""
-        found = self.validate_endpoint_request("end_session", asked)
-        if not isinstance(found, EndSessionRequest):
+        validated = self.validate_endpoint_request("end_session", protocol_request)
+        if not isinstance(validated, EndSessionRequest):
             raise TypeError("end_session is registered with another endpoint")
-        return found
+        return validated
 
     def save_token(self, token: object, request: object) -> None:
         """No-op: tokens are self-contained."""
@@ -125,22 +126,23 @@ class OAuthServer(AuthorizationServer):
         """The body of a token response, without an id_token."""
         if request.client is None:
             raise InvalidClientError
-        asked, application, authorisation = request.asked, request.client.application, request.granted
-        jti, granted = self.issued.new_id(), names or application.scopes
-        token = self.issued.issue(
+        protocol_request, authorization = request.protocol_request, request.granted
+        application = request.client.application
+        jti, granted = self.token_issuer.new_id(), names or application.scopes
+        token = self.token_issuer.issue(
             application.client_id,
             granted,
-            asked.issuer,
+            protocol_request.issuer,
             jti=jti,
-            sign_in=authorisation.sign_in if authorisation else None,
-            ahead=asked.ahead,
-            endless=asked.endless,
+            sign_in=authorization.sign_in if authorization else None,
+            ahead=protocol_request.ahead,
+            endless=protocol_request.endless,
         )
-        body: dict[str, Any] = {"access_token": token, "expires_in": self.issued.lifetime, "token_type": "Bearer"}
-        if authorisation is not None:
-            self.kept.note(authorisation, jti)
-            if scopes.OFFLINE in authorisation.scopes:
-                body["refresh_token"] = self.kept.new_refresh_token(authorisation)
+        body: dict[str, Any] = {"access_token": token, "expires_in": self.token_issuer.lifetime, "token_type": "Bearer"}
+        if authorization is not None:
+            self.authorization_store.note(authorization, jti)
+            if scopes.OFFLINE in authorization.scopes:
+                body["refresh_token"] = self.authorization_store.new_refresh_token(authorization)
         return body | {"scope": " ".join(granted)}
 
 
@@ -169,9 +171,9 @@ class FoundToken:
 def find_token(server: OAuthServer, text: str) -> FoundToken | None:
     """The token if it is valid."""
     try:
-        return FoundToken(access=server.issued.access(text))
+        return FoundToken(access=server.token_issuer.access(text))
     except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
-        refresh = server.kept.look_up(text)
+        refresh = server.authorization_store.look_up(text)
         return None if refresh is None else FoundToken(refresh=refresh)
 
 
@@ -187,9 +189,9 @@ class TokenRevocation(RevocationEndpoint):
     def revoke_token(self, token: FoundToken, _request: OAuthRequest) -> None:
         """Revoke the token."""
         if token.refresh is not None:
-            self.server.kept.end(token.refresh.authorisation)
+            self.server.authorization_store.end(token.refresh.authorization)
         if token.access is not None:
-            self.server.issued.end_id(token.access.jti)
+            self.server.token_issuer.end_id(token.access.jti)
 
 
 class TokenIntrospection(IntrospectionEndpoint):
@@ -208,23 +210,27 @@ class TokenIntrospection(IntrospectionEndpoint):
     def introspect_token(self, token: FoundToken) -> dict[str, Any]:
         """The response with the token's claims."""
         if token.refresh is not None:
-            kept = token.refresh.authorisation
-            said = {"client_id": kept.client_id, "sub": kept.sign_in.user, "exp": int(token.refresh.expires)}
-            return {"active": True, **said, "scope": token.refresh.get_scope()}
-        said = {} if token.access is None else _introspected_claims(token.access)
-        return {"active": True, **said}
+            authorization = token.refresh.authorization
+            claims = {
+                "client_id": authorization.client_id,
+                "sub": authorization.sign_in.user,
+                "exp": int(token.refresh.expires),
+            }
+            return {"active": True, **claims, "scope": token.refresh.get_scope()}
+        claims = {} if token.access is None else _introspected_claims(token.access)
+        return {"active": True, **claims}
 
 
 class SessionEnd(EndSessionEndpoint):
     """Validates logout requests; `login.py` ends the session."""
 
-    def __init__(self, ring: keys.KeyRing) -> None:
+    def __init__(self, key_ring: keys.KeyRing) -> None:
         super().__init__()
-        self._ring = ring
+        self._key_ring = key_ring
 
     def get_server_jwks(self) -> Any:
         """The keys that verify an id_token_hint."""
-        return self._ring.jwks()
+        return self._key_ring.jwks()
 
     def get_algorithms(self) -> list[str]:
         """Always RS256."""
@@ -234,22 +240,22 @@ class SessionEnd(EndSessionEndpoint):
         """No-op: `login.py` ends the browser session."""
 
 
-def register_token_endpoints(server: OAuthServer, ring: keys.KeyRing) -> None:
+def register_token_endpoints(server: OAuthServer, key_ring: keys.KeyRing) -> None:
     """Register all token endpoints."""
     server.register_endpoint(TokenRevocation)
     server.register_endpoint(TokenIntrospection)
-    server.register_endpoint(SessionEnd(ring))
+    server.register_endpoint(SessionEnd(key_ring))
 
 
 def _introspected_claims(access: tokens.AccessToken) -> dict[str, Any]:
-    said = {
+    claims = {
         "client_id": access.client_id,
         "sub": access.user,
         "iss": access.issuer,
-        "iat": access.issued,
+        "iat": access.issued_at,
         "exp": access.expires,
         "jti": access.jti,
         "scope": " ".join(access.scopes),
         "token_type": "Bearer",
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in claims.items() if value is not None}

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
 from cachetools import TTLCache
 
 from proxy.kit import clock as clocks
@@ -38,7 +39,7 @@ class UserAuthorization:
 class IssuedCode:
     """An issued authorization code, without its value. `code_challenge` is PKCE's, by S256."""
 
-    authorisation: UserAuthorization
+    authorization: UserAuthorization
     redirect_uri: str
     code_challenge: str
     used: bool = False
@@ -49,14 +50,14 @@ class IssuedCode:
 
     def get_scope(self) -> str:
         """Called by Authlib."""
-        return " ".join(self.authorisation.scopes)
+        return " ".join(self.authorization.scopes)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRefreshToken:
+class StoredRefreshToken(msgspec.Struct, frozen=True):
     """A refresh token in the state store, keyed by the digest of its value. `expires` in seconds since 1970."""
 
-    authorisation: str
+    # State files of earlier releases have this spelling.
+    authorization: str = msgspec.field(name="authorisation")
     expires: float
     used: bool = False
 
@@ -66,17 +67,17 @@ class IssuedRefreshToken:
     """An issued refresh token, without its value. `expires` in seconds since 1970."""
 
     digest: str
-    authorisation: UserAuthorization
+    authorization: UserAuthorization
     expires: float
     used: bool = False
 
     def check_client(self, client: clients.OAuthClient) -> bool:
         """Called by Authlib."""
-        return client.application.client_id == self.authorisation.client_id
+        return client.application.client_id == self.authorization.client_id
 
     def get_scope(self) -> str:
         """Called by Authlib."""
-        return " ".join(self.authorisation.scopes)
+        return " ".join(self.authorization.scopes)
 
 
 class AuthorizationStore:
@@ -84,30 +85,30 @@ class AuthorizationStore:
 
     def __init__(
         self,
-        issued: tokens.TokenIssuer,
+        token_issuer: tokens.TokenIssuer,
         clock: clocks.Clock,
         rng: random.Random,
         refresh_lifetime: int,
-        kept: state.StateStore | None = None,
+        state_store: state.StateStore | None = None,
     ) -> None:
-        self._issued, self._clock, self._rng = issued, clock, rng
+        self._token_issuer, self._clock, self._rng = token_issuer, clock, rng
         self._lifetime = refresh_lifetime
-        kept = kept or state.StateStore()
+        state_store = state_store or state.StateStore()
         self._codes: TTLCache[str, IssuedCode] = TTLCache(MAX_CODES, CODE_SECONDS, clock.now)
         # Authorizations with refresh tokens, kept as long as the last of them.
         self._lasting = state.ExpiringRows(
-            kept.rows("authorisation", state.ExpiringRow[UserAuthorization]),
+            state_store.rows("authorisation", state.ExpiringRow[UserAuthorization]),
             clock,
             refresh_lifetime,
             MAX_REFRESH_TOKENS,
         )
         self._refresh_tokens = state.ExpiringRows(
-            kept.rows("refresh_token", state.ExpiringRow[StoredRefreshToken]),
+            state_store.rows("refresh_token", state.ExpiringRow[StoredRefreshToken]),
             clock,
             refresh_lifetime,
             MAX_REFRESH_TOKENS,
         )
-        self._consents = kept.rows("consent", frozenset[str])
+        self._consents = state_store.rows("consent", frozenset[str])
 
     def consent(self, user: str, client_id: str, scopes: Iterable[str]) -> None:
         """Record the user's consent to these scopes."""
@@ -124,69 +125,69 @@ class AuthorizationStore:
 
     def code(self, text: str) -> IssuedCode | None:
         """The code if it is valid; reuse revokes its authorization."""
-        return self._good(self._codes.get(text))
+        return self._unless_reused(self._codes.get(text))
 
-    def new_refresh_token(self, authorisation: UserAuthorization) -> str:
+    def new_refresh_token(self, authorization: UserAuthorization) -> str:
         """Issue a refresh token."""
         text = f"{self._rng.getrandbits(256):064X}"
-        authorisation.id = authorisation.id or f"{self._rng.getrandbits(128):032X}"
-        self._lasting.drop(authorisation.id)
-        self._lasting.put(authorisation.id, authorisation)
-        token = StoredRefreshToken(authorisation.id, self._clock.now() + self._lifetime)
+        authorization.id = authorization.id or f"{self._rng.getrandbits(128):032X}"
+        self._lasting.drop(authorization.id)
+        self._lasting.put(authorization.id, authorization)
+        token = StoredRefreshToken(authorization.id, self._clock.now() + self._lifetime)
         self._refresh_tokens.put(_digest(text), token)
         return text
 
     def refresh_token(self, text: str) -> IssuedRefreshToken | None:
         """The refresh token if it is valid; reuse revokes its authorization."""
-        return self._good(self._found(text))
+        return self._unless_reused(self._stored_token(text))
 
     def look_up(self, text: str) -> IssuedRefreshToken | None:
         """As `refresh_token`, without revoking anything."""
-        found = self._found(text)
-        return None if found is None or found.used or found.authorisation.ended else found
+        token = self._stored_token(text)
+        return None if token is None or token.used or token.authorization.ended else token
 
     def spend(self, token: IssuedRefreshToken) -> None:
         """Mark the token as used. It is kept to detect reuse."""
-        self._refresh_tokens.put(token.digest, StoredRefreshToken(token.authorisation.id, token.expires, used=True))
+        self._refresh_tokens.put(token.digest, StoredRefreshToken(token.authorization.id, token.expires, used=True))
 
-    def note(self, authorisation: UserAuthorization, jti: str) -> None:
+    def note(self, authorization: UserAuthorization, jti: str) -> None:
         """Add the id of an access token issued for the authorization."""
-        authorisation.access_tokens.append(jti)
-        self._changed(authorisation)
+        authorization.access_tokens.append(jti)
+        self._changed(authorization)
 
-    def end(self, authorisation: UserAuthorization) -> None:
+    def end(self, authorization: UserAuthorization) -> None:
         """Revoke the authorization and its tokens."""
-        authorisation.ended = True
-        self._changed(authorisation)
-        for jti in authorisation.access_tokens:
-            self._issued.end_id(jti)
+        authorization.ended = True
+        self._changed(authorization)
+        for jti in authorization.access_tokens:
+            self._token_issuer.end_id(jti)
 
     def forget(self, client_id: str) -> None:
         """Revoke codes and refresh tokens of a client whose secret was changed or which was deleted."""
         for text, code in list(self._codes.items()):
-            if code.authorisation.client_id == client_id:
+            if code.authorization.client_id == client_id:
                 del self._codes[text]
         for digest, token in self._refresh_tokens.items():
-            authorisation = self._lasting.get(token.authorisation)
-            if authorisation is None or authorisation.client_id == client_id:
+            authorization = self._lasting.get(token.authorization)
+            if authorization is None or authorization.client_id == client_id:
                 self._refresh_tokens.drop(digest)
 
-    def _found(self, text: str) -> IssuedRefreshToken | None:
+    def _stored_token(self, text: str) -> IssuedRefreshToken | None:
         digest = _digest(text)
-        kept = self._refresh_tokens.get(digest)
-        authorisation = None if kept is None else self._lasting.get(kept.authorisation)
-        if kept is None or authorisation is None:
+        stored = self._refresh_tokens.get(digest)
+        authorization = None if stored is None else self._lasting.get(stored.authorization)
+        if stored is None or authorization is None:
             return None
-        return IssuedRefreshToken(digest, authorisation, kept.expires, kept.used)
+        return IssuedRefreshToken(digest, authorization, stored.expires, stored.used)
 
-    def _changed(self, authorisation: UserAuthorization) -> None:
-        if authorisation.id:
-            self._lasting.put(authorisation.id, authorisation)
+    def _changed(self, authorization: UserAuthorization) -> None:
+        if authorization.id:
+            self._lasting.put(authorization.id, authorization)
 
-    def _good(self, kept: T | None) -> T | None:
-        if kept is not None and kept.used:
-            self.end(kept.authorisation)
-        return None if kept is None or kept.authorisation.ended else kept
+    def _unless_reused(self, issued: T | None) -> T | None:
+        if issued is not None and issued.used:
+            self.end(issued.authorization)
+        return None if issued is None or issued.authorization.ended else issued
 
 
 def _digest(text: str) -> str:

@@ -99,11 +99,11 @@ class OAuthRequest(OAuth2Request):
 
     client: OAuthClient | None
 
-    def __init__(self, asked: ProtocolRequest) -> None:
-        super().__init__(asked.method, ADDRESS)
-        self.asked = asked
+    def __init__(self, protocol_request: ProtocolRequest) -> None:
+        super().__init__(protocol_request.method, ADDRESS)
+        self.protocol_request = protocol_request
         self.granted: authorizations.UserAuthorization | None = None
-        self.payload: FormPayload = FormPayload(asked.pairs)
+        self.payload: FormPayload = FormPayload(protocol_request.pairs)
 
     @property
     def form(self) -> dict[str, str]:
@@ -137,10 +137,12 @@ def read_credentials(form: Mapping[str, str], authorization: str | None) -> Pres
 
 
 def authenticate_client(
-    application: applications.SandboxApplication | None, given: PresentedCredentials
+    application: applications.SandboxApplication | None, credentials: PresentedCredentials
 ) -> applications.SandboxApplication:
     """Verify the client secret. Raises RefusedError("invalid_client")."""
-    if application is None or not hmac.compare_digest(application.client_secret.encode(), given.client_secret.encode()):
+    if application is None or not hmac.compare_digest(
+        application.client_secret.encode(), credentials.client_secret.encode()
+    ):
         raise ClientAuthenticationError("invalid_client")
     return application
 

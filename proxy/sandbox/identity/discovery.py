@@ -24,12 +24,12 @@ PATHS = {
 }
 
 
-def document(issuer: str, known: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
+def document(issuer: str, registry: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
     """The document for the scopes and grant types of these applications."""
-    accounts_ = tuple(known)
-    flows = {flow for application in accounts_ for flow in application.flows}
+    listed = tuple(registry)
+    flows = {flow for application in listed for flow in application.flows}
     by_users = bool(flows - {applications.CLIENT_CREDENTIALS})
-    domains = {scope for application in accounts_ for scope in application.scopes}
+    domains = {scope for application in listed for scope in application.scopes}
     return {
         "issuer": issuer,
         **{name: issuer + path for name, path in PATHS.items()},

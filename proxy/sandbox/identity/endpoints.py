@@ -1,7 +1,7 @@
-"""The token endpoint over HTTP, with its request windows and its faults (contract graphql.md §4.1).
+"""Token endpoint over HTTP, with its rate limits and faults (contract graphql.md §4.1).
 
-Whose the credentials are comes first, then Authlib's flows have their say (`grants.py`). Other endpoints are in
-`endpoints.py`, those for browsers in `authorization_endpoint.py` and `login.py`.
+Authenticates the client, then runs Authlib's grants (`grants.py`). Also the discovery, key, userinfo, revocation and
+introspection endpoints; those for browsers are in `authorization_endpoint.py` and `login.py`.
 """
 
 import math
@@ -26,30 +26,30 @@ OMITTED_FIELDS = {
 
 
 class TokenEndpoint:
-    """The handler. `limits` are for token requests of one client id; `seen` is called at each of them."""
+    """Handler of token requests. `limits` apply per client id; `record_request` is called at each request."""
 
     def __init__(
         self,
         *,
         server: authorization_server.OAuthServer,
-        known: applications.ApplicationRegistry,
+        registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
         limits: tuple[windows.Window, ...],
         clock: clocks.Clock,
         issuer: str | None,
-        seen: Callable[[], None],
+        record_request: Callable[[], None],
     ) -> None:
-        self._server, self._known, self._users, self._issuer = server, known, users, issuer
-        self._clock, self._limits, self._seen = clock, limits, seen
+        self._server, self._registry, self._users, self._issuer = server, registry, users, issuer
+        self._clock, self._limits, self._record_request = clock, limits, record_request
         self._windows: dict[str, windows.Windows] = {}
 
-    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware) -> None:
+    def add_routes(self, router: web.UrlDispatcher, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
         """Register the endpoint for all methods: wrong ones get invalid_request."""
-        router.add_route("*", discovery.TOKEN_PATH, watch.wrap("token", self.token))
+        router.add_route("*", discovery.TOKEN_PATH, exchange_middleware.wrap("token", self.token))
 
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
-        self._seen()
+        self._record_request()
         form = await forms.oauth_form(request)
         if form is None:
             return forms.json_response({"error": "invalid_request"}, 400)
@@ -64,7 +64,7 @@ class TokenEndpoint:
     ) -> web.Response:
         """Token request of a page of the sandbox on behalf of an application; the same rate limits apply. `request` is
         the page's."""
-        self._seen()
+        self._record_request()
         secret = {"client_id": application.client_id, "client_secret": application.client_secret}
         return await self._ask({**form, **secret}, request, None, exchange)
 
@@ -72,15 +72,15 @@ class TokenEndpoint:
         self, form: Mapping[str, str], request: web.Request, authorization: str | None, exchange: exchanges.Exchange
     ) -> web.Response:
         try:
-            given = clients.read_credentials(form, authorization)
-            application = self._known.by_client_id(given.client_id)
+            credentials = clients.read_credentials(form, authorization)
+            application = self._registry.by_client_id(credentials.client_id)
             # The rate limit applies before authentication, so that guessing secrets is limited, too.
-            wait = self._wait(given.client_id) if application else 0.0
+            wait = self._wait(credentials.client_id) if application else 0.0
             if wait:
                 # The body is our own: the contract has none for this case.
                 slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
                 return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
-            application = clients.authenticate_client(application, given)
+            application = clients.authenticate_client(application, credentials)
         except clients.ClientAuthenticationError as refused:
             return forms.json_response({"error": refused.code}, 400)
         exchange.entry.application = application.application_id
@@ -90,7 +90,7 @@ class TokenEndpoint:
     def _wait(self, client_id: str) -> float:
         """Seconds until the rate limit admits a request. Drops limits of deleted applications."""
         if client_id not in self._windows:
-            self._windows = {known: kept for known, kept in self._windows.items() if self._known.by_client_id(known)}
+            self._windows = {id_: limits for id_, limits in self._windows.items() if self._registry.by_client_id(id_)}
             self._windows[client_id] = windows.Windows(self._limits, self._clock)
         return self._windows[client_id].try_take()
 
@@ -115,8 +115,10 @@ class TokenEndpoint:
         fault = exchange.fault
         ahead = fault.seconds if isinstance(fault, faults.ClockSkewFault) else 0
         lacks = OMITTED_FIELDS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
-        asked = ProtocolRequest("POST", tuple(form.items()), issuer, application, sign_in, ahead, "exp" in lacks)
-        answer = self._server.token(asked)
+        protocol_request = ProtocolRequest(
+            "POST", tuple(form.items()), issuer, application, sign_in, ahead, "exp" in lacks
+        )
+        answer = self._server.token(protocol_request)
         if answer.status != 200:
             return forms.json_response(answer.body, answer.status)
         body = {name: value for name, value in forms.order_token_fields(answer.body).items() if name not in lacks}
@@ -128,20 +130,20 @@ class TokenEndpoint:
 
 
 class ResourceEndpoints:
-    """The handlers."""
+    """Handlers of discovery, keys, userinfo, revocation and introspection."""
 
     def __init__(
         self,
         *,
         server: authorization_server.OAuthServer,
-        known: applications.ApplicationRegistry,
+        registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
-        issued: tokens.TokenIssuer,
-        ring: keys.KeyRing,
+        token_issuer: tokens.TokenIssuer,
+        key_ring: keys.KeyRing,
         issuer: str | None,
     ) -> None:
-        self._server, self._known, self._users = server, known, users
-        self._tokens, self._ring, self._issuer = issued, ring, issuer
+        self._server, self._registry, self._users = server, registry, users
+        self._tokens, self._key_ring, self._issuer = token_issuer, key_ring, issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoints; userinfo by GET and POST."""
@@ -155,11 +157,11 @@ class ResourceEndpoints:
     async def discovery(self, request: web.Request) -> web.Response:
         """The discovery document."""
         issuer = forms.issuer(request, self._issuer)
-        return forms.json_response(discovery.document(issuer, self._known.all), 200, store=True)
+        return forms.json_response(discovery.document(issuer, self._registry.all), 200, store=True)
 
     async def jwks(self, _request: web.Request) -> web.Response:
         """The public keys."""
-        return forms.json_response(self._ring.jwks(), 200, store=True)
+        return forms.json_response(self._key_ring.jwks(), 200, store=True)
 
     async def userinfo(self, request: web.Request) -> web.Response:
         """Claims of the user by the token's scopes (OpenID Connect Core §5.3); 401 for an invalid token, 403 without
@@ -171,7 +173,7 @@ class ResourceEndpoints:
         user = self._users.by_id(access.user or "")
         if scopes.OPENID not in access.scopes:
             return _challenge(403, "insufficient_scope")
-        if user is None or self._known.by_client_id(access.client_id) is None:
+        if user is None or self._registry.by_client_id(access.client_id) is None:
             return _challenge(401, "invalid_token")
         return forms.json_response(_claims(user).filter(" ".join(access.scopes)), 200)
 
@@ -189,13 +191,15 @@ class ResourceEndpoints:
         if form is None:
             return forms.json_response({"error": "invalid_request"}, 400)
         try:
-            given = clients.read_credentials(form, request.headers.get("Authorization"))
-            application = clients.authenticate_client(self._known.by_client_id(given.client_id), given)
+            credentials = clients.read_credentials(form, request.headers.get("Authorization"))
+            application = clients.authenticate_client(self._registry.by_client_id(credentials.client_id), credentials)
         except clients.ClientAuthenticationError as refused:
             headers = {"WWW-Authenticate": "Basic"} if unknown == 401 else None
             return forms.json_response({"error": refused.code}, unknown, headers)
-        asked = ProtocolRequest("POST", tuple(form.items()), forms.issuer(request, self._issuer), application)
-        answer = self._server.endpoint(name, asked)
+        protocol_request = ProtocolRequest(
+            "POST", tuple(form.items()), forms.issuer(request, self._issuer), application
+        )
+        answer = self._server.endpoint(name, protocol_request)
         return forms.json_response(answer.body, answer.status)
 
 

@@ -41,21 +41,21 @@ class Pkce(CodeChallenge):
 class IdTokens(OpenIDToken):
     """Issues an id_token with each access token of the scope openid."""
 
-    def __init__(self, issued: tokens.TokenIssuer) -> None:
-        self._tokens = issued
+    def __init__(self, token_issuer: tokens.TokenIssuer) -> None:
+        self._tokens = token_issuer
 
     def encode_id_token(self, token: dict[str, Any], request: OAuthRequest) -> str:
         """The id_token. It has `sub` only; other claims are at the userinfo endpoint."""
-        granted, asked = request.granted, request.asked
+        granted, protocol_request = request.granted, request.protocol_request
         if granted is None:
             raise InvalidRequestError("There is no user for an id_token.")
         return self._tokens.identify(
             granted.client_id,
-            asked.issuer,
+            protocol_request.issuer,
             granted.sign_in,
             nonce=granted.nonce,
             access_token=token["access_token"],
-            ahead=asked.ahead,
+            ahead=protocol_request.ahead,
         )
 
 
@@ -103,10 +103,10 @@ class TokenGrant(BaseGrant):
 
     def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_others: Any) -> Any:
         """The body of the token response. `user` is a sign-in."""
-        self.request.granted = self.authorisation(user, scope)
+        self.request.granted = self.authorization(user, scope)
         return self.server.issue(self.request, tuple(dict.fromkeys((scope or "").split())))
 
-    def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
+    def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
         """The user authorization of the token; None without a user."""
         return None
 
@@ -126,31 +126,31 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
     def save_authorization_code(self, code: str, request: OAuthRequest) -> None:
         """Store the code with the user's authorization."""
         data = request.payload.data
-        allowed = authorizations.UserAuthorization(
+        authorization = authorizations.UserAuthorization(
             data["client_id"], _signed_in(request), tuple(dict.fromkeys(data["scope"].split())), data.get("nonce")
         )
-        kept = authorizations.IssuedCode(allowed, data["redirect_uri"], data["code_challenge"])
-        self.server.kept.keep_code(code, kept)
+        issued_code = authorizations.IssuedCode(authorization, data["redirect_uri"], data["code_challenge"])
+        self.server.authorization_store.keep_code(code, issued_code)
 
     def query_authorization_code(self, code: str, client: OAuthClient) -> authorizations.IssuedCode | None:
         """The code if it was issued to this application. A code is valid once, even if the rest of the request is
         invalid, as in IdentityServer; it is kept to detect reuse."""
-        kept = self.server.kept.code(code)
-        if kept is None or kept.authorisation.client_id != client.get_client_id():
+        issued_code = self.server.authorization_store.code(code)
+        if issued_code is None or issued_code.authorization.client_id != client.get_client_id():
             return None
-        kept.used = True
-        return kept if self.server.is_known(kept.authorisation.sign_in) else None
+        issued_code.used = True
+        return issued_code if self.server.is_known(issued_code.authorization.sign_in) else None
 
     def delete_authorization_code(self, _authorization_code: authorizations.IssuedCode) -> None:
         """No-op: `query_authorization_code` has marked it as used."""
 
     def authenticate_user(self, authorization_code: authorizations.IssuedCode) -> tokens.SignIn:
         """The user of the token."""
-        return authorization_code.authorisation.sign_in
+        return authorization_code.authorization.sign_in
 
-    def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
+    def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
         code = self.request.authorization_code
-        return code.authorisation if isinstance(code, authorizations.IssuedCode) else None
+        return code.authorization if isinstance(code, authorizations.IssuedCode) else None
 
 
 class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
@@ -160,20 +160,20 @@ class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
 
     def authenticate_refresh_token(self, refresh_token: str) -> authorizations.IssuedRefreshToken | None:
         """The refresh token if it is valid."""
-        kept = self.server.kept.refresh_token(refresh_token)
-        return kept if kept and self.server.is_known(kept.authorisation.sign_in) else None
+        issued_token = self.server.authorization_store.refresh_token(refresh_token)
+        return issued_token if issued_token and self.server.is_known(issued_token.authorization.sign_in) else None
 
     def authenticate_user(self, refresh_token: authorizations.IssuedRefreshToken) -> tokens.SignIn:
         """The user of the token."""
-        return refresh_token.authorisation.sign_in
+        return refresh_token.authorization.sign_in
 
     def revoke_old_credential(self, refresh_token: authorizations.IssuedRefreshToken) -> None:
         """Mark the refresh token as used."""
-        self.server.kept.spend(refresh_token)
+        self.server.authorization_store.spend(refresh_token)
 
-    def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
-        kept = self.request.refresh_token
-        return kept.authorisation if isinstance(kept, authorizations.IssuedRefreshToken) else None
+    def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
+        issued_token = self.request.refresh_token
+        return issued_token.authorization if isinstance(issued_token, authorizations.IssuedRefreshToken) else None
 
 
 class PasswordGrant(TokenGrant, authlib_grants.ResourceOwnerPasswordCredentialsGrant):
@@ -183,9 +183,9 @@ class PasswordGrant(TokenGrant, authlib_grants.ResourceOwnerPasswordCredentialsG
 
     def authenticate_user(self, _username: str, _password: str) -> tokens.SignIn | None:
         """The authenticated user."""
-        return self.request.asked.sign_in
+        return self.request.protocol_request.sign_in
 
-    def authorisation(self, sign_in: tokens.SignIn, scope: str | None) -> authorizations.UserAuthorization | None:
+    def authorization(self, sign_in: tokens.SignIn, scope: str | None) -> authorizations.UserAuthorization | None:
         client_id = self.request.client.get_client_id() if self.request.client else ""
         return authorizations.UserAuthorization(client_id, sign_in, tuple((scope or "").split()))
 
@@ -198,7 +198,7 @@ def _signed_in(request: OAuthRequest) -> tokens.SignIn:
 
 def register_grants(server: authorization_server.OAuthServer) -> None:
     """Register all grants. An application's `flows` limit which it may use."""
-    signing = IdTokens(server.issued)
+    signing = IdTokens(server.token_issuer)
     server.register_grant(ClientCredentialsGrant)
     server.register_grant(AuthorizationCodeGrant, [Pkce(), signing, refuse_unsupported, validate_prompt])
     server.register_grant(RefreshTokenGrant, [signing])

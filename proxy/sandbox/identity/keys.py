@@ -59,11 +59,11 @@ class KeyRing:
     """
 
     def __init__(
-        self, key: SigningKey | None, clock: clocks.Clock, lifetime: int, kept: state.StateStore | None = None
+        self, key: SigningKey | None, clock: clocks.Clock, lifetime: int, state_store: state.StateStore | None = None
     ) -> None:
         self._clock, self._lifetime = clock, lifetime
-        self._kept = kept or state.StateStore()
-        self._rows = self._kept.rows("key", StoredKey)
+        self._state_store = state_store or state.StateStore()
+        self._rows = self._state_store.rows("key", StoredKey)
         self._retired: dict[str, tuple[SigningKey, float]] = {}
         signing = None
         for row in self._rows.values():
@@ -83,7 +83,7 @@ class KeyRing:
     def rotate(self, key: SigningKey) -> None:
         """Sign with `key`; retire the previous key."""
         now = self._clock.now()
-        self._retired = {kid: kept for kid, kept in self._retired.items() if kept[1] > now}
+        self._retired = {kid: retired_key for kid, retired_key in self._retired.items() if retired_key[1] > now}
         self._retired[self.current.kid] = (self.current, now + self._lifetime)
         self.current = key
         self._write()
@@ -103,11 +103,11 @@ class KeyRing:
         return {"keys": [key.jwk() for key in self.verifying]}
 
     def _write(self) -> None:
-        if not self._kept.is_persistent:
+        if not self._state_store.is_persistent:
             return
         rows = {kid: StoredKey(key.pem(), until) for kid, (key, until) in self._retired.items()}
         rows[self.current.kid] = StoredKey(self.current.pem())
-        with self._kept.transaction():
+        with self._state_store.transaction():
             for kid in set(self._rows) - set(rows):
                 del self._rows[kid]
             self._rows.update(rows)

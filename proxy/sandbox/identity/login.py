@@ -35,11 +35,17 @@ class LoginPages:
         *,
         server: authorization_server.OAuthServer,
         users: user_directory.UserDirectory,
-        kept: sessions.BrowserSessions,
-        shown: pages.Pages,
+        browser_sessions: sessions.BrowserSessions,
+        html_pages: pages.Pages,
         leads: RedirectLookup,
     ) -> None:
-        self._server, self._users, self._sessions, self._pages, self._leads = server, users, kept, shown, leads
+        self._server, self._users, self._sessions, self._pages, self._leads = (
+            server,
+            users,
+            browser_sessions,
+            html_pages,
+            leads,
+        )
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the pages, and the end-session endpoint by GET and POST."""
@@ -115,7 +121,7 @@ class LoginPages:
         to be confirmed."""
         pairs = tuple((request.query if request.method == "GET" else await forms.page_form(request)).items())
         try:
-            asked = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
+            end_session_request = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
         except (OAuth2Error, ValueError):
             text = "An application requested your sign-out with an invalid token. You can sign out yourself."
             return self._pages.render(
@@ -129,9 +135,13 @@ class LoginPages:
             )
         session = self._sessions.of(request)
         signed_in = session and session.sign_in
-        if signed_in and (asked.id_token_claims or {}).get("sub") != signed_in.user:
+        if signed_in and (end_session_request.id_token_claims or {}).get("sub") != signed_in.user:
             raise web.HTTPSeeOther(LOGOUT_PATH)
-        response = self._signed_out() if asked.redirect_uri is None else _redirect(asked.redirect_uri)
+        response = (
+            self._signed_out()
+            if end_session_request.redirect_uri is None
+            else _redirect(end_session_request.redirect_uri)
+        )
         self._sessions.sign_out(request, response)
         return response
 

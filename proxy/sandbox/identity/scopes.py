@@ -21,12 +21,14 @@ DOMAINS = {
 ALL = {**ABOUT_USERS, **DOMAINS}
 
 
-def granted(application: applications.SandboxApplication, asked: str | None, *, user: bool) -> tuple[str, ...] | None:
+def granted(
+    application: applications.SandboxApplication, requested: str | None, *, user: bool
+) -> tuple[str, ...] | None:
     """Scopes to grant: the requested ones; if none, all of an application without a user. None if a scope is not
     allowed, or if a user's grant requests none."""
-    names = tuple(dict.fromkeys((asked or "").split()))
-    allowed = {*application.scopes, *(ABOUT_USERS if user else ())}
-    if not allowed.issuperset(names):
+    names = tuple(dict.fromkeys((requested or "").split()))
+    available = {*application.scopes, *(ABOUT_USERS if user else ())}
+    if not available.issuperset(names):
         return None
     if user:
         return names or None

@@ -27,12 +27,12 @@ from proxy.sandbox.state import store as state
 
 @dataclass(frozen=True, slots=True)
 class IdentityService:
-    """What others need of it: `issued` checks tokens, `allowed` are users' consents and what came of them, `sessions`
-    says who has signed in, `pages` makes pages, `token` is where tokens are asked for."""
+    """Services and handlers of the identity service. `authorization_store` holds consents, codes and refresh tokens;
+    `token` is the token endpoint."""
 
-    issued: tokens.TokenIssuer
-    ring: keys.KeyRing
-    allowed: authorizations.AuthorizationStore
+    token_issuer: tokens.TokenIssuer
+    key_ring: keys.KeyRing
+    authorization_store: authorizations.AuthorizationStore
     sessions: sessions.BrowserSessions
     pages: pages.Pages
     token: endpoints.TokenEndpoint
@@ -41,60 +41,88 @@ class IdentityService:
         ...,
     ]
 
-    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware) -> None:
-        """All of the service."""
+    def add_routes(self, router: web.UrlDispatcher, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
+        """Register all endpoints."""
         self.pages.add_routes(router)
-        self.token.add_routes(router, watch)
+        self.token.add_routes(router, exchange_middleware)
         for handlers in self._handlers:
             handlers.add_routes(router)
 
 
 def create_service(
     settings: chosen.SandboxSettings,
-    known: applications.ApplicationRegistry,
+    registry: applications.ApplicationRegistry,
     users: user_directory.UserDirectory,
     *,
-    kept: state.StateStore,
+    state_store: state.StateStore,
     key: keys.SigningKey | None,
     clock: clocks.Clock,
     rng: random.Random,
-    seen: Callable[[], None],
+    record_request: Callable[[], None],
 ) -> IdentityService:
-    """`rng` names tokens and may be foreseen; what nobody may guess comes from the machine. `seen` is called at each
-    token request."""
+    """Create the identity service. `rng` makes token ids and may be predictable; secrets come from the operating
+    system's random source. `record_request` is called at each token request."""
     logging.getLogger("authlib.oauth2").setLevel(logging.INFO)  # at DEBUG it writes whole tokens
     secret = random.SystemRandom()
-    ring = keys.KeyRing(key, clock, settings.token_lifetime, kept)
-    # An id must not come again where those that were ended are remembered.
-    names = secret if kept.is_persistent else rng
+    key_ring = keys.KeyRing(key, clock, settings.token_lifetime, state_store)
+    # Token ids must not repeat when revoked ones are stored.
+    names = secret if state_store.is_persistent else rng
     lifetime, audience = settings.token_lifetime, settings.audience
-    issued = tokens.TokenIssuer(
-        ring,
+    token_issuer = tokens.TokenIssuer(
+        key_ring,
         clock,
         names,
         lifetime,
         audience,
         is_user=lambda id_: users.by_id(id_) is not None,
-        is_application=lambda client_id: known.by_client_id(client_id) is not None,
-        kept=kept,
+        is_application=lambda client_id: registry.by_client_id(client_id) is not None,
+        state_store=state_store,
     )
-    allowed = authorizations.AuthorizationStore(issued, clock, secret, settings.refresh_lifetime, kept)
-    server = authorization_server.OAuthServer(known, users, issued, allowed)
+    authorization_store = authorizations.AuthorizationStore(
+        token_issuer, clock, secret, settings.refresh_lifetime, state_store
+    )
+    server = authorization_server.OAuthServer(registry, users, token_issuer, authorization_store)
     grants.register_grants(server)
-    authorization_server.register_token_endpoints(server, ring)
-    open_, shown, issuer = sessions.BrowserSessions(users, clock, secret, kept), pages.Pages(), settings.issuer
-    asking = authorization_endpoint.AuthorizationEndpoint(
-        server=server, known=known, users=users, kept=open_, shown=shown, clock=clock, issuer=issuer
+    authorization_server.register_token_endpoints(server, key_ring)
+    browser_sessions, html_pages, issuer = (
+        sessions.BrowserSessions(users, clock, secret, state_store),
+        pages.Pages(),
+        settings.issuer,
     )
-    signing = login.LoginPages(server=server, users=users, kept=open_, shown=shown, leads=asking.leads)
-    rest = endpoints.ResourceEndpoints(server=server, known=known, users=users, issued=issued, ring=ring, issuer=issuer)
+    authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
+        server=server,
+        registry=registry,
+        users=users,
+        browser_sessions=browser_sessions,
+        html_pages=html_pages,
+        clock=clock,
+        issuer=issuer,
+    )
+    login_pages = login.LoginPages(
+        server=server,
+        users=users,
+        browser_sessions=browser_sessions,
+        html_pages=html_pages,
+        leads=authorization_handlers.leads,
+    )
+    resource_endpoints = endpoints.ResourceEndpoints(
+        server=server, registry=registry, users=users, token_issuer=token_issuer, key_ring=key_ring, issuer=issuer
+    )
     token = endpoints.TokenEndpoint(
         server=server,
-        known=known,
+        registry=registry,
         users=users,
         limits=settings.token_windows,
         clock=clock,
         issuer=issuer,
-        seen=seen,
+        record_request=record_request,
     )
-    return IdentityService(issued, ring, allowed, open_, shown, token, (asking, signing, rest))
+    return IdentityService(
+        token_issuer,
+        key_ring,
+        authorization_store,
+        browser_sessions,
+        html_pages,
+        token,
+        (authorization_handlers, login_pages, resource_endpoints),
+    )

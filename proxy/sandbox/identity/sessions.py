@@ -40,13 +40,13 @@ class BrowserSessions:
         users: user_directory.UserDirectory,
         clock: clocks.Clock,
         rng: random.Random,
-        kept: state.StateStore | None = None,
+        state_store: state.StateStore | None = None,
     ) -> None:
         self._users, self._clock, self._rng = users, clock, rng
-        kept = kept or state.StateStore()
-        self._secret = bytes.fromhex(kept.rows("secret", str).setdefault("sessions", rng.randbytes(32).hex()))
+        state_store = state_store or state.StateStore()
+        self._secret = bytes.fromhex(state_store.rows("secret", str).setdefault("sessions", rng.randbytes(32).hex()))
         self._sessions = state.ExpiringRows(
-            kept.rows("session", state.ExpiringRow[BrowserSession]), clock, LIFETIME, MAX_SESSIONS
+            state_store.rows("session", state.ExpiringRow[BrowserSession]), clock, LIFETIME, MAX_SESSIONS
         )
 
     def of(self, request: web.Request) -> BrowserSession | None:

@@ -54,7 +54,7 @@ class AccessToken:
     user: str | None
     jti: str
     issuer: str
-    issued: int
+    issued_at: int
     expires: int | None
 
 
@@ -64,7 +64,7 @@ class TokenIssuer:
 
     def __init__(
         self,
-        ring: keys.KeyRing,
+        key_ring: keys.KeyRing,
         clock: clocks.Clock,
         rng: random.Random,
         lifetime: int,
@@ -72,13 +72,13 @@ class TokenIssuer:
         *,
         is_user: Callable[[str], bool] = lambda _: True,
         is_application: Callable[[str], bool] = lambda _: True,
-        kept: state.StateStore | None = None,
+        state_store: state.StateStore | None = None,
     ) -> None:
-        self._ring, self._clock, self._rng = ring, clock, rng
+        self._key_ring, self._clock, self._rng = key_ring, clock, rng
         self.lifetime = lifetime
         self._audience, self._is_user, self._is_application = audience, is_user, is_application
         # Values: whether a fault revoked the token.
-        ended = (kept or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
+        ended = (state_store or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
         self._ended = state.ExpiringRows(ended, clock, REVOKED_SECONDS, MAX_REVOKED)
 
     def new_id(self) -> str:
@@ -129,19 +129,19 @@ class TokenIssuer:
 
     def access(self, token: str) -> AccessToken:
         """Verify `token`. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
-        said = _decode_claims(self._claims(token))
-        by_fault = self._ended.get(said.jti)
+        claims = _decode_claims(self._claims(token))
+        by_fault = self._ended.get(claims.jti)
         if by_fault is not None:
             raise (RevokedByFaultError if by_fault else ExpiredTokenError)("it was revoked")
-        if said.expires is not None and self._clock.now() >= said.expires:
+        if claims.expires is not None and self._clock.now() >= claims.expires:
             raise ExpiredTokenError("it has expired")
-        if said.user is not None and not self._is_user(said.user):
+        if claims.user is not None and not self._is_user(claims.user):
             raise ExpiredTokenError("its user was removed")
-        if self._clock.now() < said.issued:
+        if self._clock.now() < claims.issued_at:
             raise InvalidTokenError("it is not valid yet")
-        if not self._is_application(said.client_id):
+        if not self._is_application(claims.client_id):
             raise InvalidTokenError("its application was deleted")
-        return said
+        return claims
 
     def client_of(self, token: str) -> str:
         """The client id of `token`. Raises as `access` does."""
@@ -163,12 +163,12 @@ class TokenIssuer:
         return {"iat": now, "nbf": now, "exp": now + self.lifetime}
 
     def _sign(self, claims: dict[str, Any], kind: str) -> str:
-        key = self._ring.current
+        key = self._key_ring.current
         return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.kid, "typ": kind})
 
     def _claims(self, token: str) -> dict[str, Any]:
         # The signing key comes first and fits most tokens, which is faster than reading the header for the key id.
-        for key in self._ring.verifying:
+        for key in self._key_ring.verifying:
             try:
                 return jwt.decode(
                     token, key.public, algorithms=["RS256"], audience=self._audience, options=WITHOUT_TIME_CHECKS

@@ -26,7 +26,7 @@ class LegacyAdmin:
     async def show(self, _request: web.Request) -> web.Response:
         """List the disturbances, and request counts by key number."""
         declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
-        return _reply({"disturbances": declared, "requests": self._served.keys.counted()})
+        return _reply({"disturbances": declared, "requests": self._served.keys.request_counts()})
 
     async def replace(self, request: web.Request) -> web.Response:
         """Replace all disturbances by the list in the body; nothing changes if it is invalid."""

@@ -23,13 +23,13 @@ _SELLERS = {
 class CompanyObjects:
     """Objects of one catalog, and attributions."""
 
-    def __init__(self, catalog: store.Catalog, known: uids.LegacyUids) -> None:
-        self._catalog, self.uids = catalog, known
+    def __init__(self, catalog: store.Catalog, company_objects: uids.LegacyUids) -> None:
+        self._catalog, self.uids = catalog, company_objects
         self.brand = lru_cache(maxsize=None)(self._brand)
         self.manufacturer = lru_cache(maxsize=None)(self._manufacturer)
         self.seller = lru_cache(maxsize=None)(self._seller)
         self.category = lru_cache(maxsize=None)(self._category)
-        self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(known.source_name(name)))
+        self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(company_objects.source_name(name)))
 
     def category_uid(self, category: records.Category) -> str:
         """Uid of a category."""

@@ -39,7 +39,7 @@ class Criterion(NamedTuple):
     def holds(self, value: object) -> bool:
         """Whether a single value meets the criterion."""
         if not self.is_range:
-            return any(like(wanted)(text(value)) for wanted in self.values)
+            return any(like(pattern)(text(value)) for pattern in self.values)
         try:
             low, high = (None if end is None else float(end) for end in (self.low, self.high))
             number = float(str(value))
@@ -63,14 +63,18 @@ def like(pattern: str) -> Callable[[str], bool]:
         return pattern.__eq__
     first, *middle, last = map(re.escape, pattern.split("*"))
     pieces = "".join(f"(?>.*?{piece})" for piece in middle if piece)
-    found = re.compile(f"{first}{pieces}.*{last}", re.DOTALL)
-    return lambda shown: found.fullmatch(shown) is not None
+    regex = re.compile(f"{first}{pieces}.*{last}", re.DOTALL)
+    return lambda text_: regex.fullmatch(text_) is not None
 
 
 def of_field(field: str, values: list[str]) -> Criterion:
     """Criterion of filter[fields], whose value may be a range."""
-    found = _RANGE.fullmatch(values[0]) if len(values) == 1 else None
-    return Criterion(field, (), _end(found[1]), _end(found[2])) if found else Criterion(field, tuple(values))
+    range_match = _RANGE.fullmatch(values[0]) if len(values) == 1 else None
+    return (
+        Criterion(field, (), _end(range_match[1]), _end(range_match[2]))
+        if range_match
+        else Criterion(field, tuple(values))
+    )
 
 
 def of_query(query: str) -> list[Criterion]:
@@ -104,16 +108,20 @@ def _read(node: tree.Item) -> Iterator[Criterion]:
 def _beside(nodes: list[tree.Item]) -> Iterator[Criterion]:
     """Several fields, joined by nothing, a lower-case and, or an or."""
     between = {str(node).strip().lower() for node in nodes if isinstance(node, tree.Word)}
-    found = [each for node in nodes if not isinstance(node, tree.Word) for each in _read(node)]
-    if not found or not between <= {"or", "and"} or len(between) > 1:
+    criteria = [each for node in nodes if not isinstance(node, tree.Word) for each in _read(node)]
+    if not criteria or not between <= {"or", "and"} or len(between) > 1:
         raise _UnsupportedError("words without a field")
-    yield from [_either(found, len(found))] if between == {"or"} else found
+    yield from [_either(criteria, len(criteria))] if between == {"or"} else criteria
 
 
-def _either(found: list[Criterion], alternatives: int) -> Criterion:
-    if len({each.field for each in found}) > 1 or len(found) != alternatives or any(each.is_range for each in found):
+def _either(criteria: list[Criterion], alternatives: int) -> Criterion:
+    if (
+        len({each.field for each in criteria}) > 1
+        or len(criteria) != alternatives
+        or any(each.is_range for each in criteria)
+    ):
         raise _UnsupportedError("alternatives are of one field and no ranges")
-    return Criterion(found[0].field, tuple(value for each in found for value in each.values))
+    return Criterion(criteria[0].field, tuple(value for each in criteria for value in each.values))
 
 
 def _one(field: str, node: tree.Item) -> Criterion:

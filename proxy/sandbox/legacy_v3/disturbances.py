@@ -119,7 +119,7 @@ class DisturbanceInjector:
     def replace(self, declared: Collection[Disturbance]) -> None:
         """Replace all disturbances. Raises ValueError, and changes nothing, for an unknown field or duplicate kind."""
         for each in declared:
-            if isinstance(each, Flapping) and not fields.known("Part", tuple(each.field.split("."))):
+            if isinstance(each, Flapping) and not fields.is_known("Part", tuple(each.field.split("."))):
                 raise ValueError(f"disturbance flapping: parts have no field {each.field}")
         kinds = [type(each) for each in declared if not isinstance(each, Flapping)]
         for kind in kinds:

@@ -50,15 +50,15 @@ class DisturbedCatalog:
         """Whether parts may be missing or duplicated."""
         return self._draws.moves_parts
 
-    def page(self, found: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
+    def page(self, hits: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
         """A page of existing copies."""
         if not self.differs:
-            return self.copies(found.page(start, limit))
-        return self.copies(found.ids)[start : start + limit]
+            return self.copies(hits.page(start, limit))
+        return self.copies(hits.ids)[start : start + limit]
 
-    def count(self, found: search_hits.SearchHits) -> int:
+    def count(self, hits: search_hits.SearchHits) -> int:
         """Number of existing copies."""
-        return len(self.copies(found.ids)) if self.differs else found.hits
+        return len(self.copies(hits.ids)) if self.differs else hits.hits
 
     def part(self, copy: PartCopy) -> records.Part:
         """The part itself. KeyError for an id that is not the catalog's."""

@@ -34,8 +34,8 @@ class ResponseStyle(NamedTuple):
 class LegacyEndpoints:
     """Handlers. Every request is journalled."""
 
-    def __init__(self, served: service.LegacyService, kept: journal.RequestJournal) -> None:
-        self._served, self._journal = served, kept
+    def __init__(self, served: service.LegacyService, request_journal: journal.RequestJournal) -> None:
+        self._served, self._journal = served, request_journal
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register paths with and without a trailing slash; unknown paths get a 404 in JSON."""
@@ -51,13 +51,13 @@ class LegacyEndpoints:
 
     def _answers(self) -> dict[str, Answer]:
         served = self._served
-        found: dict[str, Answer] = {"/parts/match": partial(_match, served)}
+        handlers: dict[str, Answer] = {"/parts/match": partial(_match, served)}
         for path, name in _CLASSES.items():
-            found[f"/{path}/search"] = partial(_of_class, served.search, name)
-            found[f"/{path}/get_multi"] = partial(_of_class, served.get_multi, name)
+            handlers[f"/{path}/search"] = partial(_of_class, served.search, name)
+            handlers[f"/{path}/get_multi"] = partial(_of_class, served.get_multi, name)
         for path, name in _CLASSES.items():
-            found[f"/{path}/{{uid}}"] = partial(_one, served.get_one, name)
-        return {**found, "/seller/{uid}": found["/sellers/{uid}"]}
+            handlers[f"/{path}/{{uid}}"] = partial(_one, served.get_one, name)
+        return {**handlers, "/seller/{uid}": handlers["/sellers/{uid}"]}
 
     def _over(self, path: str, answer: Answer) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -75,26 +75,26 @@ class LegacyEndpoints:
     async def _answer(self, request: web.Request, answer: Answer, entry: journal.JournalEntry) -> web.Response:
         if len(request.raw_path) > MAX_TARGET:
             return html_error_page(414)
-        given, draws = query_string.QueryString(request.raw_path), self._served.disturbances.begin()
+        parameters, draws = query_string.QueryString(request.raw_path), self._served.disturbances.begin()
         if delay := draws.delay:
             self._journal.record_fault(entry, "slowness")
             await asyncio.sleep(delay)
-        wanted = ResponseStyle()
+        style = ResponseStyle()
         try:
-            wanted = response_style(given)
-            caller = self._served.caller(given, draws)
+            style = response_style(parameters)
+            caller = self._served.caller(parameters, draws)
             if error := draws.error:
                 self._journal.record_fault(entry, declaration_syntax.kind_name(type(error)))
-                return _failed(error, wanted, request)
-            return success_response(answer(caller, request), wanted, request)
+                return _failed(error, style, request)
+            return success_response(answer(caller, request), style, request)
         except errors.LegacyError as why:
-            return error_response(why, wanted, request)
+            return error_response(why, style, request)
 
 
-def _failed(error: disturbances.Errors, wanted: ResponseStyle, request: web.Request) -> web.Response:
+def _failed(error: disturbances.Errors, style: ResponseStyle, request: web.Request) -> web.Response:
     if error.body == "html":
         return html_error_page(error.status)
-    return error_response(errors.LegacyError(error.status, "Internal server error"), wanted, request)
+    return error_response(errors.LegacyError(error.status, "Internal server error"), style, request)
 
 
 def _match(served: service.LegacyService, caller: service.LegacyRequest, _request: web.Request) -> dict[str, Any]:
@@ -131,24 +131,24 @@ _GZIP_FROM = 512
 _PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
 
 
-def response_style(given: query_string.QueryString) -> ResponseStyle:
+def response_style(parameters: query_string.QueryString) -> ResponseStyle:
     """The format of the request's parameters."""
-    callback = given.one("callback") or None
+    callback = parameters.one("callback") or None
     if callback and not _CALLBACK.fullmatch(callback):
         raise errors.bad_request("callback is not the name of a function")
-    return ResponseStyle(given.flag("pretty_print"), callback, given.flag("suppress_status_codes"))
+    return ResponseStyle(parameters.flag("pretty_print"), callback, parameters.flag("suppress_status_codes"))
 
 
-def success_response(body: dict[str, Any], wanted: ResponseStyle, request: web.Request) -> web.Response:
+def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Request) -> web.Response:
     """A successful response."""
-    return _response(_written(body, 4 if wanted.pretty else 2), 200, wanted, request)
+    return _response(_written(body, 4 if style.pretty else 2), 200, style, request)
 
 
-def error_response(why: errors.LegacyError, wanted: ResponseStyle, request: web.Request) -> web.Response:
+def error_response(why: errors.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
     """An error response in v3's JSON (§5)."""
     name = "ClientErrorResponse" if why.status < 500 else "ServerErrorResponse"
-    body = _written({"__class__": name, "message": why.message}, 4 if wanted.pretty else 2)
-    return _response(body, 200 if wanted.always_ok else why.status, wanted, request)
+    body = _written({"__class__": name, "message": why.message}, 4 if style.pretty else 2)
+    return _response(body, 200 if style.always_ok else why.status, style, request)
 
 
 def html_error_page(status: int) -> web.Response:
@@ -173,10 +173,10 @@ def _escaped(character: re.Match[str]) -> str:
     return json.dumps(character[0])[1:-1]
 
 
-def _response(body: bytes, status: int, wanted: ResponseStyle, request: web.Request) -> web.Response:
+def _response(body: bytes, status: int, style: ResponseStyle, request: web.Request) -> web.Response:
     kind = "application/json"
-    if wanted.callback:
-        body, kind = b"%s(%s);" % (wanted.callback.encode(), body), "application/javascript"
+    if style.callback:
+        body, kind = b"%s(%s);" % (style.callback.encode(), body), "application/javascript"
     response = web.Response(body=body, status=status, content_type=kind)
     if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)

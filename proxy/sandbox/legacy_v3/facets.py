@@ -11,9 +11,9 @@ Object = dict[str, Any]
 Counts = Sequence[tuple[Any, int]]
 
 
-def facet(counts: Counts, missing: int, on: search_request.CountOptions) -> Object:
+def facet(counts: Counts, missing: int, options: search_request.CountOptions) -> Object:
     """A SearchFacetResult of (value, count), most frequent first. Only a drilldown sets the rank."""
-    page = counts[on.start : on.start + on.limit]
+    page = counts[options.start : options.start + options.limit]
     return {
         "missing": missing,
         "facets": [{"count": count, "value": value} for value, count in page],
@@ -58,17 +58,17 @@ def sort_key(value: Any) -> tuple[int, float, str]:
     return (0, float(value), "") if is_number else (1, 0.0, criteria.text(value).casefold())
 
 
-def ordered(found: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
+def ordered(objects: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
     """Sort by several keys; missing values come last. A key of None is the score, which is the given order (reversed if
     ascending)."""
     for key, downwards in reversed(list(keys)):
         if key is None:
-            found = found if downwards else found[::-1]
+            objects = objects if downwards else objects[::-1]
             continue
-        with_value = [each for each in found if key(each) is not None]
-        without = [each for each in found if key(each) is None]
-        found = sorted(with_value, key=_by(key), reverse=downwards) + without
-    return found
+        with_value = [each for each in objects if key(each) is not None]
+        without = [each for each in objects if key(each) is None]
+        objects = sorted(with_value, key=_by(key), reverse=downwards) + without
+    return objects
 
 
 def _by(key: Callable[[Any], Any]) -> Callable[[Any], tuple[int, float, str]]:

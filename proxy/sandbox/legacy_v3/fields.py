@@ -80,11 +80,11 @@ INCLUDED: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 
-def known(name: str, path: Path) -> bool:
+def is_known(name: str, path: Path) -> bool:
     """Whether objects of the class have a field at this path; below `specs` a path has a key, or `*`."""
     if not path or path[0] not in CLASSES.get(name, {}):
         return False
-    below, rest = CLASSES[name][path[0]], path[1:]
-    if path[0] == KEYED and rest:
-        rest = rest[1:]
-    return not rest or known(below, rest)
+    below, remaining_path = CLASSES[name][path[0]], path[1:]
+    if path[0] == KEYED and remaining_path:
+        remaining_path = remaining_path[1:]
+    return not remaining_path or is_known(below, remaining_path)

@@ -51,23 +51,31 @@ class LegacyListing:
     def search(self, search: search_request.LegacySearch) -> ListingResult:
         """Search with paging, facets and statistics."""
         matching = self._matching(search.q)
-        wanted = search.criteria
-        found = self._passing(matching, wanted)
+        filters_ = search.criteria
+        objects = self._passing(matching, filters_)
         keys = [(None if field == "score" else self._value(field), downwards) for field, downwards in search.order]
-        found = facets.ordered(found, keys)
+        objects = facets.ordered(objects, keys)
 
-        def counted(field: str, on: search_request.CountOptions) -> list[ListedObject]:
+        def counted_objects(field: str, options: search_request.CountOptions) -> list[ListedObject]:
             """The objects that a facet counts."""
-            if not on.exclude_filter:
-                return found
-            return self._passing(matching, [each for each in wanted if each.field != field])
+            if not options.exclude_filter:
+                return objects
+            return self._passing(matching, [each for each in filters_ if each.field != field])
 
         return ListingResult(
-            [each.object for each in found[search.start : search.start + search.limit]],
-            len(found),
-            {field: self._facet(field, on, counted(field, on)) for field, on in search.facets.items() if on.include},
-            {query: {"count": len(self._passing(found, criteria.of_query(query)))} for query in search.facet_queries},
-            {field: self._stats(field, counted(field, on)) for field, on in search.stats.items() if on.include},
+            [each.object for each in objects[search.start : search.start + search.limit]],
+            len(objects),
+            {
+                field: self._facet(field, options, counted_objects(field, options))
+                for field, options in search.facets.items()
+                if options.include
+            },
+            {query: {"count": len(self._passing(objects, criteria.of_query(query)))} for query in search.facet_queries},
+            {
+                field: self._stats(field, counted_objects(field, options))
+                for field, options in search.stats.items()
+                if options.include
+            },
         )
 
     def _matching(self, q: str) -> list[ListedObject]:
@@ -77,15 +85,15 @@ class LegacyListing:
         if not plain:
             return self._all
         fits = partial(_is_like, criteria.like(typed)) if "*" in typed else partial(_has_words, _WORD.findall(typed))
-        found = [each for each in self._all if fits(each.names)]
-        return sorted(found, key=lambda each: (_closeness(each.names[0], plain), each.names[0]))
+        matching = [each for each in self._all if fits(each.names)]
+        return sorted(matching, key=lambda each: (_closeness(each.names[0], plain), each.names[0]))
 
-    def _passing(self, found: list[ListedObject], wanted: list[criteria.Criterion]) -> list[ListedObject]:
-        for each in wanted:
+    def _passing(self, objects: list[ListedObject], filters_: list[criteria.Criterion]) -> list[ListedObject]:
+        for each in filters_:
             values = self._value(each.field)
             also = attrgetter("also") if each.field == "name" else _nothing
-            found = [one for one in found if any(map(each.holds, (*facets.several(values(one)), *also(one))))]
-        return found
+            objects = [one for one in objects if any(map(each.holds, (*facets.several(values(one)), *also(one))))]
+        return objects
 
     def _value(self, field: str) -> Callable[[ListedObject], Any]:
         """Accessor of a field. Refuses unknown fields."""
@@ -94,10 +102,10 @@ class LegacyListing:
         get = methodcaller("get", field)
         return lambda one: get(one.object)
 
-    def _facet(self, field: str, on: search_request.CountOptions, over: list[ListedObject]) -> Object:
+    def _facet(self, field: str, options: search_request.CountOptions, over: list[ListedObject]) -> Object:
         values = [facets.several(value) for value in map(self._value(field), over)]
         counts = Counter(each for some in values for each in some)
-        return facets.facet(facets.by_frequency(counts), sum(not some for some in values), on)
+        return facets.facet(facets.by_frequency(counts), sum(not some for some in values), options)
 
     def _stats(self, field: str, over: list[ListedObject]) -> Object:
         values = [value for value in map(self._value(field), over) if value is not None]

@@ -41,12 +41,12 @@ def read(queries: str | None) -> list[dict[str, Any]]:
     if not queries:
         raise errors.bad_request("queries argument is missing")
     try:
-        found = json.loads(queries, parse_constant=_no_number)
+        queries_ = json.loads(queries, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise errors.bad_request("queries is not JSON") from None
-    if not isinstance(found, list) or len(found) > MOST_QUERIES:
+    if not isinstance(queries_, list) or len(queries_) > MOST_QUERIES:
         raise errors.bad_request(f"queries is not a list of at most {MOST_QUERIES} queries")
-    return [_with_defaults(each) for each in found]
+    return [_with_defaults(each) for each in queries_]
 
 
 def echo(query: dict[str, Any]) -> dict[str, Any]:
@@ -61,15 +61,15 @@ class LegacyMatcher:
         self._catalog, self._country = catalog, country
 
     def answer(
-        self, query: dict[str, Any], there: disturbed_catalog.DisturbedCatalog, *, exact_only: bool
+        self, query: dict[str, Any], disturbed: disturbed_catalog.DisturbedCatalog, *, exact_only: bool
     ) -> MatchResult:
         """The page of one query."""
         try:
             _check(query)
         except _InvalidQueryError as mistake:
             return MatchResult([], 0, str(mistake))
-        found = self._hits(query, exact_only=exact_only)
-        return MatchResult(there.page(found, query["start"], query["limit"]), there.count(found))
+        hits = self._hits(query, exact_only=exact_only)
+        return MatchResult(disturbed.page(hits, query["start"], query["limit"]), disturbed.count(hits))
 
     def _hits(self, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
         """All that match, best first: every filter has to hold."""
@@ -82,24 +82,24 @@ class LegacyMatcher:
             manufacturer=query["brand"] or None,
             seller=query["seller"] or None,
         )
-        found = [self._like(pattern, query, exact_only=exact_only) for pattern in patterns]
+        matches = [self._like(pattern, query, exact_only=exact_only) for pattern in patterns]
         if plain.mpn or plain.sku or plain.mpn_or_sku:
-            found.append(self._equal(plain, exact_only=exact_only))
+            matches.append(self._equal(plain, exact_only=exact_only))
         if query["q"].strip():
-            found.append(self._catalog.search(query["q"], _conditions(query)))
-        if not found:
-            found.append(self._catalog.match(plain, records.SearchConditions()))
-        first, *others = found
+            matches.append(self._catalog.search(query["q"], _conditions(query)))
+        if not matches:
+            matches.append(self._catalog.match(plain, records.SearchConditions()))
+        first, *others = matches
         for other in others:
             first = first.intersect(other.rows)
         return first
 
     def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> search_hits.SearchHits:
         """Letters and digits are compared, in any case; with `exact_only` every sign."""
-        found = self._catalog.match(plain, records.SearchConditions())
+        result = self._catalog.match(plain, records.SearchConditions())
         if not exact_only:
-            return found
-        return self._catalog.hits_for([id_ for id_ in found.ids if self._is_exact(id_, plain)])
+            return result
+        return self._catalog.hits_for([id_ for id_ in result.ids if self._is_exact(id_, plain)])
 
     def _is_exact(self, id_: str, plain: records.MatchQuery) -> bool:
         part = self._catalog.part(id_)
@@ -130,9 +130,9 @@ def _no_number(text: str) -> None:
 
 
 def _with_defaults(query: Any) -> dict[str, Any]:
-    given = {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else {}
-    known = {**_DEFAULTS, **{name: given[name] for name in _DEFAULTS if name in given}}
-    return known if isinstance(query, dict) else {**known, "": "a query is an object"}
+    present = {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else {}
+    complete = {**_DEFAULTS, **{name: present[name] for name in _DEFAULTS if name in present}}
+    return complete if isinstance(query, dict) else {**complete, "": "a query is an object"}
 
 
 def _check(query: dict[str, Any]) -> None:

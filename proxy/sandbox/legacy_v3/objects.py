@@ -28,10 +28,14 @@ class PartObjects:
     """Builds Part objects."""
 
     def __init__(
-        self, catalog: store.Catalog, known: companies.CompanyObjects, market: offers.OfferObjects, country: str
+        self,
+        catalog: store.Catalog,
+        company_objects: companies.CompanyObjects,
+        market: offers.OfferObjects,
+        country: str,
     ) -> None:
-        self._catalog, self._known, self._market, self._country = catalog, known, market, country
-        self._sellers = tuple(map(known.seller_name, catalog.sellers()))
+        self._catalog, self._company_objects, self._market, self._country = catalog, company_objects, market, country
+        self._sellers = tuple(map(company_objects.seller_name, catalog.sellers()))
         self._fields: dict[str, Callable[[records.Part], Any]] = {
             "short_description": lambda part: part.short_description,
             "descriptions": self._descriptions,
@@ -41,39 +45,43 @@ class PartObjects:
             "reference_designs": self._designs,
             "cad_models": self._models,
             "specs": self._specs,
-            "category_uids": lambda part: known.category_line(part.category) if part.category else [],
+            "category_uids": lambda part: company_objects.category_line(part.category) if part.category else [],
             "external_links": _links,
         }
 
-    def built(
+    def build(
         self,
         part: records.Part,
-        seen: projection.LegacyProjection,
+        field_projection: projection.LegacyProjection,
         apikey: str,
         draws: disturbances.RequestDisturbances,
     ) -> Object:
         """The part after projection. `part` may be a duplicate that is not in the catalog: then `id` is that of the
         part whose offers it shows."""
         sellers = self._catalog.sellers_of(part, self._country)
-        whole: Object = {
+        part_object: Object = {
             "offers": self._market.of(part.id, sellers, apikey, draws),
             "mpn": part.mpn,
             "redirected_uids": list(part.redirected_uids),
             "__class__": "Part",
-            "brand": self._known.brand(part.manufacturer),
+            "brand": self._company_objects.brand(part.manufacturer),
             "octopart_url": f"https://octopart.com{part.slug}",
             "uid": part.v3uid,
-            "manufacturer": self._known.manufacturer(part.manufacturer),
+            "manufacturer": self._company_objects.manufacturer(part.manufacturer),
         }
-        for name in seen.include & self._fields.keys():
-            whole[name] = self._fields[name](part)
-        if "broker_listings" in seen.include:
-            whole["broker_listings"] = self._market.broker_listings(part.id, sellers, apikey)
-        return seen.of(_flapping(whole, part.id, draws))
+        for name in field_projection.include & self._fields.keys():
+            part_object[name] = self._fields[name](part)
+        if "broker_listings" in field_projection.include:
+            part_object["broker_listings"] = self._market.broker_listings(part.id, sellers, apikey)
+        return field_projection.of(_flapping(part_object, part.id, draws))
 
     def _descriptions(self, part: records.Part) -> list[Object]:
         return [
-            {"value": each.text, "__class__": "Description", "attribution": self._known.credited(each.credit_string)}
+            {
+                "value": each.text,
+                "__class__": "Description",
+                "attribution": self._company_objects.credited(each.credit_string),
+            }
             for each in part.descriptions
         ]
 
@@ -86,15 +94,17 @@ class PartObjects:
                 "__class__": "ImageSet",
                 "medium_image": _picture(each.url90px),
                 "large_image": _picture(each.url_largest),
-                "attribution": self._known.credited(each.credit_string),
+                "attribution": self._company_objects.credited(each.credit_string),
                 "credit_url": each.credit_url,
             }
             for each in part.images
         ]
 
     def _documents(self, part: records.Part, collection: str, name: str) -> list[Object]:
-        found = (each for group in part.document_collections if group.name == collection for each in group.documents)
-        return [self._document(each, name) for each in found]
+        documents = (
+            each for group in part.document_collections if group.name == collection for each in group.documents
+        )
+        return [self._document(each, name) for each in documents]
 
     def _document(self, document: records.CatalogDocument, name: str) -> Object:
         subtypes = {"subtypes": [document.name.lower().replace(" ", "_")]} if name == "ComplianceDocument" else {}
@@ -103,7 +113,7 @@ class PartObjects:
             "__class__": name,
             "url": document.url,
             **subtypes,
-            "attribution": self._known.credited(document.credit_string),
+            "attribution": self._company_objects.credited(document.credit_string),
             "metadata": {
                 "size_bytes": synthetic_values.document_size(document.url),
                 "num_pages": document.page_count,
@@ -120,7 +130,7 @@ class PartObjects:
                 "__class__": "ReferenceDesign",
                 "description": synthetic_values.design_description(each),
                 "url": each.url,
-                "attribution": self._known.credited(part.manufacturer.name),
+                "attribution": self._company_objects.credited(part.manufacturer.name),
                 "metadata": {},
             }
             for each in part.reference_designs
@@ -133,13 +143,13 @@ class PartObjects:
                 "__class__": "CADModel",
                 "url": url,
                 "metadata": {},
-                "attribution": self._known.credited(""),
+                "attribution": self._company_objects.credited(""),
             }
             for url in (_downloads(part.cad) if part.cad else ())
         ]
 
     def _specs(self, part: records.Part) -> Object:
-        credit = self._known.credited(synthetic_values.spec_credit(part, self._sellers))
+        credit = self._company_objects.credited(synthetic_values.spec_credit(part, self._sellers))
         return {key: _spec(key, specs, credit) for key, specs in spec_names.of_part(part).items()}
 
 
@@ -182,11 +192,11 @@ def _downloads(cad: records.Cad) -> list[str]:
     return [url for exists, url in formats if exists]
 
 
-def _flapping(whole: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
+def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
     """The part with flapping fields emptied."""
     for each in draws.flapping:
-        whole = _emptied(whole, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
-    return whole
+        part_object = _emptied(part_object, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
+    return part_object
 
 
 def _strikes(
@@ -215,22 +225,22 @@ class LegacyObjects:
     def part(
         self,
         part: records.Part,
-        seen: projection.LegacyProjection,
+        field_projection: projection.LegacyProjection,
         apikey: str,
         draws: disturbances.RequestDisturbances,
     ) -> Object:
         """A Part."""
-        return self._parts.built(part, seen, apikey, draws)
+        return self._parts.build(part, field_projection, apikey, draws)
 
-    def known(self, name: str, uid: str) -> Object | None:
+    def by_uid(self, name: str, uid: str) -> Object | None:
         """The Brand, Category or Seller that a uid leads to, be it one of an earlier year."""
         return self.listings[name].get(self._companies.uids.current(uid))
 
-    def listed(self, found: Object, name: str, seen: projection.LegacyProjection) -> Object:
+    def project(self, object_: Object, name: str, field_projection: projection.LegacyProjection) -> Object:
         """A Brand, Category or Seller of a listing."""
-        if name == "Category" and "imagesets" in seen.include:
-            found = {**found, "imagesets": self._pictures[found["uid"]]}
-        return seen.of(found)
+        if name == "Category" and "imagesets" in field_projection.include:
+            object_ = {**object_, "imagesets": self._pictures[object_["uid"]]}
+        return field_projection.of(object_)
 
     @cached_property
     def search(self) -> part_search.PartSearch:
@@ -246,13 +256,18 @@ class LegacyObjects:
     @cached_property
     def listings(self) -> dict[str, listing.LegacyListing]:
         """Brands, sellers and categories, by class."""
-        known, catalog = self._companies, self._catalog
+        company_objects, catalog = self._companies, self._catalog
         return {
-            "Brand": listing.LegacyListing((known.brand(each), each.aliases, ()) for each in catalog.manufacturers()),
-            "Seller": listing.LegacyListing(
-                (known.seller(each), each.aliases, known.other_names(each)) for each in catalog.sellers()
+            "Brand": listing.LegacyListing(
+                (company_objects.brand(each), each.aliases, ()) for each in catalog.manufacturers()
             ),
-            "Category": listing.LegacyListing((known.category(each), (), ()) for each in catalog.categories()),
+            "Seller": listing.LegacyListing(
+                (company_objects.seller(each), each.aliases, company_objects.other_names(each))
+                for each in catalog.sellers()
+            ),
+            "Category": listing.LegacyListing(
+                (company_objects.category(each), (), ()) for each in catalog.categories()
+            ),
         }
 
     @cached_property

@@ -13,8 +13,8 @@ Object = dict[str, Any]
 class OfferObjects:
     """Builds offers. `country` is part of click URLs, `currency` is the home currency."""
 
-    def __init__(self, known: companies.CompanyObjects, country: str, currency: str) -> None:
-        self._known, self._country, self._currency = known, country, currency
+    def __init__(self, company_objects: companies.CompanyObjects, country: str, currency: str) -> None:
+        self._company_objects, self._country, self._currency = company_objects, country, currency
 
     def of(
         self,
@@ -24,11 +24,11 @@ class OfferObjects:
         draws: disturbances.RequestDisturbances,
     ) -> list[Object]:
         """All offers but those of brokers, in v3's order."""
-        found = [(seller, offer) for seller in sellers if not seller.is_broker for offer in seller.offers]
-        found.sort(key=lambda pair: _rank(pair[0], pair[1], self._currency))
+        offers = [(seller, offer) for seller in sellers if not seller.is_broker for offer in seller.offers]
+        offers.sort(key=lambda pair: _rank(pair[0], pair[1], self._currency))
         if draws.active:
-            found.sort(key=lambda pair: draws.place(part_id, pair[1].id) or 0.0)
-        return [self._offer(part_id, seller, offer, apikey, draws) for seller, offer in found]
+            offers.sort(key=lambda pair: draws.place(part_id, pair[1].id) or 0.0)
+        return [self._offer(part_id, seller, offer, apikey, draws) for seller, offer in offers]
 
     def broker_listings(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
         """One listing per broker."""
@@ -57,7 +57,7 @@ class OfferObjects:
             "on_order_quantity": offer.on_order_quantity,
             "octopart_rfq_url": synthetic_values.rfq_url(part_id, offer.id, seller.is_rfq),
             "__class__": "PartOffer",
-            "seller": self._known.seller(company),
+            "seller": self._company_objects.seller(company),
             "product_url": self._click_url(part_id, company.id, offer.id, apikey),
             "factory_order_multiple": offer.factory_pack_quantity,
             "_naive_id": "_".join(filter(None, (company.id, offer.sku, region))),
@@ -74,7 +74,7 @@ class OfferObjects:
         return {
             "octopart_rfq_url": synthetic_values.rfq_url(part_id, first or "", seller.is_rfq),
             "__class__": "BrokerListing",
-            "seller": self._known.seller(seller.company),
+            "seller": self._company_objects.seller(seller.company),
             "listing_url": first and self._click_url(part_id, seller.company.id, first, apikey),
         }
 

@@ -32,10 +32,10 @@ class SearchField:
     names a company or category, `also` how else a filter may; `values` reads its values of a part."""
 
     name: str
-    counted: Counted
+    count_kind: Counted
     key: str = ""
     sort: str = ""
-    shown: Callable[[Any], str] = str
+    display: Callable[[Any], str] = str
     also: Callable[[Any], Iterable[str]] = _no_other
     values: Callable[[records.Part], list[Any]] | None = None
     spec: spec_names.SpecDefinition | None = None
@@ -85,10 +85,14 @@ class PartFields:
     """The fields of one catalog's parts."""
 
     def __init__(
-        self, catalog: store.Catalog, known: companies.CompanyObjects, names: spec_names.SpecNames, country: str
+        self,
+        catalog: store.Catalog,
+        company_objects: companies.CompanyObjects,
+        names: spec_names.SpecNames,
+        country: str,
     ) -> None:
-        self._catalog, self._known, self._names, self._country = catalog, known, names, country
-        self._fields = {each.name: each for each in self._listed()}
+        self._catalog, self._company_objects, self._names, self._country = catalog, company_objects, names, country
+        self._fields = {each.name: each for each in self._search_fields()}
 
     def of(self, name: str) -> SearchField:
         """The field of that name. Refuses one that parts do not have."""
@@ -99,12 +103,12 @@ class PartFields:
             )
         return field
 
-    def conditions(self, wanted: Iterable[criteria.Criterion]) -> SplitCriteria:
+    def conditions(self, filters_: Iterable[criteria.Criterion]) -> SplitCriteria:
         """The criteria taken apart."""
         filters: list[CatalogFilter] = []
-        found = SplitCriteria(records.SearchConditions(), [], [])
+        split = SplitCriteria(records.SearchConditions(), [], [])
         in_stock = False
-        for each in wanted:
+        for each in filters_:
             field = self.of(each.field)
             filter_ = self._catalog_filter(field, each)
             if each == _IN_STOCK:
@@ -114,10 +118,10 @@ class PartFields:
             else:
                 if field.spec is not None and not field.key:
                     meeting = self._meeting_range if field.range else self._meeting
-                    found.inside.append(meeting(field.spec, each))
+                    split.inside.append(meeting(field.spec, each))
                 if field.spec is None or each.has_wildcard:
-                    found.left.append(each)
-        return found._replace(catalog=records.SearchConditions(tuple(filters), in_stock_only=in_stock))
+                    split.left.append(each)
+        return split._replace(catalog=records.SearchConditions(tuple(filters), in_stock_only=in_stock))
 
     def by_source(
         self, field: SearchField, hits: search_hits.SearchHits
@@ -135,44 +139,46 @@ class PartFields:
             np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
         )
 
-    def passes(self, part: records.Part, wanted: Iterable[criteria.Criterion]) -> bool:
+    def passes(self, part: records.Part, filters_: Iterable[criteria.Criterion]) -> bool:
         """Whether a part meets criteria."""
-        return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in wanted)
+        return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
-    def named(self, wanted: criteria.Criterion) -> columns.Array | None:
+    def named(self, criterion: criteria.Criterion) -> columns.Array | None:
         """The numbers of the catalog's parts that alone can meet the criterion: of those that name parts; else None."""
-        if wanted.is_range or wanted.has_wildcard:
+        if criterion.is_range or criterion.has_wildcard:
             return None
-        if wanted.field == "mpn":
+        if criterion.field == "mpn":
             found = [
                 self._catalog.match(records.MatchQuery(mpn=value), records.SearchConditions())
-                for value in wanted.values
+                for value in criterion.values
             ]
             return np.concatenate([hits.rows for hits in found])
-        if wanted.field == "uid":
-            parts = (self._catalog.part_by_uid(value) for value in wanted.values)
+        if criterion.field == "uid":
+            parts = (self._catalog.part_by_uid(value) for value in criterion.values)
             return self._catalog.hits_for([part.id for part in parts if part is not None]).rows
         return None
 
-    def _catalog_filter(self, field: SearchField, wanted: criteria.Criterion) -> CatalogFilter | None:
-        if not field.key or (field.counted != "spec" and wanted.is_range):
+    def _catalog_filter(self, field: SearchField, criterion: criteria.Criterion) -> CatalogFilter | None:
+        if not field.key or (field.count_kind != "spec" and criterion.is_range):
             return None
-        if field.counted == "spec":
-            return None if wanted.has_wildcard or field.spec is None else _spec_filter(_only(field.spec), wanted)
+        if field.count_kind == "spec":
+            return None if criterion.has_wildcard or field.spec is None else _spec_filter(_only(field.spec), criterion)
         named: dict[Counted, Iterable[Named]] = {
             "maker": self._catalog.manufacturers(),
             "seller": self._catalog.sellers(),
             "category": self._catalog.categories(),
         }
         ids = [
-            each.id for each in named[field.counted] if any(map(wanted.holds, (field.shown(each), *field.also(each))))
+            each.id
+            for each in named[field.count_kind]
+            if any(map(criterion.holds, (field.display(each), *field.also(each))))
         ]
         # v3 compared values as they are: a name that nobody has finds nothing.
         return field.key, tuple(ids)
 
     def _spec(self, name: str) -> SearchField | None:
-        asked = _SPEC.fullmatch(name)
-        spec = self._names.meant(asked[1], asked[2]) if asked else None
+        spec_match = _SPEC.fullmatch(name)
+        spec = self._names.definition(spec_match[1], spec_match[2]) if spec_match else None
         if spec is None:
             return None
         alone = len(spec.sources) == 1 and not spec.sources[0].beside
@@ -190,30 +196,32 @@ class PartFields:
 
     def _having(self, spec: spec_names.SpecDefinition) -> list[tuple[records.CatalogAttribute, columns.Array]]:
         """The attributes of a spec, each with the numbers of the parts whose value it has."""
-        found: list[tuple[records.CatalogAttribute, columns.Array]] = []
+        columns_: list[tuple[records.CatalogAttribute, columns.Array]] = []
         for source in spec.sources:
             rows = self._rows((source.attribute.shortname, _ANY), source.beside)
-            for _, before in found:
+            for _, before in columns_:
                 rows = np.setdiff1d(rows, before)
-            found.append((source.attribute, rows))
-        return found
+            columns_.append((source.attribute, rows))
+        return columns_
 
-    def _meeting(self, spec: spec_names.SpecDefinition, wanted: criteria.Criterion) -> columns.Array:
+    def _meeting(self, spec: spec_names.SpecDefinition, criterion: criteria.Criterion) -> columns.Array:
         """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
         found = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
-            filter_ = (attribute.shortname, _ANY) if wanted.has_wildcard else _spec_filter(attribute, wanted)
+            filter_ = (attribute.shortname, _ANY) if criterion.has_wildcard else _spec_filter(attribute, criterion)
             found.append(np.intersect1d(rows, self._rows(filter_)))
         return np.concatenate(found)
 
-    def _meeting_range(self, spec: spec_names.SpecDefinition, wanted: criteria.Criterion) -> columns.Array:
+    def _meeting_range(self, spec: spec_names.SpecDefinition, criterion: criteria.Criterion) -> columns.Array:
         """The numbers of the parts whose range has something in common with one that is asked for, or whose value is in
         it; one value is a range from it to it."""
-        if wanted.has_wildcard or (wanted.is_range and wanted.low is wanted.high is None):
+        if criterion.has_wildcard or (criterion.is_range and criterion.low is criterion.high is None):
             return np.concatenate([rows for _, rows in self._having(spec)])
-        asked = [(wanted.low, wanted.high)] if wanted.is_range else [(value, value) for value in wanted.values]
+        bounds = (
+            [(criterion.low, criterion.high)] if criterion.is_range else [(value, value) for value in criterion.values]
+        )
         found = [np.zeros(0, np.int64)]
-        for low, high in asked:
+        for low, high in bounds:
             if spec.range and all(end is None or spec_names.as_number(end) is not None for end in (low, high)):
                 found += self._in_common(spec.range, low or "", high or "")
         return np.concatenate(found)
@@ -232,27 +240,29 @@ class PartFields:
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
 
-    def _listed(self) -> Iterable[SearchField]:
-        known = self._known
+    def _search_fields(self) -> Iterable[SearchField]:
+        company_objects = self._company_objects
         makers: list[tuple[str, Callable[[records.Company], str]]] = [
             ("brand.name", lambda company: company.name),
-            ("brand.uid", lambda company: str(known.brand(company)["uid"])),
+            ("brand.uid", lambda company: str(company_objects.brand(company)["uid"])),
             ("manufacturer.name", lambda company: company.name),
             ("manufacturer.displayname", lambda company: company.name),
-            ("manufacturer.uid", lambda company: str(known.manufacturer(company)["uid"])),
+            ("manufacturer.uid", lambda company: str(company_objects.manufacturer(company)["uid"])),
         ]
-        for name, shown in makers:
+        for name, company_text in makers:
             sort = "manufacturer.displayname" if name.endswith("name") else ""
-            yield SearchField(name, "maker", "manufacturer_id", sort, shown, values=partial(_of_maker, shown))
+            yield SearchField(
+                name, "maker", "manufacturer_id", sort, company_text, values=partial(_of_maker, company_text)
+            )
         sellers: list[tuple[str, Callable[[records.Company], str]]] = [
-            ("offers.seller.name", known.seller_name),
-            ("offers.seller.uid", lambda company: str(known.seller(company)["uid"])),
+            ("offers.seller.name", company_objects.seller_name),
+            ("offers.seller.uid", lambda company: str(company_objects.seller(company)["uid"])),
             ("offers.seller.id", lambda company: company.id),
         ]
-        for name, shown in sellers:
-            also = known.other_names if name == "offers.seller.name" else _no_other
-            yield SearchField(name, "seller", "distributor_id", shown=shown, also=also)
-        yield SearchField("category_uids", "category", "category_id", shown=known.category_uid)
+        for name, company_text in sellers:
+            also = company_objects.other_names if name == "offers.seller.name" else _no_other
+            yield SearchField(name, "seller", "distributor_id", display=company_text, also=also)
+        yield SearchField("category_uids", "category", "category_id", display=company_objects.category_uid)
         yield SearchField("avg_avail", "stock", values=lambda part: [pricing.avg_avail(self.sellers(part))])
         yield SearchField("avg_price", "values", sort="avg_price", values=lambda part: self._prices(part, pricing.mean))
         yield SearchField(
@@ -273,24 +283,24 @@ class PartFields:
         return self._catalog.sellers_of(part, self._country)
 
     def _prices(self, part: records.Part, middle: Callable[[list[float]], float | None]) -> list[float]:
-        found = middle(pricing.prices(self.sellers(part)))
-        return [] if found is None else [found]
+        median = middle(pricing.prices(self.sellers(part)))
+        return [] if median is None else [median]
 
     def _authorized(self, part: records.Part) -> int:
         return sum(each.is_authorized for each in self.sellers(part))
 
 
-def _of_maker(shown: Callable[[records.Company], str], part: records.Part) -> list[str]:
-    return [shown(part.manufacturer)]
+def _of_maker(company_text: Callable[[records.Company], str], part: records.Part) -> list[str]:
+    return [company_text(part.manufacturer)]
 
 
 def _only(spec: spec_names.SpecDefinition) -> records.CatalogAttribute:
     return spec.sources[0].attribute
 
 
-def _spec_filter(attribute: records.CatalogAttribute, wanted: criteria.Criterion) -> CatalogFilter:
+def _spec_filter(attribute: records.CatalogAttribute, criterion: criteria.Criterion) -> CatalogFilter:
     """Ranges and whole values; tolerances may be written with their sign."""
-    if wanted.is_range:
-        low, high = (spec_names.asked_value(attribute, end) if end else "" for end in (wanted.low, wanted.high))
+    if criterion.is_range:
+        low, high = (spec_names.asked_value(attribute, end) if end else "" for end in (criterion.low, criterion.high))
         return attribute.shortname, (f"({low}__{high})",)
-    return attribute.shortname, tuple(spec_names.asked_value(attribute, value) for value in wanted.values)
+    return attribute.shortname, tuple(spec_names.asked_value(attribute, value) for value in criterion.values)

@@ -40,122 +40,140 @@ class PartSearch:
         self._catalog, self._fields = catalog, fields
 
     def search(
-        self, search: search_request.LegacySearch, there: disturbed_catalog.DisturbedCatalog
+        self, search: search_request.LegacySearch, disturbed: disturbed_catalog.DisturbedCatalog
     ) -> PartSearchResult:
         """A page of what matches, with the counts."""
-        wanted = search.criteria
-        hits = self._hits(search, wanted, there)
-        facets = {field: self._facet(field, on, search, there) for field, on in search.facets.items() if on.include}
-        stats = {field: self._stats(field, on, search, there) for field, on in search.stats.items() if on.include}
-        drilled = self._drilldown(search, there)
-        counted = {**drilled.facets, **facets}, {**drilled.stats, **stats}
+        filters_ = search.criteria
+        hits = self._hits(search, filters_, disturbed)
+        facets = {
+            field: self._facet(field, options, search, disturbed)
+            for field, options in search.facets.items()
+            if options.include
+        }
+        stats = {
+            field: self._stats(field, options, search, disturbed)
+            for field, options in search.stats.items()
+            if options.include
+        }
+        drilled = self._drilldown(search, disturbed)
+        all_counts = {**drilled.facets, **facets}, {**drilled.stats, **stats}
         for name, rank in drilled.ranks.items():
-            for results in counted:
+            for results in all_counts:
                 if name in results:
                     results[name] = {**results[name], "spec_drilldown_rank": rank}
         return PartSearchResult(
-            there.page(hits, search.start, search.limit),
-            there.count(hits),
-            counted[0],
-            {query: {"count": self._count(search, query, there)} for query in search.facet_queries},
-            counted[1],
-            self._metadata([*(each.field for each in wanted), *counted[0], *counted[1]]),
+            disturbed.page(hits, search.start, search.limit),
+            disturbed.count(hits),
+            all_counts[0],
+            {query: {"count": self._count(search, query, disturbed)} for query in search.facet_queries},
+            all_counts[1],
+            self._metadata([*(each.field for each in filters_), *all_counts[0], *all_counts[1]]),
         )
 
     def _hits(
         self,
         search: search_request.LegacySearch,
-        wanted: list[criteria.Criterion],
-        there: disturbed_catalog.DisturbedCatalog,
+        filters_: list[criteria.Criterion],
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> search_hits.SearchHits:
         """All parts that match, best first."""
-        conditions, inside, left = self._fields.conditions(wanted)
+        conditions, inside, left = self._fields.conditions(filters_)
         named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
         order = [(field, downwards) for field, downwards in named if field is None or not field.is_empty]
-        (first, downwards), *rest = order or [(None, True)]
+        (first, downwards), *other_keys = order or [(None, True)]
         key = first.sort_key(downwards) if first is not None else ""
-        alone = key and all(pair == (None, True) for pair in rest)
+        alone = key and all(pair == (None, True) for pair in other_keys)
         try:
             sort = key if alone else ""
-            found = self._catalog.search(search.q, conditions, sort, bool(sort) and downwards)
+            hits = self._catalog.search(search.q, conditions, sort, bool(sort) and downwards)
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
         for rows in inside:
-            found = found.intersect(rows)
+            hits = hits.intersect(rows)
         if left:
-            found = self._passing(found, left, there)
+            hits = self._passing(hits, left, disturbed)
         if not alone and order not in ([], [(None, True)]):
-            keys = [(field and self._key(field, down, there), down) for field, down in order]
-            found = self._catalog.hits_for(facets.ordered(list(found.ids), keys))
-        if there.differs:
-            found = self._catalog.hits_for(list(dict.fromkeys(copy.id for copy in there.copies(found.ids))))
-        return found
+            keys = [(field and self._key(field, down, disturbed), down) for field, down in order]
+            hits = self._catalog.hits_for(facets.ordered(list(hits.ids), keys))
+        if disturbed.differs:
+            hits = self._catalog.hits_for(list(dict.fromkeys(copy.id for copy in disturbed.copies(hits.ids))))
+        return hits
 
     def _passing(
-        self, found: search_hits.SearchHits, wanted: list[criteria.Criterion], there: disturbed_catalog.DisturbedCatalog
+        self,
+        hits: search_hits.SearchHits,
+        filters_: list[criteria.Criterion],
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> search_hits.SearchHits:
         """The hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have them."""
-        for each in wanted:
-            found = found.intersect(named) if (named := self._fields.named(each)) is not None else found
-        passing = (id_ for id_ in found.ids if self._fields.passes(there.part(disturbed_catalog.PartCopy(id_)), wanted))
+        for each in filters_:
+            hits = hits.intersect(named) if (named := self._fields.named(each)) is not None else hits
+        passing = (
+            id_ for id_ in hits.ids if self._fields.passes(disturbed.part(disturbed_catalog.PartCopy(id_)), filters_)
+        )
         return self._catalog.hits_for(list(passing))
 
     def _key(
-        self, field: part_fields.SearchField, downwards: bool, there: disturbed_catalog.DisturbedCatalog
+        self, field: part_fields.SearchField, downwards: bool, disturbed: disturbed_catalog.DisturbedCatalog
     ) -> Callable[[str], Any]:
-        return lambda id_: field.sort_value(there.part(disturbed_catalog.PartCopy(id_)), downwards)
+        return lambda id_: field.sort_value(disturbed.part(disturbed_catalog.PartCopy(id_)), downwards)
 
     def _over(
         self,
         search: search_request.LegacySearch,
-        on: search_request.CountOptions,
+        options: search_request.CountOptions,
         excluded: Callable[[str], bool],
-        there: disturbed_catalog.DisturbedCatalog,
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> search_hits.SearchHits:
         """The hits that a count is over."""
-        wanted = [each for each in search.criteria if not (on.exclude_filter and excluded(each.field))]
-        return self._hits(replace(search, order=()), wanted, there)
+        filters_ = [each for each in search.criteria if not (options.exclude_filter and excluded(each.field))]
+        return self._hits(replace(search, order=()), filters_, disturbed)
 
-    def _count(self, search: search_request.LegacySearch, query: str, there: disturbed_catalog.DisturbedCatalog) -> int:
-        hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], there)
-        return there.count(hits)
+    def _count(
+        self, search: search_request.LegacySearch, query: str, disturbed: disturbed_catalog.DisturbedCatalog
+    ) -> int:
+        hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], disturbed)
+        return disturbed.count(hits)
 
     def _facet(
         self,
         name: str,
-        on: search_request.CountOptions,
+        options: search_request.CountOptions,
         search: search_request.LegacySearch,
-        there: disturbed_catalog.DisturbedCatalog,
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> Object:
-        return self._facet_of(name, self._over(search, on, name.__eq__, there), on, there)
+        return self._facet_of(name, self._over(search, options, name.__eq__, disturbed), options, disturbed)
 
     def _facet_of(
         self,
         name: str,
         hits: search_hits.SearchHits,
-        on: search_request.CountOptions,
-        there: disturbed_catalog.DisturbedCatalog,
+        options: search_request.CountOptions,
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> Object:
         field = self._fields.of(name)
-        counts = self._counted(field, hits, there)
-        return facets.facet(counts, self._missing(field, hits, counts), on)
+        counts = self._value_counts(field, hits, disturbed)
+        return facets.facet(counts, self._missing(field, hits, counts), options)
 
-    def _counted(
-        self, field: part_fields.SearchField, hits: search_hits.SearchHits, there: disturbed_catalog.DisturbedCatalog
+    def _value_counts(
+        self,
+        field: part_fields.SearchField,
+        hits: search_hits.SearchHits,
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> facets.Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
             return self._spec_counts(field, hits)
-        if field.counted == "stock":
+        if field.count_kind == "stock":
             return [("[1 TO *]" if there_is else "0", count) for there_is, count in self._catalog.in_stock_counts(hits)]
         counted = {
             "maker": self._catalog.manufacturer_counts,
             "seller": self._catalog.distributor_counts,
             "category": self._catalog.category_counts,
-        }.get(field.counted)
+        }.get(field.count_kind)
         if counted is not None:
-            return [(field.shown(named), count) for named, count in counted(hits)]
-        return facets.by_frequency(Counter(self._values(field, hits, there)))
+            return [(field.display(named), count) for named, count in counted(hits)]
+        return facets.by_frequency(Counter(self._values(field, hits, disturbed)))
 
     def _spec_counts(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> facets.Counts:
         found = [
@@ -169,14 +187,17 @@ class PartSearch:
         return merged.most_common()
 
     def _values(
-        self, field: part_fields.SearchField, hits: search_hits.SearchHits, there: disturbed_catalog.DisturbedCatalog
+        self,
+        field: part_fields.SearchField,
+        hits: search_hits.SearchHits,
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> Iterator[Any]:
         """Every value that some hit has of the field."""
-        return (value for id_ in hits.ids for value in field.values_of(there.part(disturbed_catalog.PartCopy(id_))))
+        return (value for id_ in hits.ids for value in field.values_of(disturbed.part(disturbed_catalog.PartCopy(id_))))
 
     def _missing(self, field: part_fields.SearchField, hits: search_hits.SearchHits, counts: facets.Counts) -> int:
         """Hits without a value."""
-        if field.counted == "seller":  # a part counts for each of its sellers
+        if field.count_kind == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
         if field.spec is not None:  # and for each of several values
             return hits.hits - self._with_value(field, hits)
@@ -191,17 +212,19 @@ class PartSearch:
     def _stats(
         self,
         name: str,
-        on: search_request.CountOptions,
+        options: search_request.CountOptions,
         search: search_request.LegacySearch,
-        there: disturbed_catalog.DisturbedCatalog,
+        disturbed: disturbed_catalog.DisturbedCatalog,
     ) -> Object:
-        return self._stats_of(name, self._over(search, on, name.__eq__, there), there)
+        return self._stats_of(name, self._over(search, options, name.__eq__, disturbed), disturbed)
 
-    def _stats_of(self, name: str, hits: search_hits.SearchHits, there: disturbed_catalog.DisturbedCatalog) -> Object:
+    def _stats_of(
+        self, name: str, hits: search_hits.SearchHits, disturbed: disturbed_catalog.DisturbedCatalog
+    ) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:
-            numbers = Counter(self._values(field, hits, there))
+            numbers = Counter(self._values(field, hits, disturbed))
             if not all(isinstance(number, int | float) for number in numbers):
                 raise errors.bad_request(f"stats: {name[:60]} has no numbers")
         for attribute, some in self._fields.by_source(field, hits):
@@ -210,20 +233,22 @@ class PartSearch:
         having = self._with_value(field, hits) if field.range else numbers.total()
         return facets.stats(numbers, hits.hits - having)
 
-    def _drilldown(self, search: search_request.LegacySearch, there: disturbed_catalog.DisturbedCatalog) -> Drilldown:
+    def _drilldown(
+        self, search: search_request.LegacySearch, disturbed: disturbed_catalog.DisturbedCatalog
+    ) -> Drilldown:
         """The specs that most of the best hits have, with facets, and with statistics of those that are numbers."""
-        on = search.drilldown
-        if on is None or not on.include:
+        options = search.drilldown
+        if options is None or not options.include:
             return Drilldown({}, {}, {})
-        over = search_request.CountOptions(True, on.exclude_filter)
-        hits = self._over(search, on, _is_spec, there)
-        best = [there.part(disturbed_catalog.PartCopy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
-        names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: on.limit]
+        over = search_request.CountOptions(True, options.exclude_filter)
+        hits = self._over(search, options, _is_spec, disturbed)
+        best = [disturbed.part(disturbed_catalog.PartCopy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
+        names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: options.limit]
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(
             {name: rank for rank, name in enumerate(names, 1)},
-            {name: self._facet_of(name, hits, over, there) for name in names},
-            {name: self._stats_of(name, hits, there) for name in numeric},
+            {name: self._facet_of(name, hits, over, disturbed) for name in names},
+            {name: self._stats_of(name, hits, disturbed) for name in numeric},
         )
 
     def _metadata(self, names: list[str]) -> Object:
@@ -236,6 +261,6 @@ def _is_spec(field: str) -> bool:
     return field.startswith("specs.")
 
 
-def _value(attribute: records.CatalogAttribute, shown: str, number: float | None) -> str:
+def _value(attribute: records.CatalogAttribute, display: str, number: float | None) -> str:
     """Numbers as v3 wrote them, texts as they are."""
-    return shown if number is None else spec_names.number(attribute, number)
+    return display if number is None else spec_names.number(attribute, number)

@@ -29,20 +29,20 @@ class LegacyProjection:
     hide: Paths = frozenset()
     cuts: tuple[tuple[fields.Path, slice], ...] = ()
 
-    def of(self, built: dict[str, Any]) -> dict[str, Any]:
+    def of(self, full_object: dict[str, Any]) -> dict[str, Any]:
         """Apply the projection to an object."""
         if self.show is None and not self.hide and not self.cuts:
-            return built
-        seen: dict[str, Any] = _seen(built, self.show or _WHOLE, self.hide, dict(self.cuts))
-        return seen if self.show is None or self.show else {}
+            return full_object
+        projected: dict[str, Any] = _project(full_object, self.show or _WHOLE, self.hide, dict(self.cuts))
+        return projected if self.show is None or self.show else {}
 
 
-def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> LegacyProjection:
+def read(parameters: query_string.QueryString, name: str, shown_as: ShownAs) -> LegacyProjection:
     """Parse the projection of a class. `shown_as` returns the keys under which parts have a spec."""
-    show, hide = asked.all("show"), asked.all("hide")
-    cuts = [(found[1], _cut(found[0], text)) for found, text in asked.like(_SLICE)]
+    show, hide = parameters.all("show"), parameters.all("hide")
+    cuts = [(found[1], _cut(found[0], text)) for found, text in parameters.like(_SLICE)]
     return LegacyProjection(
-        frozenset(asked.all("include")) & fields.INCLUDED.get(name, frozenset()),
+        frozenset(parameters.all("include")) & fields.INCLUDED.get(name, frozenset()),
         _paths(show, name, shown_as) if show else None,
         _paths(hide, name, shown_as),
         tuple((path, cut) for text, cut in cuts for path in _paths([text], name, shown_as)),
@@ -51,7 +51,7 @@ def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> Legac
 
 def _paths(texts: Iterable[str], name: str, shown_as: ShownAs) -> Paths:
     paths = (path for text in texts for path in _as_shown(tuple(text.split(".")), shown_as))
-    return frozenset(path for path in paths if fields.known(name, path))
+    return frozenset(path for path in paths if fields.is_known(name, path))
 
 
 def _as_shown(path: fields.Path, shown_as: ShownAs) -> list[fields.Path]:
@@ -67,20 +67,20 @@ def _cut(name: str, text: str) -> slice:
     return slice(*(None if end is None else int(end) for end in found.groups()))
 
 
-def _seen(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:
+def _project(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:
     """Apply paths to a value; objects of a list have the path of the list."""
     if isinstance(value, list):
         cut = cuts.get(())
-        return [_seen(each, show, hide, cuts) for each in (value if cut is None else value[cut])]
+        return [_project(each, show, hide, cuts) for each in (value if cut is None else value[cut])]
     if not isinstance(value, dict):
         return value
-    whole = () in show
-    seen = {}
+    shows_all = () in show
+    projected = {}
     for key, each in value.items():
-        shown, hidden = _WHOLE if whole else _below(show, key), _below(hide, key)
-        if shown and () not in hidden:
-            seen[key] = _seen(each, shown, hidden, _cuts_below(cuts, key))
-    return seen
+        shown_paths, hidden = _WHOLE if shows_all else _below(show, key), _below(hide, key)
+        if shown_paths and () not in hidden:
+            projected[key] = _project(each, shown_paths, hidden, _cuts_below(cuts, key))
+    return projected
 
 
 def _below(paths: Paths, key: str) -> Paths:

@@ -26,7 +26,7 @@ class QueryString:
 
     def like(self, pattern: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
         """Every parameter whose name is wholly what the pattern says, in the order sent."""
-        return [(found, value) for key, value in self._pairs if (found := pattern.fullmatch(key))]
+        return [(match, value) for key, value in self._pairs if (match := pattern.fullmatch(key))]
 
     def flag(self, name: str) -> bool:
         """A boolean; absent is false, a bare name is true."""
@@ -46,5 +46,5 @@ class QueryString:
 
 
 def _plain(name: str) -> str:
-    found = _BRACKETS.fullmatch(name)
-    return found[1] if found else name
+    match = _BRACKETS.fullmatch(name)
+    return match[1] if match else name

@@ -51,13 +51,18 @@ class LegacySearch:
     def echo(self) -> dict[str, Any]:
         """A SearchRequest."""
         facets = {
-            field: {"include": on.include, "start": on.start, "limit": on.limit, "exclude_filter": on.exclude_filter}
-            for field, on in self.facets.items()
+            field: {
+                "include": options.include,
+                "start": options.start,
+                "limit": options.limit,
+                "exclude_filter": options.exclude_filter,
+            }
+            for field, options in self.facets.items()
         }
         stats = {
-            field: {"exclude_filter": on.exclude_filter, "include": True}
-            for field, on in self.stats.items()
-            if on.include
+            field: {"exclude_filter": options.exclude_filter, "include": True}
+            for field, options in self.stats.items()
+            if options.include
         }
         echo: dict[str, Any] = {
             "stats": stats,
@@ -70,31 +75,31 @@ class LegacySearch:
             "facet": {"fields": facets, "queries": self.facet_queries},
         }
         if self.drilldown is not None:
-            on = self.drilldown
+            options = self.drilldown
             echo["spec_drilldown"] = {
-                "limit": on.limit,
-                "include": on.include,
-                "exclude_filter": on.exclude_filter,
+                "limit": options.limit,
+                "include": options.include,
+                "exclude_filter": options.exclude_filter,
             }
         return echo
 
 
-def read(given: query_string.QueryString) -> LegacySearch:
+def read(parameters: query_string.QueryString) -> LegacySearch:
     """Parse a query string."""
-    sortby = given.one("sortby") or "score desc"
-    facet_names = (f"facet[fields][{field}]" for field in _named(given, _FACET))
+    sortby = parameters.one("sortby") or "score desc"
+    facet_names = (f"facet[fields][{field}]" for field in _named(parameters, _FACET))
     return LegacySearch(
-        q=given.one("q") or "",
-        start=given.number("start", 0, MAX_START),
-        limit=given.number("limit", DEFAULT_LIMIT, MAX_RESULTS),
+        q=parameters.one("q") or "",
+        start=parameters.number("start", 0, MAX_START),
+        limit=parameters.number("limit", DEFAULT_LIMIT, MAX_RESULTS),
         sortby=sortby,
         order=_order(sortby),
-        filters=_filters(given),
-        filter_queries=given.all("filter[queries]"),
-        facets={name[len("facet[fields][") : -1]: _count(given, name) for name in facet_names},
-        facet_queries=list(dict.fromkeys(given.all("facet[queries]"))),
-        stats={field: _count(given, f"stats[{field}]", paged=False) for field in _named(given, _STATS)},
-        drilldown=_count(given, "spec_drilldown") if given.like(_DRILLDOWN) else None,
+        filters=_filters(parameters),
+        filter_queries=parameters.all("filter[queries]"),
+        facets={name[len("facet[fields][") : -1]: _count(parameters, name) for name in facet_names},
+        facet_queries=list(dict.fromkeys(parameters.all("facet[queries]"))),
+        stats={field: _count(parameters, f"stats[{field}]", paged=False) for field in _named(parameters, _STATS)},
+        drilldown=_count(parameters, "spec_drilldown") if parameters.like(_DRILLDOWN) else None,
     )
 
 
@@ -109,21 +114,21 @@ def _sort_key(words: list[str]) -> tuple[str, bool]:
     return field, direction.lower() == "desc"
 
 
-def _filters(given: query_string.QueryString) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in given.like(_FILTER):
+def _filters(parameters: query_string.QueryString) -> dict[str, list[str]]:
+    filters: dict[str, list[str]] = {}
+    for name, value in parameters.like(_FILTER):
         if value:
-            found.setdefault(name[1], []).append(value)
-    return found
+            filters.setdefault(name[1], []).append(value)
+    return filters
 
 
-def _named(given: query_string.QueryString, pattern: re.Pattern[str]) -> list[str]:
-    return list(dict.fromkeys(found[1] for found, _ in given.like(pattern)))
+def _named(parameters: query_string.QueryString, pattern: re.Pattern[str]) -> list[str]:
+    return list(dict.fromkeys(match[1] for match, _ in parameters.like(pattern)))
 
 
-def _count(given: query_string.QueryString, name: str, *, paged: bool = True) -> CountOptions:
-    include, apart = (given.flag(f"{name}[{option}]") for option in ("include", "exclude_filter"))
+def _count(parameters: query_string.QueryString, name: str, *, paged: bool = True) -> CountOptions:
+    include, apart = (parameters.flag(f"{name}[{option}]") for option in ("include", "exclude_filter"))
     if not paged:
         return CountOptions(include, apart)
-    start = given.number(f"{name}[start]", 0, MAX_START)
-    return CountOptions(include, apart, start, given.number(f"{name}[limit]", DEFAULT_LIMIT, MAX_RESULTS))
+    start = parameters.number(f"{name}[start]", 0, MAX_START)
+    return CountOptions(include, apart, start, parameters.number(f"{name}[limit]", DEFAULT_LIMIT, MAX_RESULTS))

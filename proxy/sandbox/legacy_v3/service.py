@@ -31,7 +31,7 @@ class LegacyKeys:
     def __init__(self, apikeys: Sequence[str], per_second: int | None, clock: clocks.Clock) -> None:
         limits = () if per_second is None else (windows.Window(per_second, 1),)
         self._windows = {apikey: windows.Windows(limits, clock) for apikey in apikeys}
-        self._counted: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
 
     def admit(self, apikey: str | None) -> str:
         """The key of a request that is served, which is counted. Refuses all others."""
@@ -42,16 +42,16 @@ class LegacyKeys:
             raise errors.LegacyError(403, "Forbidden request")
         if window.try_take() > 0:
             raise errors.LegacyError(429, "Too many requests")
-        self._counted[apikey] += 1
+        self._requests[apikey] += 1
         return apikey
 
     def requests(self, apikey: str) -> int:
         """HTTP requests of a key that were served, errors among them."""
-        return self._counted[apikey]
+        return self._requests[apikey]
 
-    def counted(self) -> dict[str, int]:
+    def request_counts(self) -> dict[str, int]:
         """The same of all keys, which are called key 1, key 2, … in the order of the settings."""
-        return {f"key {number}": self._counted[apikey] for number, apikey in enumerate(self._windows, 1)}
+        return {f"key {number}": self._requests[apikey] for number, apikey in enumerate(self._windows, 1)}
 
 
 Object = dict[str, Any]
@@ -62,7 +62,7 @@ MAX_UIDS = 100
 class LegacyRequest:
     """One request: parameters, API key, disturbances, and start in monotonic seconds."""
 
-    given: query_string.QueryString
+    parameters: query_string.QueryString
     apikey: str = field(repr=False)
     draws: disturbances.RequestDisturbances
     started: float
@@ -87,16 +87,19 @@ class LegacyService:
         """HTTP requests of a key that were served."""
         return self.keys.requests(apikey)
 
-    def caller(self, given: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
+    def caller(self, parameters: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
         """The authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
-        return LegacyRequest(given, self.keys.admit(given.one("apikey")), draws, self._clock.monotonic())
+        return LegacyRequest(parameters, self.keys.admit(parameters.one("apikey")), draws, self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
         """A PartsMatchResponse."""
-        queries = match.read(caller.given.one("queries"))
-        exact_only = caller.given.flag("exact_only")
-        seen, there = self._shape(caller, "Part"), disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
-        found = [self._matcher.answer(query, there, exact_only=exact_only) for query in queries]
+        queries = match.read(caller.parameters.one("queries"))
+        exact_only = caller.parameters.flag("exact_only")
+        field_projection, disturbed = (
+            self._shape(caller, "Part"),
+            disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws),
+        )
+        matches = [self._matcher.answer(query, disturbed, exact_only=exact_only) for query in queries]
         echo = {
             "exact_only": exact_only,
             "__class__": "PartsMatchRequest",
@@ -104,93 +107,98 @@ class LegacyService:
         }
         results = [
             {
-                "items": [self._part(copy, there, seen, caller) for copy in each.page],
+                "items": [self._part(copy, disturbed, field_projection, caller) for copy in each.page],
                 "hits": each.hits,
                 "__class__": "PartsMatchResult",
                 "reference": query["reference"],
                 "error": each.error,
             }
-            for query, each in zip(queries, found, strict=True)
+            for query, each in zip(queries, matches, strict=True)
         ]
         return {"msec": self._msec(caller), "request": echo, "__class__": "PartsMatchResponse", "results": results}
 
     def search(self, caller: LegacyRequest, name: str) -> Object:
         """A SearchResponse."""
-        search, seen = search_request.read(caller.given), self._shape(caller, name)
+        search, field_projection = search_request.read(caller.parameters), self._shape(caller, name)
         if name == "Part":
-            return self._search_parts(caller, search, seen)
-        found = self._objects.listings[name].search(search)
-        results = [_result(self._objects.listed(each, name, seen), None) for each in found.page]
-        return self._response(search, results, found, caller)
+            return self._search_parts(caller, search, field_projection)
+        result = self._objects.listings[name].search(search)
+        results = [_result(self._objects.project(each, name, field_projection), None) for each in result.page]
+        return self._response(search, results, result, caller)
 
     def get_one(self, caller: LegacyRequest, name: str, uid: str) -> Object:
         """One object, bare."""
-        found: Object | None = self._get(caller, name, [uid]).get(uid)
-        if found is None:
+        object_: Object | None = self._get(caller, name, [uid]).get(uid)
+        if object_ is None:
             raise errors.LegacyError(404, f"{name} not found")
-        return found
+        return object_
 
     def get_multi(self, caller: LegacyRequest, name: str) -> Object:
         """Objects by requested uid, without `__class__`; unknown uids are omitted."""
-        wanted = list(dict.fromkeys(caller.given.all("uid")))
-        if not 1 <= len(wanted) <= MAX_UIDS:
-            raise errors.bad_request(f"uid argument has {len(wanted)} uids; it takes 1 to {MAX_UIDS}")
-        return self._get(caller, name, wanted)
+        requested_uids = list(dict.fromkeys(caller.parameters.all("uid")))
+        if not 1 <= len(requested_uids) <= MAX_UIDS:
+            raise errors.bad_request(f"uid argument has {len(requested_uids)} uids; it takes 1 to {MAX_UIDS}")
+        return self._get(caller, name, requested_uids)
 
-    def _get(self, caller: LegacyRequest, name: str, wanted: list[str]) -> Object:
-        seen = self._shape(caller, name)
+    def _get(self, caller: LegacyRequest, name: str, requested_uids: list[str]) -> Object:
+        field_projection = self._shape(caller, name)
         if name != "Part":
-            listed = {uid: self._objects.known(name, uid) for uid in wanted}
-            return {uid: self._objects.listed(each, name, seen) for uid, each in listed.items() if each is not None}
-        there = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
-        found = {uid: there.by_uid(uid) for uid in wanted}
+            listed = {uid: self._objects.by_uid(name, uid) for uid in requested_uids}
+            return {
+                uid: self._objects.project(each, name, field_projection)
+                for uid, each in listed.items()
+                if each is not None
+            }
+        disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
+        parts = {uid: disturbed.by_uid(uid) for uid in requested_uids}
         return {
-            uid: self._objects.part(part, seen, caller.apikey, caller.draws)
-            for uid, part in found.items()
+            uid: self._objects.part(part, field_projection, caller.apikey, caller.draws)
+            for uid, part in parts.items()
             if part is not None
         }
 
     def _search_parts(
-        self, caller: LegacyRequest, search: search_request.LegacySearch, seen: projection.LegacyProjection
+        self, caller: LegacyRequest, search: search_request.LegacySearch, field_projection: projection.LegacyProjection
     ) -> Object:
-        there = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
-        found = self._objects.search.search(search, there)
+        disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
+        result = self._objects.search.search(search, disturbed)
         results = [
-            _result(self._part(copy, there, seen, caller), there.part(copy).short_description) for copy in found.page
+            _result(self._part(copy, disturbed, field_projection, caller), disturbed.part(copy).short_description)
+            for copy in result.page
         ]
         return {
-            **self._response(search, results, found, caller),
-            "spec_metadata": found.spec_metadata,
+            **self._response(search, results, result, caller),
+            "spec_metadata": result.spec_metadata,
             "user_country": self._chosen.country,
             "user_currency": self._chosen.currency,
         }
 
     def _shape(self, caller: LegacyRequest, name: str) -> projection.LegacyProjection:
-        return projection.read(caller.given, name, self._objects.spec_names.shown_as)
+        return projection.read(caller.parameters, name, self._objects.spec_names.shown_as)
 
     def _part(
         self,
         copy: disturbed_catalog.PartCopy,
-        there: disturbed_catalog.DisturbedCatalog,
-        seen: projection.LegacyProjection,
+        disturbed: disturbed_catalog.DisturbedCatalog,
+        field_projection: projection.LegacyProjection,
         caller: LegacyRequest,
     ) -> Object:
-        return self._objects.part(there.part(copy), seen, caller.apikey, caller.draws)
+        return self._objects.part(disturbed.part(copy), field_projection, caller.apikey, caller.draws)
 
     def _response(
         self,
         search: search_request.LegacySearch,
         results: list[Object],
-        found: part_search.PartSearchResult | listing.ListingResult,
+        result: part_search.PartSearchResult | listing.ListingResult,
         caller: LegacyRequest,
     ) -> Object:
         return {
-            "hits": found.hits,
+            "hits": result.hits,
             "__class__": "SearchResponse",
             "request": search.echo(),
-            "facet_results": {"fields": found.facets, "queries": found.facet_queries},
+            "facet_results": {"fields": result.facets, "queries": result.facet_queries},
             "results": results,
-            "stats_results": found.stats,
+            "stats_results": result.stats,
             "spec_metadata": {},
             "msec": self._msec(caller),
         }

@@ -117,69 +117,71 @@ class SpecNames:
         self._attributes = {each.shortname: each for each in attributes}
         own = [(name, _alone(each)) for each in self._attributes.values() for name in (each.shortname, _spelled(each))]
         v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
-        self._meant = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
+        self._definitions = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
 
-    def meant(self, key: str, field: str = "value") -> SpecDefinition | None:
+    def definition(self, key: str, field: str = "value") -> SpecDefinition | None:
         """The spec of a key, or of its min_value or max_value; None for a key that v3 did not have."""
-        found = self._meant.get(key) or (SpecDefinition(key) if key in KEYS else None)
-        if found is None or field == "value":
-            return found
-        end = "" if found.range is None else found.range.low if field == "min_value" else found.range.high
+        definition = self._definitions.get(key) or (SpecDefinition(key) if key in KEYS else None)
+        if definition is None or field == "value":
+            return definition
+        end = (
+            "" if definition.range is None else definition.range.low if field == "min_value" else definition.range.high
+        )
         attribute = self._attributes.get(end)
-        return found._replace(sources=() if attribute is None else (SpecSource(attribute),), range=None)
+        return definition._replace(sources=() if attribute is None else (SpecSource(attribute),), range=None)
 
     def shown_as(self, key: str) -> frozenset[str]:
         """v3's keys under which parts show what a request calls so."""
-        found = self._meant.get(key)
-        if found is None:
+        definition = self._definitions.get(key)
+        if definition is None:
             return frozenset({key})
-        several = (f"{quantity}_{_TOLERANCE}" for quantity in QUANTITIES) if found.key == _TOLERANCE else ()
-        return frozenset({found.key, *several})
+        several = (f"{quantity}_{_TOLERANCE}" for quantity in QUANTITIES) if definition.key == _TOLERANCE else ()
+        return frozenset({definition.key, *several})
 
     def _tolerances(self) -> dict[str, SpecDefinition]:
-        found = {f"{quantity}_{_TOLERANCE}": self._tolerance(quantity) for quantity in QUANTITIES}
-        return {key: SpecDefinition(key, each, each[0].attribute) for key, each in found.items() if each}
+        tolerances = {f"{quantity}_{_TOLERANCE}": self._tolerance(quantity) for quantity in QUANTITIES}
+        return {key: SpecDefinition(key, each, each[0].attribute) for key, each in tolerances.items() if each}
 
     def _tolerance(self, quantity: str) -> tuple[SpecSource, ...]:
         beside = {f"{quantity}{_TOLERANCE}": "", _TOLERANCE: quantity}
         return tuple(SpecSource(self._attributes[name], beside[name]) for name in beside if name in self._attributes)
 
     def _ranges(self) -> dict[str, SpecDefinition]:
-        found: dict[str, SpecDefinition] = {}
+        ranges: dict[str, SpecDefinition] = {}
         for name, each in _RANGES.items():
             attributes = [self._attributes[shortname] for shortname in each if shortname in self._attributes]
             if attributes:
-                found[name] = SpecDefinition(name, tuple(map(SpecSource, attributes)), attributes[0], each)
-        return found
+                ranges[name] = SpecDefinition(name, tuple(map(SpecSource, attributes)), attributes[0], each)
+        return ranges
 
 
 def of_part(part: records.Part) -> dict[str, list[records.CatalogSpec]]:
     """A part's specs by v3's keys. A range has several specs: its value before its lower and its upper end."""
     by_name = _by_shortname(part)
-    found: dict[str, list[records.CatalogSpec]] = {}
+    specs_by_key: dict[str, list[records.CatalogSpec]] = {}
     for name, spec in by_name.items():
         if name != _TOLERANCE:
-            found.setdefault(key(spec.attribute), []).append(spec)
+            specs_by_key.setdefault(key(spec.attribute), []).append(spec)
     if _TOLERANCE in by_name:
         keys = [f"{quantity}_{_TOLERANCE}" for quantity in QUANTITIES if quantity in by_name]
         for each in keys or [_TOLERANCE]:
-            found.setdefault(each, [by_name[_TOLERANCE]])
-    for name in found.keys() & _RANGES.keys():
-        found[name].sort(key=lambda spec: _RANGES[key(spec.attribute)].index(spec.attribute.shortname))
-    return found
+            specs_by_key.setdefault(each, [by_name[_TOLERANCE]])
+    for name in specs_by_key.keys() & _RANGES.keys():
+        specs_by_key[name].sort(key=lambda spec: _RANGES[key(spec.attribute)].index(spec.attribute.shortname))
+    return specs_by_key
 
 
 def of_most(parts: Iterable[records.Part], number: int) -> list[str]:
     """v3's keys of the attributes that most of the parts have, `number` of these: each the key that most show it by."""
-    counted: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     keys: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for part in parts:
-        counted.update(spec.attribute.shortname for spec in part.specs)
-        for shown, specs in of_part(part).items():
+        totals.update(spec.attribute.shortname for spec in part.specs)
+        for key, specs in of_part(part).items():
             for spec in specs:
-                keys[spec.attribute.shortname][shown] += 1
-    most = (keys[name].most_common(1) for name, _ in counted.most_common(number))
-    return list(dict.fromkeys(shown for found in most for shown, _ in found))
+                keys[spec.attribute.shortname][key] += 1
+    most = (keys[name].most_common(1) for name, _ in totals.most_common(number))
+    return list(dict.fromkeys(key for pairs in most for key, _ in pairs))
 
 
 def limits(specs: list[records.CatalogSpec]) -> tuple[str | None, str | None]:
@@ -232,18 +234,18 @@ def asked_value(attribute: records.CatalogAttribute, value: str) -> str:
 def as_number(text: str) -> float | None:
     """The finite number that a text is; None for others."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def number(attribute: records.CatalogAttribute, value: float) -> str:
     """A number in SI base units as v3 wrote it: 14 of things that are counted, ±5% of tolerances, else 22000.0."""
     if attribute.shortname in _TOLERANCES:
         return f"±{value:g}%"
-    whole = datatype(attribute) == "integer" and value == int(value)
-    return str(int(value)) if whole else str(float(value))
+    is_whole = datatype(attribute) == "integer" and value == int(value)
+    return str(int(value)) if is_whole else str(float(value))
 
 
 def metadata(spec_key: str, attribute: records.CatalogAttribute) -> dict[str, object]:

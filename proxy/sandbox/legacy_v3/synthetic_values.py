@@ -14,9 +14,9 @@ _EPOCH = datetime(2021, 1, 1, tzinfo=UTC)
 _CUSTOM_SELLERS = frozenset({"2402", "819"})
 
 
-def rfq_url(part_id: str, offer_id: str, wanted: bool) -> str | None:
+def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
     """Where a quote can be asked for."""
-    return f"{_SITE}/rfq/generate?ppid={part_id}&vpid={offer_id}" if wanted else None
+    return f"{_SITE}/rfq/generate?ppid={part_id}&vpid={offer_id}" if is_offered else None
 
 
 def on_order_eta(offer: records.Offer) -> str | None:

@@ -34,14 +34,14 @@ class ApplicationChanges:
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Pages by GET, changes by POST."""
-        opened = self._responder.open
-        router.add_get(f"{ONE}/secret", opened(self.confirm))
-        router.add_post(f"{ONE}/secret", opened(self.rotate))
-        router.add_post(f"{ONE}/callbacks", opened(self.add_callback))
-        router.add_post(f"{ONE}/callbacks/remove", opened(self.remove_callback))
-        router.add_post(f"{ONE}/ide", opened(self.choose_for_ide))
-        router.add_get(f"{ONE}/plan", opened(self.form))
-        router.add_post(f"{ONE}/plan", opened(self.change_plan))
+        open_page = self._responder.open
+        router.add_get(f"{ONE}/secret", open_page(self.confirm))
+        router.add_post(f"{ONE}/secret", open_page(self.rotate))
+        router.add_post(f"{ONE}/callbacks", open_page(self.add_callback))
+        router.add_post(f"{ONE}/callbacks/remove", open_page(self.remove_callback))
+        router.add_post(f"{ONE}/ide", open_page(self.choose_for_ide))
+        router.add_get(f"{ONE}/plan", open_page(self.form))
+        router.add_post(f"{ONE}/plan", open_page(self.change_plan))
 
     async def confirm(self, request: requests.PortalRequest) -> web.Response:
         """Page that confirms the rotation."""
@@ -65,8 +65,10 @@ class ApplicationChanges:
         )
         address = read.address("callback", application.redirect_uris)
         if read.mistakes:
-            shown = self._details.shown(application)
-            return self._responder.show(request, "details", status=400, **shown, mistakes=read.mistakes, typed=address)
+            details = self._details.template_values(application)
+            return self._responder.show(
+                request, "details", status=400, **details, mistakes=read.mistakes, typed=address
+            )
         self._registry.replace(replace(application, redirect_uris=(*application.redirect_uris, address)))
         return self._back(request, application, f"Callback URL {address} was added.")
 
@@ -119,7 +121,7 @@ class ApplicationChanges:
             request,
             "plan",
             status=400 if read.mistakes else 200,
-            **self._details.shown(application),
+            **self._details.template_values(application),
             typed=read.form,
             mistakes=read.mistakes,
             plans=plans.PLANS.values(),
@@ -127,6 +129,6 @@ class ApplicationChanges:
         )
 
     def _back(
-        self, request: requests.PortalRequest, application: applications.SandboxApplication, said: str
+        self, request: requests.PortalRequest, application: applications.SandboxApplication, notice: str
     ) -> web.Response:
-        return self._responder.go(request, application_pages.details_path(application), said)
+        return self._responder.go(request, application_pages.details_path(application), notice)

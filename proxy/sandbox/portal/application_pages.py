@@ -61,16 +61,16 @@ class ApplicationPages:
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Pages by GET, changes by POST."""
-        opened = self._responder.open
-        router.add_get(requests.PATH, opened(self.list))
-        router.add_get(f"{requests.PATH}/", opened(self.list))
-        router.add_get(f"{PATH}/new", opened(self.form))
-        router.add_post(f"{PATH}/new", opened(self.create))
-        router.add_get(APPLICATION_PATH, opened(self.details))
-        router.add_get(f"{APPLICATION_PATH}/edit", opened(self.edit))
-        router.add_post(f"{APPLICATION_PATH}/edit", opened(self.change))
-        router.add_get(f"{APPLICATION_PATH}/delete", opened(self.confirm))
-        router.add_post(f"{APPLICATION_PATH}/delete", opened(self.delete))
+        open_page = self._responder.open
+        router.add_get(requests.PATH, open_page(self.list))
+        router.add_get(f"{requests.PATH}/", open_page(self.list))
+        router.add_get(f"{PATH}/new", open_page(self.form))
+        router.add_post(f"{PATH}/new", open_page(self.create))
+        router.add_get(APPLICATION_PATH, open_page(self.details))
+        router.add_get(f"{APPLICATION_PATH}/edit", open_page(self.edit))
+        router.add_post(f"{APPLICATION_PATH}/edit", open_page(self.change))
+        router.add_get(f"{APPLICATION_PATH}/delete", open_page(self.confirm))
+        router.add_post(f"{APPLICATION_PATH}/delete", open_page(self.delete))
 
     async def list(self, request: requests.PortalRequest) -> web.Response:
         """List the organisation's applications."""
@@ -116,9 +116,9 @@ class ApplicationPages:
     async def details(self, request: requests.PortalRequest) -> web.Response:
         """Details of an application."""
         application = requested_application(request, self._registry)
-        return self._responder.show(request, "details", **self.shown(application), mistakes={}, typed="")
+        return self._responder.show(request, "details", **self.template_values(application), mistakes={}, typed="")
 
-    def shown(self, application: applications.SandboxApplication) -> dict[str, Any]:
+    def template_values(self, application: applications.SandboxApplication) -> dict[str, Any]:
         """Template values of the details page."""
         return {
             "application": application,

@@ -22,15 +22,15 @@ class FormInput:
     form: Mapping[str, str]
     mistakes: dict[str, str] = field(default_factory=dict)
 
-    def line(self, name: str, what: str, *, needed: bool = True, longest: int = NAME_LENGTH) -> str:
+    def line(self, name: str, label: str, *, needed: bool = True, longest: int = NAME_LENGTH) -> str:
         """A line of text."""
         text = self.form.get(name, "").strip()
         if needed and not text:
-            self.mistakes[name] = f"{what} is missing."
+            self.mistakes[name] = f"{label} is missing."
         elif len(text) > longest:
-            self.mistakes[name] = f"{what} has {len(text)} characters; the limit is {longest}."
+            self.mistakes[name] = f"{label} has {len(text)} characters; the limit is {longest}."
         elif not text.replace("\r\n", " ").replace("\n", " ").isprintable():
-            self.mistakes[name] = f"{what} contains invisible characters."
+            self.mistakes[name] = f"{label} contains invisible characters."
         return text
 
     def chosen(self, name: str, among: Iterable[str]) -> tuple[str, ...]:
@@ -65,25 +65,25 @@ class FormInput:
             self.mistakes["add-on"] = "Lifecycle needs Tech specs."
         return plan, add_ons, self._parts()
 
-    def address(self, name: str, known: tuple[str, ...] = ()) -> str:
+    def address(self, name: str, existing: tuple[str, ...] = ()) -> str:
         """A valid callback URL."""
         text = self.form.get(name, "").strip()
-        mistake = callback_error(text, known)
+        mistake = callback_error(text, existing)
         if mistake:
             self.mistakes[name] = mistake
         return text
 
     def addresses(self, name: str) -> tuple[str, ...]:
         """Callback URLs, one per line, without duplicates."""
-        found: tuple[str, ...] = ()
+        addresses: tuple[str, ...] = ()
         for line in self.form.get(name, "").split("\n"):
             text = line.strip()
-            if text and text not in found:
-                mistake = callback_error(text, found)
+            if text and text not in addresses:
+                mistake = callback_error(text, addresses)
                 if mistake:
                     self.mistakes[name] = mistake
-                found = (*found, text)
-        return found
+                addresses = (*addresses, text)
+        return addresses
 
     def password(self) -> str:
         """The password, not stripped."""
@@ -112,7 +112,7 @@ class FormInput:
         return int(text)
 
 
-def callback_error(text: str, known: tuple[str, ...]) -> str:
+def callback_error(text: str, existing: tuple[str, ...]) -> str:
     """Why a callback URL cannot be added; empty: it can."""
     if not text:
         return "The callback URL is missing."
@@ -120,6 +120,6 @@ def callback_error(text: str, known: tuple[str, ...]) -> str:
         return f"The callback URL has {len(text)} characters; the limit is {ADDRESS_LENGTH}."
     if not applications.is_absolute_uri(text):
         return f"{text!r} is not an absolute URL without a fragment, such as http://localhost:3000/login."
-    if text in known:
+    if text in existing:
         return f"{text} is already listed."
-    return f"An application has {MOST_ADDRESSES} callback URLs at most." if len(known) >= MOST_ADDRESSES else ""
+    return f"An application has {MOST_ADDRESSES} callback URLs at most." if len(existing) >= MOST_ADDRESSES else ""

@@ -30,12 +30,12 @@ class OrganisationPages:
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Pages by GET, changes by POST."""
-        opened = self._responder.open
-        router.add_get(PATH, opened(self.page))
-        router.add_post(f"{PATH}/name", opened(self.rename))
-        router.add_post(f"{PATH}/users", opened(self.add))
-        router.add_get(REMOVE, opened(self.confirm))
-        router.add_post(REMOVE, opened(self.remove))
+        open_page = self._responder.open
+        router.add_get(PATH, open_page(self.page))
+        router.add_post(f"{PATH}/name", open_page(self.rename))
+        router.add_post(f"{PATH}/users", open_page(self.add))
+        router.add_get(REMOVE, open_page(self.confirm))
+        router.add_post(REMOVE, open_page(self.remove))
 
     async def page(self, request: requests.PortalRequest) -> web.Response:
         """Show name and users."""

@@ -55,12 +55,12 @@ class PortalResponder:
     def __init__(
         self,
         users: user_directory.UserDirectory,
-        kept: sessions.BrowserSessions,
-        shown: pages.Pages,
+        browser_sessions: sessions.BrowserSessions,
+        html_pages: pages.Pages,
         clock: clocks.Clock,
     ) -> None:
-        self._users, self._sessions, self._pages = users, kept, shown
-        self._said: TTLCache[str, str] = TTLCache(MAX_NOTICES, NOTICE_SECONDS, clock.now)
+        self._users, self._sessions, self._pages = users, browser_sessions, html_pages
+        self._notices: TTLCache[str, str] = TTLCache(MAX_NOTICES, NOTICE_SECONDS, clock.now)
 
     def open(self, page: Page) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Wrap a page handler: redirect to login without a session, refuse forms without a valid CSRF token."""
@@ -90,7 +90,7 @@ class PortalResponder:
             f"portal/{template}.html",
             status=status,
             csrf=self._sessions.csrf_token(visit.session),
-            said=self._said.pop(visit.session.id, ""),
+            said=self._notices.pop(visit.session.id, ""),
             user=visit.user,
             organisation=visit.organisation,
             portal=PATH,
@@ -101,9 +101,9 @@ class PortalResponder:
             **values,
         )
 
-    def go(self, visit: PortalRequest, path: str, said: str) -> web.Response:
+    def go(self, visit: PortalRequest, path: str, notice: str) -> web.Response:
         """Redirect to another page, which shows a notice."""
-        self._said[visit.session.id] = said
+        self._notices[visit.session.id] = notice
         return web.Response(status=303, headers={"Location": path, **pages.HEADERS})
 
     def _message(self, visit: PortalRequest, status: int, heading: str, text: str) -> web.Response:

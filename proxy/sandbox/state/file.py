@@ -40,8 +40,8 @@ class StateFile:
     def rows(self, kind: str) -> list[tuple[str, bytes]]:
         """Keys and values of a kind, oldest first."""
         try:
-            found = self._database.execute("SELECT key, value FROM row WHERE kind = ? ORDER BY rowid", (kind,))
-            return found.fetchall()
+            rows = self._database.execute("SELECT key, value FROM row WHERE kind = ? ORDER BY rowid", (kind,))
+            return rows.fetchall()
         except sqlite3.Error as error:
             raise ValueError(f"{self._path}: {_reason(error)}") from None
 

@@ -66,30 +66,30 @@ class StateStore:
 class PersistentRows(MutableMapping[str, T]):
     """Rows that are written to the file before memory, so that both agree after a failure."""
 
-    def __init__(self, into: file.StateFile, kind: str, held: dict[str, T]) -> None:
-        self._file, self._kind, self._held = into, kind, held
+    def __init__(self, into: file.StateFile, kind: str, values: dict[str, T]) -> None:
+        self._file, self._kind, self._values = into, kind, values
 
     def __getitem__(self, key: str) -> T:
-        return self._held[key]
+        return self._values[key]
 
     def __setitem__(self, key: str, value: T) -> None:
         self._file.put(self._kind, key, msgspec.json.encode(value, order="sorted"))
-        self._held[key] = value
+        self._values[key] = value
 
     def __delitem__(self, key: str) -> None:
-        if key not in self._held:
+        if key not in self._values:
             raise KeyError(key)
         self._file.remove(self._kind, key)
-        del self._held[key]
+        del self._values[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._values)
 
     def values(self) -> ValuesView[T]:
-        return self._held.values()
+        return self._values.values()
 
 
 class ExpiringRow(msgspec.Struct, Generic[T], frozen=True):
@@ -118,8 +118,8 @@ class ExpiringRows(Generic[T]):
 
     def put(self, key: str, value: T) -> None:
         """Insert or replace a value; replacing keeps its expiry."""
-        known = self._rows.get(key)
-        self._rows[key] = ExpiringRow(value, known.until if known else self._clock.now() + self._lifetime)
+        existing = self._rows.get(key)
+        self._rows[key] = ExpiringRow(value, existing.until if existing else self._clock.now() + self._lifetime)
         self._drop_old()
 
     def drop(self, key: str) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 from proxy.compare.requests import V3Request
 
-Makes = Callable[..., Awaitable[list[V3Request]]]
-Compares = Callable[..., Awaitable[dict[str, Any]]]
+GenerateRequests = Callable[..., Awaitable[list[V3Request]]]
+CompareRequests = Callable[..., Awaitable[dict[str, Any]]]
 
 
-def told(result: dict[str, Any]) -> set[tuple[str, str, bool]]:
+def reported_differences(result: dict[str, Any]) -> set[tuple[str, str, bool]]:
     """The last field, the cause, and whether it counts, of all that differs."""
     return {(_last(group["path"]), group["cause"], group["counts"]) for group in result["groups"]}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.comparing.comparison import Compares, Makes
-from integration.house import House, Starts
+from integration.comparing.comparison import CompareRequests, GenerateRequests
+from integration.environment import ProxyEnvironment, StartEnvironment
 from support import commands, generated_requests
 
 from proxy import config
@@ -29,35 +29,37 @@ LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
 
 @pytest.fixture
-async def house(start: Starts) -> AsyncIterator[House]:
+async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
     async with start(sandbox=UPSTREAM) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-def tables() -> dict[str, str]:
-    """The table of uids that was learnt, once it was: the old service has the same ones each time."""
+def learned_tables() -> dict[str, str]:
+    """The learned table of uids, kept for the session: the sandbox has the same uids each time."""
     return {}
 
 
 @pytest.fixture
-async def learnt(house: House, start: Starts, tables: dict[str, str], tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose proxy has a table of uids, learnt from what both sides of another said."""
-    if not tables:
-        tables["learnt"] = await _learn(house, tmp_path)
-    (tmp_path / "uids.yaml").write_text(tables["learnt"], encoding="utf-8")
+async def learned_environment(
+    environment: ProxyEnvironment, start: StartEnvironment, learned_tables: dict[str, str], tmp_path: Path
+) -> AsyncIterator[ProxyEnvironment]:
+    """An environment whose proxy has a table of uids that was learned from both services."""
+    if not learned_tables:
+        learned_tables["learnt"] = await _learn(environment, tmp_path)
+    (tmp_path / "uids.yaml").write_text(learned_tables["learnt"], encoding="utf-8")
     async with start(sandbox=UPSTREAM, uids=config.File(tmp_path / "uids.yaml")) as opened:
         yield opened
 
 
-async def _learn(house: House, folder: Path) -> str:
-    """What `record` and `uids learn` make of all lists and parts."""
+async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
+    """Return the table that `record` and `uids learn` produce from all lists and parts."""
     lists = [f"/{name}/search?limit=100&start={start}" for name in LISTS for start in range(0, 1000, 100)]
     including = "".join(f"&include[]={name}" for name in generated_requests.INCLUDES)
     parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
     asked = [f"/v3{target}&apikey={generated_requests.KEY}\n" for target in (*lists, *parts)]
     (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
-    sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", house.proxy.url, "--old-rate", "0")
+    sides = ("--old", environment.sandbox.legacy_url + "/v3", "--new", environment.proxy.url, "--old-rate", "0")
     recording = ("record", *sides, "--requests", "lists.txt", "--yes", "--output", "lists.zst")
     for arguments in (recording, ("uids", "learn", "lists.zst", "--output", "learnt.yaml")):
         found = await commands.wait(await commands.start(folder, *arguments), LATEST)
@@ -66,33 +68,34 @@ async def _learn(house: House, folder: Path) -> str:
 
 
 @pytest.fixture
-def makes(house: House) -> Makes:
-    """Makes so many requests of what the old service has; what `Maker` takes may be chosen."""
+def generate_requests(environment: ProxyEnvironment) -> GenerateRequests:
+    """Generate a number of requests from the contents of the catalog; see `RequestGenerator` for options."""
 
-    async def making(number: int, seed: int = 0, **which: Any) -> list[V3Request]:
-        stock = await generated_requests.CatalogContents.of(house.sandbox.legacy_url)
+    async def generate(number: int, seed: int = 0, **which: Any) -> list[V3Request]:
+        stock = await generated_requests.CatalogContents.of(environment.sandbox.legacy_url)
         return generated_requests.RequestGenerator(stock, seed, **which).requests(number)
 
-    return making
+    return generate
 
 
 @pytest.fixture
-def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
-    """Compares requests while the old service is disturbed; gives the result as JSON, its exit code as `code`. Unless
-    another is named, the proxy is one that has learnt all uids.
+def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment, tmp_path: Path) -> CompareRequests:
+    """Compare requests under disturbances of the old service.
+
+    Returns the JSON result plus the exit code as `code`. By default the proxy has a learned table of uids.
     """
 
-    async def comparing(
-        requests: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
+    async def run_comparison(
+        requests: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learned_environment.proxy.url
     ) -> dict[str, Any]:
         lines = [f"/v3{request.target(generated_requests.KEY)}\n" for request in requests]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
         (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
-        house.sandbox.legacy.disturbances.replace(disturbed)
-        sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", proxy, "--old-rate", "0")
+        environment.sandbox.legacy.disturbances.replace(disturbed)
+        sides = ("--old", environment.sandbox.legacy_url + "/v3", "--new", proxy, "--old-rate", "0")
         options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
         found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
         assert (tmp_path / "result.json").exists(), found
         return {**json.loads((tmp_path / "result.json").read_text("utf-8")), "code": found.code}
 
-    return comparing
+    return run_comparison

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from integration.comparing.comparison import Compares, Makes, told
+from integration.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
 
 from proxy.sandbox.legacy_v3 import disturbances
 
@@ -27,13 +27,13 @@ SINGLE: Sorts = {("[*]", "extra", "extra part"), ("(status)", "status", "extra p
     ],
 )
 async def test_moved_data_is_reported_and_does_not_count(
-    makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, field: str
+    generate_requests: GenerateRequests, compare: CompareRequests, disturbance: disturbances.Disturbance, field: str
 ) -> None:
     """What is struck once more when asked again has not moved for certain; the baseline's own noise excuses it. That is
     the share that the disturbance strikes.
     """
-    result = await compares(await makes(200, seed=1, whole=True), disturbance)
-    assert told(result) == {(field, "moved", False), (field, "unexplained", False)}
+    result = await compare(await generate_requests(200, seed=1, whole=True), disturbance)
+    assert reported_differences(result) == {(field, "moved", False), (field, "unexplained", False)}
     assert all(group["noise"] for group in result["groups"])
     found: Counter[str] = Counter()
     for group in result["groups"]:
@@ -42,9 +42,11 @@ async def test_moved_data_is_reported_and_does_not_count(
     assert (result["code"], result["failures"]) == (0, [])
 
 
-async def test_reordered_offers_are_reported_and_count(makes: Makes, compares: Compares) -> None:
-    result = await compares(await makes(120, seed=1, whole=True), disturbances.ReorderedOffers(share=0.5))
-    assert told(result) == {("offers", "order", True)}
+async def test_reordered_offers_are_reported_and_count(
+    generate_requests: GenerateRequests, compare: CompareRequests
+) -> None:
+    result = await compare(await generate_requests(120, seed=1, whole=True), disturbances.ReorderedOffers(share=0.5))
+    assert reported_differences(result) == {("offers", "order", True)}
     assert (result["verdict"], result["code"]) == ("not ready", 1)
 
 
@@ -62,11 +64,15 @@ async def test_reordered_offers_are_reported_and_count(makes: Makes, compares: C
     ],
 )
 async def test_parts_of_one_side_only_are_reported_and_count(
-    makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, always: Sorts, rarely: Sorts
+    generate_requests: GenerateRequests,
+    compare: CompareRequests,
+    disturbance: disturbances.Disturbance,
+    always: Sorts,
+    rarely: Sorts,
 ) -> None:
     """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
     the candidate cannot know."""
-    result = await compares(await makes(120, seed=1, whole=True), disturbance)
+    result = await compare(await generate_requests(120, seed=1, whole=True), disturbance)
     sorts = {(_last(group["path"]), group["kind"], group["cause"]) for group in result["groups"]}
     assert always <= sorts <= always | rarely
     assert all(group["counts"] for group in result["groups"])
@@ -77,9 +83,11 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-async def test_slow_service_affects_only_response_times(makes: Makes, compares: Compares) -> None:
-    result = await compares(await makes(60, seed=1, whole=True), disturbances.Slowness(ms=300))
-    assert (told(result), result["code"]) == (set(), 0)
+async def test_slow_service_affects_only_response_times(
+    generate_requests: GenerateRequests, compare: CompareRequests
+) -> None:
+    result = await compare(await generate_requests(60, seed=1, whole=True), disturbances.Slowness(ms=300))
+    assert (reported_differences(result), result["code"]) == (set(), 0)
     times = {(each["endpoint"], each["side"]): each for each in result["times"]}
     for endpoint, side in times:
         assert times[endpoint, "baseline"]["p50"] >= 0.25, (endpoint, side)
@@ -87,10 +95,10 @@ async def test_slow_service_affects_only_response_times(makes: Makes, compares: 
 
 @pytest.mark.parametrize("body, reason", [("html", "HTML"), ("json", "503")])
 async def test_intermittent_errors_are_failures_and_no_differences(
-    makes: Makes, compares: Compares, body: Any, reason: str
+    generate_requests: GenerateRequests, compare: CompareRequests, body: Any, reason: str
 ) -> None:
-    result = await compares(await makes(120, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))
-    assert told(result) == set()
+    result = await compare(await generate_requests(120, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))
+    assert reported_differences(result) == set()
     assert result["failures"]
     for failure in result["failures"]:
         assert reason in failure["reason"]

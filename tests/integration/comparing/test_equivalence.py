@@ -1,24 +1,27 @@
-"""2 000 generated requests on all endpoints: what nobody disturbs is equivalent, but for uids that nobody recorded. The
-old service has a formula of its own for them; with a table learnt from its responses nothing differs at all.
+"""Comparison of 2 000 generated requests on all endpoints: without disturbances only unrecorded uids differ.
+
+The old service computes its own; with a table learned from its responses nothing differs.
 """
 
 import pytest
-from integration.comparing.comparison import Compares, Makes, told
-from integration.house import House
+from integration.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
+from integration.environment import ProxyEnvironment
 
 from proxy import endpoints
 
 REQUESTS, TURNS = 2_000, 8
 
 
-async def test_generated_requests_cover_every_endpoint(makes: Makes) -> None:
+async def test_generated_requests_cover_every_endpoint(generate_requests: GenerateRequests) -> None:
     known = {endpoint.path for endpoint in endpoints.ENDPOINTS if endpoint.alias_of is None}
-    assert {request.endpoint for request in await makes(REQUESTS)} == known
+    assert {request.endpoint for request in await generate_requests(REQUESTS)} == known
 
 
-async def test_without_disturbances_only_unrecorded_uids_differ(house: House, makes: Makes, compares: Compares) -> None:
-    requests = await makes(300)
-    result = await compares(requests, proxy=house.proxy.url)
+async def test_without_disturbances_only_unrecorded_uids_differ(
+    environment: ProxyEnvironment, generate_requests: GenerateRequests, compare: CompareRequests
+) -> None:
+    requests = await generate_requests(300)
+    result = await compare(requests, proxy=environment.proxy.url)
     assert {group["kind"] for group in result["groups"]} == {"uid not known"}
     assert {(group["cause"], group["counts"]) for group in result["groups"]} == {
         ("uid not known", False),
@@ -35,11 +38,11 @@ async def test_without_disturbances_only_unrecorded_uids_differ(house: House, ma
 
 @pytest.mark.parametrize("turn", range(TURNS))
 async def test_learned_uid_table_makes_undisturbed_services_equivalent(
-    makes: Makes, compares: Compares, turn: int
+    generate_requests: GenerateRequests, compare: CompareRequests, turn: int
 ) -> None:
-    requests = (await makes(REQUESTS))[turn::TURNS]
-    result = await compares(requests)
-    assert told(result) == set()
+    requests = (await generate_requests(REQUESTS))[turn::TURNS]
+    result = await compare(requests)
+    assert reported_differences(result) == set()
     assert (result["verdict"], result["code"], result["failures"]) == ("ready", 0, [])
     assert sum(row["requests"] for row in result["rows"]) == REQUESTS // TURNS
     assert {row["endpoint"] for row in result["rows"]} == {request.endpoint for request in requests}

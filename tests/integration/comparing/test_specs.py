@@ -1,7 +1,7 @@
 """Specs in filters, counts, statistics and orders: both sides have v3's keys, tolerances as text, and ranges."""
 
 import pytest
-from integration.comparing.comparison import Compares, told
+from integration.comparing.comparison import CompareRequests, reported_differences
 
 from proxy.compare.requests import V3Request
 
@@ -34,36 +34,36 @@ def _within(field: str, low: str, high: str) -> V3Request:
     return _search(("filter[queries][]", f"{field}:[{low} TO {high}]"))
 
 
-async def _same(compares: Compares, requests: list[V3Request]) -> None:
-    result = await compares(requests)
-    assert told(result) == set(), [(group["path"], group["samples"][:1]) for group in result["groups"]]
+async def _same(compare: CompareRequests, requests: list[V3Request]) -> None:
+    result = await compare(requests)
+    assert reported_differences(result) == set(), [(group["path"], group["samples"][:1]) for group in result["groups"]]
     assert sum(row["requests"] for row in result["rows"]) == len({request.id for request in requests})
     assert result["failures"] == []
 
 
 @pytest.mark.parametrize("q", ["", "resistor", "op amp"])
-async def test_facets_and_statistics_are_equal(compares: Compares, q: str) -> None:
+async def test_facets_and_statistics_are_equal(compare: CompareRequests, q: str) -> None:
     counts = [((f"facet[fields][{field}][include]", "1"), (f"stats[{field}][include]", "1")) for field in FIELDS]
-    await _same(compares, [_search(*each, q=q) for each in counts])
+    await _same(compare, [_search(*each, q=q) for each in counts])
 
 
-async def test_sort_orders_are_equal(compares: Compares) -> None:
+async def test_sort_orders_are_equal(compare: CompareRequests) -> None:
     """Not by the tolerance of one quantity: the service can order by every tolerance only (docs/reference)."""
     able = [field for field in FIELDS if field not in TOLERANCES[1:]]
     orders = [_search(("sortby", f"{field} {way}")) for field in able for way in ("asc", "desc")]
-    await _same(compares, [*orders, *(_search(*each.query[3:], q="resistor") for each in orders)])
+    await _same(compare, [*orders, *(_search(*each.query[3:], q="resistor") for each in orders)])
 
 
-async def test_filters_are_equal(compares: Compares) -> None:
+async def test_filters_are_equal(compare: CompareRequests) -> None:
     spelled = [_filter(field, value) for field in TOLERANCES for value in ("±5%", "5%", "5", "5.0", "±3%")]
     numbers = [_within(field, low, high) for field in FIELDS for low, high in (("2", "10"), ("5", "*"), ("*", "3"))]
     value = "specs.supply_voltage_dc.value:"  # the service cannot filter by either of several specs: a 400
     able = [request for request in numbers if not any(text.startswith(value) for _, text in request.query)]
     temperature = [_filter("specs.operating_temperature.value", degrees) for degrees in ("85", "-200")]
-    await _same(compares, [*spelled, *able, *temperature])
+    await _same(compare, [*spelled, *able, *temperature])
 
 
 @pytest.mark.parametrize("limit", ["3", "10"])
-async def test_drilldowns_are_equal(compares: Compares, limit: str) -> None:
+async def test_drilldowns_are_equal(compare: CompareRequests, limit: str) -> None:
     asked = (("spec_drilldown[include]", "1"), ("spec_drilldown[limit]", limit))
-    await _same(compares, [_search(*asked, q=q) for q in ("resistor", "op amp", "inductor", "LM317", "")])
+    await _same(compare, [_search(*asked, q=q) for q in ("resistor", "op amp", "inductor", "LM317", "")])

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import yarl
 from integration.crashes.program import ledger, serving
-from integration.house import target
+from integration.environment import target
 
 from proxy.sandbox import app
 

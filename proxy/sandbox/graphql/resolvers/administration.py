@@ -75,15 +75,15 @@ class AdmOrganization(NamedTuple):
 
 def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
     """The organisation of the user, or of the application without a user; empty if it was deleted."""
-    found = info.context.user_directory.organisation(_organisation_id(info))
-    return [] if found is None else [_organization(found, info)]
+    organisation = info.context.user_directory.organisation(_organisation_id(info))
+    return [] if organisation is None else [_organization(organisation, info)]
 
 
 def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
     """The application with this id (a GUID, in either case of letters) of the same organisation, or null."""
-    found = (one for one in _applications(_organisation_id(info), info) if one.application_id.lower() == id.lower())
-    account = next(found, None)
-    return None if account is None else _application(account, info)
+    matching = (one for one in _applications(_organisation_id(info), info) if one.application_id.lower() == id.lower())
+    application_ = next(matching, None)
+    return None if application_ is None else _application(application_, info)
 
 
 def _organisation_id(info: context.Info) -> str:
@@ -91,23 +91,23 @@ def _organisation_id(info: context.Info) -> str:
     if info.context.user is not None:
         user = info.context.user_directory.by_id(info.context.user)
         return user.organisation if user else ""
-    return info.context.account.organisation if info.context.account else ""
+    return info.context.application.organisation if info.context.application else ""
 
 
 def _applications(organisation: str, info: context.Info) -> tuple[applications.SandboxApplication, ...]:
-    known = info.context.applications
-    return (*known.of_organisation(organisation), *known.deleted_by(organisation))
+    registry = info.context.applications
+    return (*registry.of_organisation(organisation), *registry.deleted_by(organisation))
 
 
-def _organization(found: user_directory.Organisation, info: context.Info) -> AdmOrganization:
+def _organization(organisation: user_directory.Organisation, info: context.Info) -> AdmOrganization:
     return AdmOrganization(
-        [_user(user, info) for user in info.context.user_directory.of_organisation(found.id)],
+        [_user(user, info) for user in info.context.user_directory.of_organisation(organisation.id)],
         (),
-        [_application(account, info) for account in _applications(found.id, info)],
+        [_application(application, info) for application in _applications(organisation.id, info)],
         True,
-        found.name,
-        _created_date(found.created, info),
-        found.id,
+        organisation.name,
+        _created_date(organisation.created, info),
+        organisation.id,
     )
 
 
@@ -115,18 +115,18 @@ def _user(user: user_directory.SandboxUser, info: context.Info) -> AdmUser:
     return AdmUser(user.email, user.given_name, user.family_name, _created_date(user.created, info), user.id)
 
 
-def _application(account: applications.SandboxApplication, info: context.Info) -> AdmApplication:
-    id_ = account.application_id
-    counts = AdmSupplyCounts(info.context.part_usage.used(id_), info.context.part_usage.limit(account))
+def _application(application: applications.SandboxApplication, info: context.Info) -> AdmApplication:
+    id_ = application.application_id
+    counts = AdmSupplyCounts(info.context.part_usage.used(id_), info.context.part_usage.limit(application))
     return AdmApplication(
-        [AdmApplicationScope(id_, scope) for scope in account.scopes],
-        counts if applications.SUPPLY_SCOPE in account.scopes else None,
-        AdmApplicationSecurity(id_, account.client_id, account.client_secret),
-        account.organisation,
-        account.name,
-        account.description,
-        account.deleted,
-        _created_date(account.created, info),
+        [AdmApplicationScope(id_, scope) for scope in application.scopes],
+        counts if applications.SUPPLY_SCOPE in application.scopes else None,
+        AdmApplicationSecurity(id_, application.client_id, application.client_secret),
+        application.organisation,
+        application.name,
+        application.description,
+        application.deleted,
+        _created_date(application.created, info),
         id_,
     )
 

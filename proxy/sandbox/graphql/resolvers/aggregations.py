@@ -112,34 +112,34 @@ _Counted = TypeVar("_Counted")
 
 def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[records.CatalogAttribute]:
     """Attributes that the best hits have values for, most frequent first."""
-    counted: Counter[records.CatalogAttribute] = Counter()
+    totals: Counter[records.CatalogAttribute] = Counter()
     for id_ in hits.page(0, SAMPLED_HITS):
         part = info.context.catalog.part(id_)
-        counted.update(spec.attribute for spec in part.specs) if part else None
-    return [attribute for attribute, _ in counted.most_common()]
+        totals.update(spec.attribute for spec in part.specs) if part else None
+    return [attribute for attribute, _ in totals.most_common()]
 
 
 def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by maker."""
-    found = info.context.catalog.manufacturer_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(found, size)]
+    counts = info.context.catalog.manufacturer_counts(result.hits)
+    return [SupCompanyBucket(*pair) for pair in first(counts, size)]
 
 
 def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by seller; a part counts for each of its sellers."""
-    found = info.context.catalog.distributor_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(found, size)]
+    counts = info.context.catalog.distributor_counts(result.hits)
+    return [SupCompanyBucket(*pair) for pair in first(counts, size)]
 
 
 def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
     """Hits by the category that they are in."""
-    found = info.context.catalog.category_counts(result.hits)
-    return [SupCategoryBucket(*pair) for pair in first(found, size)]
+    counts = info.context.catalog.category_counts(result.hits)
+    return [SupCategoryBucket(*pair) for pair in first(counts, size)]
 
 
-def first(counted: Iterable[_Counted], size: int) -> list[_Counted]:
+def first(counts: Iterable[_Counted], size: int) -> list[_Counted]:
     """The first `size`; none for a negative one."""
-    return list(counted)[: max(size, 0)]
+    return list(counts)[: max(size, 0)]
 
 
 def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
@@ -154,8 +154,8 @@ def cad(result: views.SupPartResultSet, info: context.Info) -> list[SupCadBucket
 
 def cad_levels(result: views.SupPartResultSet, info: context.Info) -> list[SupLevelBucket]:
     """Hits by level of CAD models. The levels are our choice: the contract has only the fields."""
-    found = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
-    return [SupLevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(found)]
+    counts = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
+    return [SupLevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(counts)]
 
 
 def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInStockBucket]:
@@ -216,11 +216,11 @@ def _spec_agg(counts: records.SpecCounts, size: int) -> SupSpecAgg:
 
 def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:
     """The category of the filter, if it names exactly one."""
-    asked = dict(result.conditions.filters).get("category_id", ())
-    if len(asked) != 1:
+    category_ids = dict(result.conditions.filters).get("category_id", ())
+    if len(category_ids) != 1:
         return None
-    by_id = info.context.catalog.category(asked[0])
-    name = matching.normalise(asked[0])
+    by_id = info.context.catalog.category(category_ids[0])
+    name = matching.normalise(category_ids[0])
     named = [one for one in info.context.catalog.categories() if matching.normalise(one.name) == name]
     return by_id or (named[0] if len(named) == 1 else None)
 

@@ -31,12 +31,12 @@ def manufacturers(
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
     """Makers. A part is active unless it is at the end of its life."""
-    found = select(info.context.catalog.manufacturers(), ids, slugs)
+    selected = select(info.context.catalog.manufacturers(), ids, slugs)
     least = minNumberOfActiveParts or 0
     if least <= 0:
-        return found
+        return selected
     active = _active_parts(info.context.catalog)
-    return [company for company in found if active[company.id] >= least]
+    return [company for company in selected if active[company.id] >= least]
 
 
 def _active_parts(catalog: store.Catalog) -> Counter[str]:
@@ -104,11 +104,11 @@ def relevant_attributes(category: records.Category, info: context.Info) -> list[
 
 def blurb(category: records.Category, info: context.Info) -> SupBlurb:
     """A text about the category, composed of catalog data."""
-    held = info.context.catalog.num_parts(category.id)
+    num_parts = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
-    said = f"{category.name}: {counted(held, 'part')} in the catalog."
-    content = f"{said} Among them {', '.join(below)}." if below else said
-    return SupBlurb(category.name, category.path, said, content, said, category.name)
+    text = f"{category.name}: {counted(num_parts, 'part')} in the catalog."
+    content = f"{text} Among them {', '.join(below)}." if below else text
+    return SupBlurb(category.name, category.path, text, content, text, category.name)
 
 
 ATTRIBUTES: dict[str, str] = {}

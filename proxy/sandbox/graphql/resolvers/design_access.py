@@ -15,54 +15,54 @@ R = TypeVar("R", bound=records.Record)
 
 def session(info: context.Info) -> design_loaders.DesignSession:
     """The request's session. Operations on design data are executed only with one."""
-    found = info.context.design
-    if found is None:
+    design_session = info.context.design
+    if design_session is None:
         raise errors.DesignError("design data needs a user's token")
-    return found
+    return design_session
 
 
 async def user(info: context.Info) -> records.DesignUser:
     """The caller. Raises DesignError for a user who is in no workspace."""
     asking = session(info)
-    found = await asking.loaders.one(design_loaders.USERS, asking.user_id)
-    if found is None:
+    design_user = await asking.loaders.one(design_loaders.USERS, asking.user_id)
+    if design_user is None:
         raise errors.DesignError(f"the user {asking.user_id} is in no workspace")
-    return found
+    return design_user
 
 
 async def visible(info: context.Info, source: design_loaders.RecordSource[R], id_: str) -> R | None:
     """The record with this id if the user may see it, or None."""
-    found = await session(info).loaders.one(source, id_)
-    return found if found is not None and await _may_see(info, found) else None
+    record = await session(info).loaders.one(source, id_)
+    return record if record is not None and await _may_see(info, record) else None
 
 
-async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, what: str) -> R:
+async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, noun: str) -> R:
     """The record with this id. Raises DesignError if the user cannot see it; `what` is the kind of record."""
-    found = await visible(info, source, id_)
-    if found is None:
-        raise errors.DesignError(f"there is no {what} {id_}")
-    return found
+    record = await visible(info, source, id_)
+    if record is None:
+        raise errors.DesignError(f"there is no {noun} {id_}")
+    return record
 
 
 async def workspaces(info: context.Info) -> list[records.Workspace]:
     """The workspaces of the user."""
-    mine = (await user(info)).workspace_ids
-    return [one for one in await session(info).loaders.all(design_loaders.WORKSPACES) if one.id in mine]
+    workspace_ids = (await user(info)).workspace_ids
+    return [one for one in await session(info).loaders.all(design_loaders.WORKSPACES) if one.id in workspace_ids]
 
 
 async def workspace_at(info: context.Info, url: str) -> records.Workspace | None:
     """The workspace with this URL if the user is in it, or None."""
-    mine = (await user(info)).workspace_ids
-    found = await session(info).loaders.where(design_loaders.WORKSPACES, "url", url.rstrip("/"))
-    return next((one for one in found if one.id in mine), None)
+    workspace_ids = (await user(info)).workspace_ids
+    matching = await session(info).loaders.where(design_loaders.WORKSPACES, "url", url.rstrip("/"))
+    return next((one for one in matching if one.id in workspace_ids), None)
 
 
 async def require_workspace(info: context.Info, url: str) -> records.Workspace:
     """The workspace with this URL. Raises DesignError if the user is not in it."""
-    found = await workspace_at(info, url)
-    if found is None:
+    workspace = await workspace_at(info, url)
+    if workspace is None:
         raise errors.DesignError(f"there is no workspace {url}")
-    return found
+    return workspace
 
 
 def record_resolver(

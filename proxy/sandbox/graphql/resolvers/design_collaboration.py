@@ -59,8 +59,8 @@ async def thread(
     threadId: str,  # noqa: N803
 ) -> records.CommentThread | None:
     """One comment thread of a project."""
-    found = await access.visible(info, design_loaders.THREADS, threadId)
-    return found if found is not None and found.project_id == projectId else None
+    thread_ = await access.visible(info, design_loaders.THREADS, threadId)
+    return thread_ if thread_ is not None and thread_.project_id == projectId else None
 
 
 async def project_tasks(
@@ -68,12 +68,12 @@ async def project_tasks(
     info: context.Info,
     *,
     projectId: str,  # noqa: N803
-    **asked: Any,
+    **arguments: Any,
 ) -> connections.Connection:
     """A page of the tasks of a project."""
     project = await access.require(info, design_loaders.PROJECTS, projectId, "project")
-    found = await access.session(info).loaders.where(design_loaders.TASKS, "project_id", project.id)
-    return connections.page(found, asked, lambda one: one.id)
+    tasks = await access.session(info).loaders.where(design_loaders.TASKS, "project_id", project.id)
+    return connections.page(tasks, arguments, lambda one: one.id)
 
 
 async def workspace_tasks(
@@ -81,12 +81,12 @@ async def workspace_tasks(
     info: context.Info,
     *,
     workspaceUrl: str,  # noqa: N803
-    **asked: Any,
+    **arguments: Any,
 ) -> connections.Connection:
     """A page of all tasks in a workspace."""
     workspace = await access.require_workspace(info, workspaceUrl)
-    found = await access.session(info).loaders.where(design_loaders.TASKS, "workspace_id", workspace.id)
-    return connections.page(found, asked, lambda one: one.id)
+    tasks = await access.session(info).loaders.where(design_loaders.TASKS, "workspace_id", workspace.id)
+    return connections.page(tasks, arguments, lambda one: one.id)
 
 
 def mentions(comment: records.Comment, _info: context.Info) -> list[DesMention]:
@@ -139,18 +139,18 @@ async def _notification_data(event: records.CommentEvent, info: context.Info) ->
     )
 
 
-async def _thread_path(info: context.Info, asked: design_mutations.Input) -> str:
+async def _thread_path(info: context.Info, fields: design_mutations.Input) -> str:
     """The path of a thread of a project. Raises DesignError."""
-    project = await access.require(info, design_loaders.PROJECTS, asked["entityId"], "project")
-    thread = await access.require(info, design_loaders.THREADS, asked["commentThreadId"], "comment thread")
+    project = await access.require(info, design_loaders.PROJECTS, fields["entityId"], "project")
+    thread = await access.require(info, design_loaders.THREADS, fields["commentThreadId"], "comment thread")
     if thread.project_id != project.id:
         raise errors.DesignError(f"the project has no comment thread {thread.id}")
     return f"/threads/{thread.id}"
 
 
-def _comment_path(place: str, asked: design_mutations.Input) -> str:
+def _comment_path(place: str, fields: design_mutations.Input) -> str:
     """The path of a comment of a thread or task."""
-    return f"{place}/comments/{segment(asked['commentId'])}"
+    return f"{place}/comments/{segment(fields['commentId'])}"
 
 
 def segment(id_: str) -> str:
@@ -160,9 +160,9 @@ def segment(id_: str) -> str:
     return id_
 
 
-async def _send_text(info: context.Info, request: str, asked: design_mutations.Input) -> Any:
+async def _send_text(info: context.Info, request: str, fields: design_mutations.Input) -> Any:
     return await design_mutations.call_service(
-        info, request, records.Comment, inputs.CommentInput(by=design_mutations.author_id(info), text=asked["text"])
+        info, request, records.Comment, inputs.CommentInput(by=design_mutations.author_id(info), text=fields["text"])
     )
 
 
@@ -172,115 +172,115 @@ async def _delete_comment(info: context.Info, path: str) -> Any:
     )
 
 
-async def create_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+async def create_comment(info: context.Info, fields: design_mutations.Input) -> Any:
     """Add a comment to a thread."""
-    return await _send_text(info, f"POST collaboration {await _thread_path(info, asked)}/comments", asked)
+    return await _send_text(info, f"POST collaboration {await _thread_path(info, fields)}/comments", fields)
 
 
-async def update_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+async def update_comment(info: context.Info, fields: design_mutations.Input) -> Any:
     """Replace the text of a comment."""
-    path = _comment_path(await _thread_path(info, asked), asked)
-    return await _send_text(info, f"PATCH collaboration {path}", asked)
+    path = _comment_path(await _thread_path(info, fields), fields)
+    return await _send_text(info, f"PATCH collaboration {path}", fields)
 
 
-async def delete_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+async def delete_comment(info: context.Info, fields: design_mutations.Input) -> Any:
     """Delete it."""
-    path = _comment_path(await _thread_path(info, asked), asked)
+    path = _comment_path(await _thread_path(info, fields), fields)
     return await _delete_comment(info, path)
 
 
-async def create_thread(info: context.Info, asked: design_mutations.Input) -> Any:
+async def create_thread(info: context.Info, fields: design_mutations.Input) -> Any:
     """Create a comment thread about an object of a document."""
-    project = await access.require(info, design_loaders.PROJECTS, asked["entityId"], "project")
-    known = {one.document_id: one.document_name for one in project.documents}
-    if asked["documentId"] not in known:
-        raise errors.DesignError(f"the project has no document {asked['documentId']}")
-    corners = asked.get("area")
+    project = await access.require(info, design_loaders.PROJECTS, fields["entityId"], "project")
+    document_names = {one.document_id: one.document_name for one in project.documents}
+    if fields["documentId"] not in document_names:
+        raise errors.DesignError(f"the project has no document {fields['documentId']}")
+    corners = fields.get("area")
     area = records.Rectangle(**{name: records.Position2D(**corners[name]) for name in corners}) if corners else None
     place = records.CommentContext(
-        document_id=asked["documentId"],
-        object_id=asked.get("itemAsDesignItemId") or asked.get("itemAsInternalObjectId"),
+        document_id=fields["documentId"],
+        object_id=fields.get("itemAsDesignItemId") or fields.get("itemAsInternalObjectId"),
         area=area or records.Rectangle(),
-        release_id=asked.get("releaseId"),
+        release_id=fields.get("releaseId"),
     )
     draft = inputs.CommentThreadInput(
         by=design_mutations.author_id(info),
         project_id=project.id,
         workspace_id=project.workspace_id,
-        text=asked["text"],
+        text=fields["text"],
         context=place,
-        document_name=known[asked["documentId"]],
+        document_name=document_names[fields["documentId"]],
     )
     return await design_mutations.call_service(info, "POST collaboration /threads", records.CommentThread, draft)
 
 
-async def delete_thread(info: context.Info, asked: design_mutations.Input) -> Any:
+async def delete_thread(info: context.Info, fields: design_mutations.Input) -> Any:
     """Delete a thread with all its comments."""
     return await design_mutations.call_service(
-        info, f"DELETE collaboration {await _thread_path(info, asked)}", records.CommentThread
+        info, f"DELETE collaboration {await _thread_path(info, fields)}", records.CommentThread
     )
 
 
 async def _create_task(
-    info: context.Info, asked: design_mutations.Input, workspace_id: str, project_id: str | None
+    info: context.Info, fields: design_mutations.Input, workspace_id: str, project_id: str | None
 ) -> Any:
-    given = {name: asked[name] for name in ("priority", "status") if asked.get(name) is not None}
+    optional_fields = {name: fields[name] for name in ("priority", "status") if fields.get(name) is not None}
     draft = inputs.TaskInput(
         by=design_mutations.author_id(info),
         workspace_id=workspace_id,
         project_id=project_id,
-        name=asked["name"],
-        description=asked["description"],
-        **given,
+        name=fields["name"],
+        description=fields["description"],
+        **optional_fields,
     )
     return await design_mutations.call_service(info, "POST collaboration /tasks", records.Task, draft)
 
 
-async def create_project_task(info: context.Info, asked: design_mutations.Input) -> Any:
+async def create_project_task(info: context.Info, fields: design_mutations.Input) -> Any:
     """Create a task of a project."""
-    project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
-    return await _create_task(info, asked["task"], project.workspace_id, project.id)
+    project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
+    return await _create_task(info, fields["task"], project.workspace_id, project.id)
 
 
-async def create_workspace_task(info: context.Info, asked: design_mutations.Input) -> Any:
+async def create_workspace_task(info: context.Info, fields: design_mutations.Input) -> Any:
     """Create a task of a workspace."""
-    workspace = await access.require_workspace(info, asked["workspaceUrl"])
-    return await _create_task(info, asked["task"], workspace.id, None)
+    workspace = await access.require_workspace(info, fields["workspaceUrl"])
+    return await _create_task(info, fields["task"], workspace.id, None)
 
 
-async def _task_path(info: context.Info, asked: design_mutations.Input) -> str:
-    return f"/tasks/{(await access.require(info, design_loaders.TASKS, asked['taskId'], 'task')).id}"
+async def _task_path(info: context.Info, fields: design_mutations.Input) -> str:
+    return f"/tasks/{(await access.require(info, design_loaders.TASKS, fields['taskId'], 'task')).id}"
 
 
-async def update_task(info: context.Info, asked: design_mutations.Input) -> Any:
+async def update_task(info: context.Info, fields: design_mutations.Input) -> Any:
     """Update a task; null fields stay as they are."""
-    path = await _task_path(info, asked)
-    given = {name: asked.get(name) for name in ("name", "description", "priority", "status")}
-    draft = inputs.TaskUpdateInput(by=design_mutations.author_id(info), **given)
+    path = await _task_path(info, fields)
+    changes = {name: fields.get(name) for name in ("name", "description", "priority", "status")}
+    draft = inputs.TaskUpdateInput(by=design_mutations.author_id(info), **changes)
     return await design_mutations.call_service(info, f"PATCH collaboration {path}", records.Task, draft)
 
 
-async def delete_task(info: context.Info, asked: design_mutations.Input) -> Any:
+async def delete_task(info: context.Info, fields: design_mutations.Input) -> Any:
     """Delete it."""
     return await design_mutations.call_service(
-        info, f"DELETE collaboration {await _task_path(info, asked)}", records.Task
+        info, f"DELETE collaboration {await _task_path(info, fields)}", records.Task
     )
 
 
-async def create_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+async def create_task_comment(info: context.Info, fields: design_mutations.Input) -> Any:
     """Add a comment to a task."""
-    return await _send_text(info, f"POST collaboration {await _task_path(info, asked)}/comments", asked)
+    return await _send_text(info, f"POST collaboration {await _task_path(info, fields)}/comments", fields)
 
 
-async def update_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+async def update_task_comment(info: context.Info, fields: design_mutations.Input) -> Any:
     """Replace the text of a comment."""
-    path = _comment_path(await _task_path(info, asked), asked)
-    return await _send_text(info, f"PATCH collaboration {path}", asked)
+    path = _comment_path(await _task_path(info, fields), fields)
+    return await _send_text(info, f"PATCH collaboration {path}", fields)
 
 
-async def delete_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+async def delete_task_comment(info: context.Info, fields: design_mutations.Input) -> Any:
     """Delete it."""
-    path = _comment_path(await _task_path(info, asked), asked)
+    path = _comment_path(await _task_path(info, fields), fields)
     return await _delete_comment(info, path)
 
 

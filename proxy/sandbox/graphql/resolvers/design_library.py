@@ -54,14 +54,14 @@ async def components_by_ids(
     _root: None, info: context.Info, ids: list[str]
 ) -> list[records.Component | DesErrorPayload]:
     """For each id, the component or an error."""
-    found = await asyncio.gather(*(access.visible(info, design_loaders.COMPONENTS, id_) for id_ in ids))
-    return [one or DesErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, found, strict=True)]
+    visible = await asyncio.gather(*(access.visible(info, design_loaders.COMPONENTS, id_) for id_ in ids))
+    return [one or DesErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, visible, strict=True)]
 
 
 async def revision(_root: None, info: context.Info, id: str) -> records.Component | None:
     """A component by the id of its revision."""
-    found = await access.session(info).loaders.where(design_loaders.COMPONENTS, "revision_id", id)
-    return await access.visible(info, design_loaders.COMPONENTS, found[0].id) if found else None
+    matching = await access.session(info).loaders.where(design_loaders.COMPONENTS, "revision_id", id)
+    return await access.visible(info, design_loaders.COMPONENTS, matching[0].id) if matching else None
 
 
 async def folder(_root: None, info: context.Info, id: str) -> records.Folder | None:
@@ -75,11 +75,11 @@ async def folders(workspace: records.Workspace, info: context.Info) -> list[reco
 
 
 async def components(
-    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **arguments: Any
 ) -> connections.Connection:
     """A page of those that pass the filter."""
-    held = await access.session(info).loaders.where(design_loaders.COMPONENTS, "workspace_id", workspace.id)
-    return connections.page(design_filters.matching_records(held, where), asked, lambda one: one.id)
+    records_ = await access.session(info).loaders.where(design_loaders.COMPONENTS, "workspace_id", workspace.id)
+    return connections.page(design_filters.matching_records(records_, where), arguments, lambda one: one.id)
 
 
 def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> str:

@@ -60,9 +60,9 @@ def author_id(info: context.Info) -> str:
     return access.session(info).user_id
 
 
-def parameter_records(asked: list[Input] | None) -> tuple[records.DesignParameter, ...]:
+def parameter_records(fields: list[Input] | None) -> tuple[records.DesignParameter, ...]:
     """Parameters of an input as records."""
-    return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in asked or ())
+    return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in fields or ())
 
 
 def created_id(attribute: str) -> GraphQLFieldResolver:
@@ -78,122 +78,122 @@ def created_id(attribute: str) -> GraphQLFieldResolver:
 EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf": "IDF.zip"}
 
 
-async def update_parameters(info: context.Info, asked: Input) -> Any:
+async def update_parameters(info: context.Info, fields: Input) -> Any:
     """Add or replace parameters of a project."""
-    project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
+    project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
     draft = inputs.ProjectParametersInput(
         by=author_id(info),
-        parameters=parameter_records(asked["parameters"]),
-        replace=bool(asked.get("replaceExisting")),
+        parameters=parameter_records(fields["parameters"]),
+        replace=bool(fields.get("replaceExisting")),
     )
     return await call_service(info, f"PATCH projects /projects/{project.id}", records.Project, draft)
 
 
-async def upload_project(info: context.Info, asked: Input) -> Any:
+async def upload_project(info: context.Info, fields: Input) -> Any:
     """Create a project from an uploaded file."""
-    workspace = await _workspace(info, asked)
+    workspace = await _workspace(info, fields)
     draft = inputs.ProjectUploadInput(
         by=author_id(info),
         workspace_id=workspace.id,
         workspace_url=workspace.url,
-        name=asked["name"],
-        description=asked.get("description") or "",
-        file_id=asked["fileId"],
+        name=fields["name"],
+        description=fields.get("description") or "",
+        file_id=fields["fileId"],
     )
     return await call_service(info, "POST projects /projects", records.Project, draft)
 
 
-async def _workspace(info: context.Info, asked: Input) -> records.Workspace:
-    folder = await access.require(info, design_loaders.FOLDERS, asked["parentFolderId"], "folder")
-    workspace = await access.require_workspace(info, asked["workspaceUrl"])
+async def _workspace(info: context.Info, fields: Input) -> records.Workspace:
+    folder = await access.require(info, design_loaders.FOLDERS, fields["parentFolderId"], "folder")
+    workspace = await access.require_workspace(info, fields["workspaceUrl"])
     if folder.workspace_id != workspace.id:
         raise errors.DesignError(f"the workspace has no folder {folder.id}")
     return workspace
 
 
-async def release_component(info: context.Info, asked: Input) -> Any:
+async def release_component(info: context.Info, fields: Input) -> Any:
     """Create a component in its first revision."""
-    workspace = await access.require_workspace(info, asked["workspaceUrl"])
-    folder_id = asked.get("componentParentFolderId")
+    workspace = await access.require_workspace(info, fields["workspaceUrl"])
+    folder_id = fields.get("componentParentFolderId")
     if folder_id is not None:
         await access.require(info, design_loaders.FOLDERS, folder_id, "folder")
     draft = inputs.ComponentInput(
         by=author_id(info),
         workspace_id=workspace.id,
-        name=asked["componentItemName"],
-        comment=asked.get("componentComment") or "",
-        description=asked.get("componentDescription") or "",
+        name=fields["componentItemName"],
+        comment=fields.get("componentComment") or "",
+        description=fields.get("componentDescription") or "",
         folder_id=folder_id,
-        folder_path=asked.get("componentReleaseFolder"),
-        parameters=parameter_records(asked.get("parameters")),
+        folder_path=fields.get("componentReleaseFolder"),
+        parameters=parameter_records(fields.get("parameters")),
     )
     return await call_service(info, "POST library /components", records.Component, draft)
 
 
-async def add_choices(info: context.Info, asked: Input) -> Any:
+async def add_choices(info: context.Info, fields: Input) -> Any:
     """Add part choices at the end of a component's list."""
     return await _choose(
-        info, asked, inputs.PartChoicesInput(by=author_id(info), add=_choices(asked["manufacturerParts"]))
+        info, fields, inputs.PartChoicesInput(by=author_id(info), add=_choices(fields["manufacturerParts"]))
     )
 
 
-async def remove_choices(info: context.Info, asked: Input) -> Any:
+async def remove_choices(info: context.Info, fields: Input) -> Any:
     """Remove the given part choices, or all."""
-    parts = asked.get("manufacturerParts")
+    parts = fields.get("manufacturerParts")
     gone = None if parts is None else _choices(parts)
-    return await _choose(info, asked, inputs.PartChoicesInput(by=author_id(info), remove=gone))
+    return await _choose(info, fields, inputs.PartChoicesInput(by=author_id(info), remove=gone))
 
 
-async def _choose(info: context.Info, asked: Input, draft: inputs.PartChoicesInput) -> Any:
-    component = await access.require(info, design_loaders.COMPONENTS, asked["componentId"], "component")
+async def _choose(info: context.Info, fields: Input, draft: inputs.PartChoicesInput) -> Any:
+    component = await access.require(info, design_loaders.COMPONENTS, fields["componentId"], "component")
     return await call_service(info, f"PATCH library /components/{component.id}", records.Component, draft)
 
 
-def _choices(asked: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
+def _choices(fields: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
     return tuple(
-        inputs.PartChoiceInput(company_name=one["companyName"], part_number=one["partNumber"]) for one in asked
+        inputs.PartChoiceInput(company_name=one["companyName"], part_number=one["partNumber"]) for one in fields
     )
 
 
-async def launch_workflow(info: context.Info, asked: Input) -> Any:
+async def launch_workflow(info: context.Info, fields: Input) -> Any:
     """Start a workflow."""
-    workspace = await access.require_workspace(info, asked["workspaceUrl"])
+    workspace = await access.require_workspace(info, fields["workspaceUrl"])
     draft = inputs.WorkflowInput(
         by=author_id(info),
         workspace_id=workspace.id,
-        definition_id=asked["workflowDefinitionId"],
-        name=asked.get("name"),
-        variables=parameter_records(asked["variables"]),
+        definition_id=fields["workflowDefinitionId"],
+        name=fields.get("name"),
+        variables=parameter_records(fields["variables"]),
     )
     return await call_service(info, "POST projects /workflows", records.Workflow, draft)
 
 
-async def create_export(info: context.Info, asked: Input) -> Any:
+async def create_export(info: context.Info, fields: Input) -> Any:
     """Create an export of a project, of exactly one kind."""
-    kinds = [kind for kind in EXPORTS if asked.get(kind) is not None]
+    kinds = [kind for kind in EXPORTS if fields.get(kind) is not None]
     if len(kinds) != 1:
         raise errors.DesignError(f"exactly one of {', '.join(EXPORTS)} must be given")
-    name = asked[kinds[0]].get("fileName") or EXPORTS[kinds[0]]
-    return await _make(info, asked, name, kinds[0], is_package=False)
+    name = fields[kinds[0]].get("fileName") or EXPORTS[kinds[0]]
+    return await _make(info, fields, name, kinds[0], is_package=False)
 
 
-async def create_package(info: context.Info, asked: Input) -> Any:
+async def create_package(info: context.Info, fields: Input) -> Any:
     """Create a manufacture package. No e-mail is sent."""
-    return await _make(info, asked, asked["name"], "package", is_package=True)
+    return await _make(info, fields, fields["name"], "package", is_package=True)
 
 
-async def _make(info: context.Info, asked: Input, name: str, kind: str, *, is_package: bool) -> Any:
-    project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
-    known = [one.revision_id for one in project.revisions]
-    if asked.get("vcsRevisionId") not in (None, *known):
-        raise errors.DesignError(f"the project has no revision {asked['vcsRevisionId']}")
+async def _make(info: context.Info, fields: Input, name: str, kind: str, *, is_package: bool) -> Any:
+    project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
+    revision_ids = [one.revision_id for one in project.revisions]
+    if fields.get("vcsRevisionId") not in (None, *revision_ids):
+        raise errors.DesignError(f"the project has no revision {fields['vcsRevisionId']}")
     draft = inputs.ProjectJobInput(
         by=author_id(info),
         project_id=project.id,
         name=name,
         kind=kind,
         is_package=is_package,
-        variant_name=asked.get("variantName"),
+        variant_name=fields.get("variantName"),
     )
     return await call_service(info, "POST projects /jobs", records.ProjectJob, draft)
 

@@ -43,12 +43,12 @@ async def projects(
     *,
     workspaceUrl: str,  # noqa: N803 (the schema's argument name)
     where: dict[str, Any] | None = None,
-    **asked: Any,
+    **arguments: Any,
 ) -> connections.Connection:
     """A page of those of a workspace that pass the filter."""
     workspace = await access.require_workspace(info, workspaceUrl)
-    held = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
-    return connections.page(design_filters.matching_records(held, where), asked, lambda one: one.id)
+    projects_ = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
+    return connections.page(design_filters.matching_records(projects_, where), arguments, lambda one: one.id)
 
 
 async def project(_root: None, info: context.Info, id: str) -> records.Project | None:
@@ -72,73 +72,76 @@ async def bom(_root: None, info: context.Info, id: str) -> records.Bom | None:
 
 
 def parameters(
-    held: records.Project, _info: context.Info, names: list[str] | None = None
+    project: records.Project, _info: context.Info, names: list[str] | None = None
 ) -> list[records.DesignParameter]:
     """All parameters, or those with the given names."""
-    return [one for one in held.parameters if names is None or one.name in names]
+    return [one for one in project.parameters if names is None or one.name in names]
 
 
-def preview_url(held: records.Project, info: context.Info) -> str:
+def preview_url(project: records.Project, info: context.Info) -> str:
     """The URL of a preview image."""
-    return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={held.id}"
+    return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={project.id}"
 
 
-def latest_revision(held: records.Project, _info: context.Info) -> records.VcsRevision:
+def latest_revision(project: records.Project, _info: context.Info) -> records.VcsRevision:
     """The latest commit."""
-    return held.revisions[0]
+    return project.revisions[0]
 
 
-def revisions(held: records.Project, _info: context.Info, **asked: Any) -> connections.Connection:
+def revisions(project: records.Project, _info: context.Info, **arguments: Any) -> connections.Connection:
     """A page of the commits, latest first."""
-    return connections.page(held.revisions, asked, lambda one: one.revision_id)
+    return connections.page(project.revisions, arguments, lambda one: one.revision_id)
 
 
-async def tasks(held: records.Project, info: context.Info) -> list[records.Task]:
+async def tasks(project: records.Project, info: context.Info) -> list[records.Task]:
     """The tasks of a project."""
-    return await access.session(info).loaders.where(design_loaders.TASKS, "project_id", held.id)
+    return await access.session(info).loaders.where(design_loaders.TASKS, "project_id", project.id)
 
 
 async def workflows(
-    held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+    project: records.Project, info: context.Info, where: dict[str, Any] | None = None, **arguments: Any
 ) -> list[records.Workflow]:
     """The workflows of a project that match the filters: running ones, or closed ones."""
-    found = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "project_id", held.id)
-    after = asked.get("modifiedAfter")
+    workflows_ = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "project_id", project.id)
+    after = arguments.get("modifiedAfter")
     return [
         one
-        for one in design_filters.matching_records(found, where)
-        if (one.ended_at is not None) == asked["isClosed"]
+        for one in design_filters.matching_records(workflows_, where)
+        if (one.ended_at is not None) == arguments["isClosed"]
         and (after is None or design_filters.is_later(one.modified_at, after))
-        and design_workspaces.has_variable(one, asked.get("withVariable"))
+        and design_workspaces.has_variable(one, arguments.get("withVariable"))
     ]
 
 
-def variants(held: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
+def variants(project: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
     """The variants of the work in progress."""
-    return [VariantView(held.id, one.name, one.bom_id) for one in design_filters.matching_records(held.variants, where)]
+    return [
+        VariantView(project.id, one.name, one.bom_id)
+        for one in design_filters.matching_records(project.variants, where)
+    ]
 
 
 async def releases(
-    held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+    project: records.Project, info: context.Info, where: dict[str, Any] | None = None, **arguments: Any
 ) -> connections.Connection:
     """A page of the published versions."""
-    found = await access.session(info).loaders.where(design_loaders.RELEASES, "project_id", held.id)
-    return connections.page(design_filters.matching_records(found, where), asked, lambda one: one.id)
+    releases_ = await access.session(info).loaders.where(design_loaders.RELEASES, "project_id", project.id)
+    return connections.page(design_filters.matching_records(releases_, where), arguments, lambda one: one.id)
 
 
 def release_variants(
-    held: records.Release, _info: context.Info, where: dict[str, Any] | None = None
+    release: records.Release, _info: context.Info, where: dict[str, Any] | None = None
 ) -> list[VariantView]:
     """The variants of a release."""
     return [
-        VariantView(held.project_id, one.name, one.bom_id)
-        for one in design_filters.matching_records(held.variants, where)
+        VariantView(release.project_id, one.name, one.bom_id)
+        for one in design_filters.matching_records(release.variants, where)
     ]
 
 
 async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> list[DocumentView]:
-    held = await access.session(info).loaders.one(design_loaders.PROJECTS, variant.project_id)
-    documents = held.documents if held else ()
+    project = await access.session(info).loaders.one(design_loaders.PROJECTS, variant.project_id)
+    documents = project.documents if project else ()
     return [
         DocumentView(variant.project_id, one.document_id, one.document_name, one.is_pcb)
         for one in documents
@@ -164,52 +167,52 @@ async def design_items(
     *,
     designators: list[str] | None = None,
     where: dict[str, Any] | None = None,
-    **asked: Any,
+    **arguments: Any,
 ) -> connections.Connection:
     """A page of what is placed on a document: everything on the board, its own on a sheet."""
-    found = await access.session(info).loaders.where(design_loaders.ITEMS, "project_id", document.project_id)
+    items = await access.session(info).loaders.where(design_loaders.ITEMS, "project_id", document.project_id)
     placed = [
         one
-        for one in found
+        for one in items
         if (document.is_pcb or one.sheet_id == document.document_id)
         and (designators is None or one.designator in designators)
     ]
-    return connections.page(design_filters.matching_records(placed, where), asked, lambda one: one.id)
+    return connections.page(design_filters.matching_records(placed, where), arguments, lambda one: one.id)
 
 
 async def document_threads(document: DocumentView, info: context.Info) -> list[records.CommentThread]:
     """The comment threads about a document."""
-    found = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", document.project_id)
-    return [one for one in found if one.context.document_id == document.document_id]
+    threads = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", document.project_id)
+    return [one for one in threads if one.context.document_id == document.document_id]
 
 
 async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.CommentThread]:
     """The comment threads about a design item."""
-    found = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", item.project_id)
-    return [one for one in found if one.context.object_id == item.id]
+    threads = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", item.project_id)
+    return [one for one in threads if one.context.object_id == item.id]
 
 
-def bom_items(held: records.Bom, _info: context.Info, **asked: Any) -> connections.Connection:
+def bom_items(bom: records.Bom, _info: context.Info, **arguments: Any) -> connections.Connection:
     """A page of the items."""
-    return connections.page(held.items, asked, lambda one: one.component_id)
+    return connections.page(bom.items, arguments, lambda one: one.component_id)
 
 
 async def packages(_root: None, info: context.Info) -> list[records.ProjectJob]:
     """Every package of the user's projects."""
-    made = await access.session(info).loaders.all(design_loaders.JOBS)
-    return [one for one in made if one.is_package and await access.visible(info, design_loaders.JOBS, one.id)]
+    jobs = await access.session(info).loaders.all(design_loaders.JOBS)
+    return [one for one in jobs if one.is_package and await access.visible(info, design_loaders.JOBS, one.id)]
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.ProjectJob | None:
     """The record with this id, or None."""
-    found = await access.visible(info, design_loaders.JOBS, id)
-    return found if found is not None and found.is_package else None
+    job = await access.visible(info, design_loaders.JOBS, id)
+    return job if job is not None and job.is_package else None
 
 
-async def project_packages(held: records.Release, info: context.Info) -> list[records.ProjectJob]:
+async def project_packages(release: records.Release, info: context.Info) -> list[records.ProjectJob]:
     """The packages that were made of a release's project."""
-    made = await access.session(info).loaders.where(design_loaders.JOBS, "project_id", held.project_id)
-    return [one for one in made if one.is_package]
+    jobs = await access.session(info).loaders.where(design_loaders.JOBS, "project_id", release.project_id)
+    return [one for one in jobs if one.is_package]
 
 
 async def export_job(

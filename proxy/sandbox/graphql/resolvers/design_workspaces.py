@@ -74,8 +74,8 @@ async def users(
 ) -> list[records.DesignUser | None]:
     """Users of a workspace; null for one who is not in it."""
     workspace = await access.require_workspace(info, workspaceUrl)
-    there = {one.id: one for one in await members(workspace, info)}
-    return [there.get(id_) for id_ in ids]
+    members_by_id = {one.id: one for one in await members(workspace, info)}
+    return [members_by_id.get(id_) for id_ in ids]
 
 
 async def user_by_auth(_root: None, info: context.Info) -> records.DesignUser:
@@ -85,9 +85,9 @@ async def user_by_auth(_root: None, info: context.Info) -> records.DesignUser:
 
 async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.DesignUser | None:
     """A user who shares a workspace with the caller."""
-    found = await access.session(info).loaders.one(design_loaders.USERS, id)
-    mine = set((await access.user(info)).workspace_ids)
-    return found if found is not None and mine & set(found.workspace_ids) else None
+    user = await access.session(info).loaders.one(design_loaders.USERS, id)
+    workspace_ids = set((await access.user(info)).workspace_ids)
+    return user if user is not None and workspace_ids & set(user.workspace_ids) else None
 
 
 def location(workspace: records.Workspace, info: context.Info) -> DesWorkspaceLocation:
@@ -109,8 +109,8 @@ async def projects(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Project]:
     """The projects that pass the filter."""
-    held = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
-    return design_filters.matching_records(held, where)
+    projects_ = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
+    return design_filters.matching_records(projects_, where)
 
 
 async def tasks(workspace: records.Workspace, info: context.Info) -> list[records.Task]:
@@ -122,24 +122,28 @@ async def definitions(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.WorkflowDefinition]:
     """The workflow definitions that match the filter."""
-    held = await access.session(info).loaders.where(design_loaders.DEFINITIONS, "workspace_id", workspace.id)
-    return design_filters.matching_records(held, where)
+    definitions_ = await access.session(info).loaders.where(design_loaders.DEFINITIONS, "workspace_id", workspace.id)
+    return design_filters.matching_records(definitions_, where)
 
 
 async def workflows(
-    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **arguments: Any
 ) -> list[records.Workflow]:
     """The started workflows that match the filters."""
-    held = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "workspace_id", workspace.id)
-    return [one for one in design_filters.matching_records(held, where) if has_variable(one, asked.get("withVariable"))]
+    workflows_ = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "workspace_id", workspace.id)
+    return [
+        one
+        for one in design_filters.matching_records(workflows_, where)
+        if has_variable(one, arguments.get("withVariable"))
+    ]
 
 
-def has_variable(workflow: records.Workflow, asked: Mapping[str, Any] | None) -> bool:
+def has_variable(workflow: records.Workflow, variable_filter: Mapping[str, Any] | None) -> bool:
     """Whether a variable, of this name if one is given, begins with one of the texts; True for no condition."""
-    if asked is None:
+    if variable_filter is None:
         return True
-    beginnings = tuple(asked["valueMatchesOneOf"])
-    named = (one for one in workflow.variables if asked.get("name") in (None, one.name))
+    beginnings = tuple(variable_filter["valueMatchesOneOf"])
+    named = (one for one in workflow.variables if variable_filter.get("name") in (None, one.name))
     return any(one.value.startswith(beginnings) for one in named)
 
 

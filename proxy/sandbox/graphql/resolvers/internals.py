@@ -120,47 +120,47 @@ def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
     return SupPartExtras(part.record)
 
 
-def alternatives(shown: SupPartExtras, info: context.Info, first: int) -> list[SupPartExtras]:
+def alternatives(extras: SupPartExtras, info: context.Info, first: int) -> list[SupPartExtras]:
     """Similar parts, `first` of them; none for a negative number."""
-    number = matching.normalise(shown.record.mpn)
-    found = (info.context.catalog.part(one) for one in shown.record.similar_ids[: max(first, 0)])
+    number = matching.normalise(extras.record.mpn)
+    similar = (info.context.catalog.part(one) for one in extras.record.similar_ids[: max(first, 0)])
     return [
         SupPartExtras(one, _SAME_NUMBER if matching.normalise(one.mpn) == number else _OTHER)
-        for one in found
+        for one in similar
         if one is not None
     ]
 
 
-def is_rohs_compliant(shown: SupPartExtras, _info: context.Info) -> bool | None:
+def is_rohs_compliant(extras: SupPartExtras, _info: context.Info) -> bool | None:
     """Null where the catalog does not say."""
-    return _ROHS.get(_value(shown.record, "rohs"))
+    return _ROHS.get(_value(extras.record, "rohs"))
 
 
-def datasheet_urls(shown: SupPartExtras, _info: context.Info) -> list[str]:
+def datasheet_urls(extras: SupPartExtras, _info: context.Info) -> list[str]:
     """All of them."""
-    sheets = (one for one in shown.record.document_collections if one.name == parts.DATASHEETS)
+    sheets = (one for one in extras.record.document_collections if one.name == parts.DATASHEETS)
     return [document.url for one in sheets for document in one.documents]
 
 
-def life_cycle(shown: SupPartExtras, info: context.Info) -> str:
+def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
     """UNKNOWN where the catalog does not say, or may not be asked."""
     if not parts.may_see(parts.LIFE_CYCLE, info):
         return "UNKNOWN"
-    return _LIFE_CYCLES.get(_value(shown.record, parts.LIFE_CYCLE), "UNKNOWN")
+    return _LIFE_CYCLES.get(_value(extras.record, parts.LIFE_CYCLE), "UNKNOWN")
 
 
-def parameters(shown: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
+def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
     """The properties; a text may hold several values."""
     return [
         SupPartExtrasParameter(one.attribute.name, one.units or None, tuple(map(str.strip, one.value.split(","))))
-        for one in parts.specs(views.PartView(shown.record, views.Market("US", "USD")), info)
+        for one in parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
     ]
 
 
-def technical_details(shown: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
+def technical_details(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
     """The properties for display."""
-    seen = parts.specs(views.PartView(shown.record, views.Market("US", "USD")), info)
-    return [SupPartExtrasTechnicalDetail(one.attribute.name, one.display_value) for one in seen]
+    specs = parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
+    return [SupPartExtrasTechnicalDetail(one.attribute.name, one.display_value) for one in specs]
 
 
 def altium_id(part: views.PartView, _info: context.Info) -> str:

@@ -71,9 +71,9 @@ def offer(
 ) -> views.OfferView:
     """One offer as the market sees it."""
     company, live = seller.record.company, seller.part.market.live
-    shown = distributors.live_offer(record, company, live)
+    live_offer = distributors.live_offer(record, company, live)
     custom = distributors.is_customer(company, live)
-    return views.OfferView(shown, seller, breaks_at(shown.prices, price_breaks), custom)
+    return views.OfferView(live_offer, seller, breaks_at(live_offer.prices, price_breaks), custom)
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
@@ -81,8 +81,8 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
     if quantities is None:
         return tuple(breaks)
     steps = {step.quantity for step in breaks}
-    held = {max((step for step in steps if step <= quantity), default=None) for quantity in quantities}
-    return tuple(step for step in breaks if step.quantity in held)
+    valid_steps = {max((step for step in steps if step <= quantity), default=None) for quantity in quantities}
+    return tuple(step for step in breaks if step.quantity in valid_steps)
 
 
 def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
@@ -100,9 +100,9 @@ def price(step: records.PriceBreak, market: views.Market, key: tuple[object, ...
     return views.PriceView(place, step.quantity, step.price, step.currency, step.price * rate, market.currency, rate)
 
 
-def price_cache_id(shown: views.PriceView, _info: context.Info) -> str:
+def price_cache_id(price: views.PriceView, _info: context.Info) -> str:
     """A key of the price."""
-    return views.cache_id("price", *shown.key)
+    return views.cache_id("price", *price.key)
 
 
 def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
@@ -144,8 +144,8 @@ def part_offers(
     _root: None, info: context.Info, *, references: list[dict[str, str]], **arguments: Any
 ) -> list[SupPartOffer | None]:
     """Offers by part and offer id; null for one that does not exist."""
-    asked = market(info, arguments)
-    return [_part_offer(info, asked, one["partId"], one["offerId"]) for one in references]
+    offer_market = market(info, arguments)
+    return [_part_offer(info, offer_market, one["partId"], one["offerId"]) for one in references]
 
 
 def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id: str) -> SupPartOffer | None:
@@ -189,8 +189,8 @@ def _cart(
     if seller is None or not seller.is_octocart_supported or not items:
         return SupOctocartLink(seller_id, None)
     market = views.Market(country, currency)
-    found = [_part_offer(info, market, item["partId"], item["offerId"]) for item in items]
-    if any(offer is None or offer.seller_id != seller_id for offer in found):
+    offers = [_part_offer(info, market, item["partId"], item["offerId"]) for item in items]
+    if any(offer is None or offer.seller_id != seller_id for offer in offers):
         return SupOctocartLink(seller_id, None)
     lines = ",".join(f"{item['offerId']}:{item['quantity']}" for item in items)
     return SupOctocartLink(

@@ -54,15 +54,15 @@ def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec
 
 def may_see(shortname: str, info: context.Info) -> bool:
     """Whether the plan shows the values of the attribute."""
-    account = info.context.account
-    return shortname not in LIFECYCLE or (account is not None and "LIFECYCLE" in account.features)
+    application = info.context.application
+    return shortname not in LIFECYCLE or (application is not None and "LIFECYCLE" in application.features)
 
 
 def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartView]:
     """Parts like this one. Nested parts are not billed: the contract does not say, and the vendor's examples
     count root results only."""
-    found = (info.context.catalog.part(other) for other in part.record.similar_ids)
-    return [views.PartView(other, part.market) for other in found if other is not None]
+    similar = (info.context.catalog.part(other) for other in part.record.similar_ids)
+    return [views.PartView(other, part.market) for other in similar if other is not None]
 
 
 def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPart]:
@@ -70,9 +70,9 @@ def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPar
     record, catalog = part.record, info.context.catalog
     if int(record.id) % 3:
         return []
-    made = catalog.search("", records.SearchConditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
-    found = (catalog.part(one) for one in made.ids[:LOOKED_AT])
-    others = (views.PartView(one, part.market) for one in found if one and one.category != record.category)
+    hits = catalog.search("", records.SearchConditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
+    candidates = (catalog.part(one) for one in hits.ids[:LOOKED_AT])
+    others = (views.PartView(one, part.market) for one in candidates if one and one.category != record.category)
     return [_sponsored(part, other, info) for other in itertools.islice(others, COMPANIONS)]
 
 
@@ -118,8 +118,8 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
 
 def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
     """The median price at a quantity of 1 000, in USD, converted like any price."""
-    found = pricing.median_price(offers.listed(part, info))
-    return None if found is None else offers.price(found, part.market, ("median", part.record.id))
+    median = pricing.median_price(offers.listed(part, info))
+    return None if median is None else offers.price(median, part.market, ("median", part.record.id))
 
 
 def total_avail(part: views.PartView, info: context.Info) -> int:

@@ -21,12 +21,12 @@ Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHi
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
     market, catalog = offers.market(info, arguments), info.context.catalog
-    found = (catalog.part(one) or catalog.part_by_uid(one) for one in ids)
-    shown = [None if part is None else views.PartView(part, market) for part in found]
-    for position, view in enumerate(shown):
+    parts_ = (catalog.part(one) or catalog.part_by_uid(one) for one in ids)
+    views_ = [None if part is None else views.PartView(part, market) for part in parts_]
+    for position, view in enumerate(views_):
         if view is not None:
             info.context.bill(view, [*info.path.as_list(), position])
-    return shown
+    return views_
 
 
 def search(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
@@ -41,20 +41,20 @@ def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.SupPa
 
 def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
-    asked = search_conditions(arguments)
+    conditions = search_conditions(arguments)
     try:
-        found = find(query, asked, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
+        found = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     limit = arguments.get("limit")
     page = _page(info, found, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
     hits = tuple(views.SupPartResult(views.PartView(part, market), found.aka_of(part.id), query) for part in page)
-    return views.SupPartResultSet(found, hits, query, asked, _warnings(query))
+    return views.SupPartResultSet(found, hits, query, conditions, _warnings(query))
 
 
-def _page(info: context.Info, found: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
-    parts = (info.context.catalog.part(id_) for id_ in found.page(start, limit))
+def _page(info: context.Info, hits: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
+    parts = (info.context.catalog.part(id_) for id_ in hits.page(start, limit))
     return [part for part in parts if part is not None]
 
 
@@ -72,30 +72,30 @@ def multi_match(
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
     """One answer a query, in their order."""
-    market, asked = offers.market(info, arguments), match_conditions(options or {})
-    return [_match(info, query, asked, market) for query in queries]
+    market, conditions = offers.market(info, arguments), match_conditions(options or {})
+    return [_match(info, query, conditions, market) for query in queries]
 
 
 def _match(
-    info: context.Info, query: Mapping[str, Any], asked: records.SearchConditions, market: views.Market
+    info: context.Info, query: Mapping[str, Any], conditions: records.SearchConditions, market: views.Market
 ) -> views.SupPartMatch:
     reference = query.get("reference")
-    wanted = records.MatchQuery(
+    match_query = records.MatchQuery(
         mpn=query.get("mpn"),
         sku=query.get("sku"),
         mpn_or_sku=query.get("mpnOrSku"),
         manufacturer=query.get("manufacturer"),
         seller=query.get("seller"),
     )
-    if wanted == records.MatchQuery():
+    if match_query == records.MatchQuery():
         # The contract knows no text of this field; this one is the v3 service's.
         return views.SupPartMatch(reference, 0, error="Missing search filters")
     try:
-        found = info.context.catalog.match(wanted, asked)
+        hits = info.context.catalog.match(match_query, conditions)
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    page = _page(info, found, query["start"], query["limit"])
-    return views.SupPartMatch(reference, found.hits, tuple(views.PartView(part, market) for part in page))
+    page = _page(info, hits, query["start"], query["limit"])
+    return views.SupPartMatch(reference, hits.hits, tuple(views.PartView(part, market) for part in page))
 
 
 def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.PartView, ...]:
@@ -147,8 +147,8 @@ def match_conditions(options: Mapping[str, Any]) -> records.SearchConditions:
     )
 
 
-def _filters(given: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return tuple((key, tuple(_texts(key, value))) for key, value in given.items() if value is not None)
+def _filters(arguments: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((key, tuple(_texts(key, value))) for key, value in arguments.items() if value is not None)
 
 
 def _texts(key: str, value: Any) -> Iterable[str]:
@@ -192,11 +192,11 @@ def highlighted(text: str, query: str) -> str:
     terms = [word.lower() for word in _WORD.findall(query)]
     if not terms:
         return text
-    whole, last = set(terms), terms[-1]
+    terms_, last = set(terms), terms[-1]
 
-    def mark(found: re.Match[str]) -> str:
-        word = found[0].lower()
-        return f"<strong>{found[0]}</strong>" if word in whole or word.startswith(last) else found[0]
+    def mark(match: re.Match[str]) -> str:
+        word = match[0].lower()
+        return f"<strong>{match[0]}</strong>" if word in terms_ or word.startswith(last) else match[0]
 
     return _WORD.sub(mark, text)
 

@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
-from integration.house import House, RawReply, Starts, lowered, target
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
 
 KEPT = {"cache": {"seconds": 300, "stale_seconds": 3600}}
 ASKED = target({"mpn": "SN74S74N"})
 OF_EACH = {"connection", "date", "x-request-id"}  # what no two replies share
 
 
-async def together(house: House, *requests: str) -> list[RawReply]:
+async def together(environment: ProxyEnvironment, *requests: str) -> list[RawResponse]:
     """The replies to requests that are sent at once, in their order. Ends where the proxy closes the connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", house.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", environment.port)
     try:
         writer.write("".join(requests).encode())
         return [await one(reader) for _ in requests]
@@ -23,18 +23,18 @@ async def together(house: House, *requests: str) -> list[RawReply]:
         writer.close()
 
 
-async def one(reader: asyncio.StreamReader) -> RawReply:
+async def one(reader: asyncio.StreamReader) -> RawResponse:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head[:-4].split("\r\n")
-    headers = lowered(line.split(": ", 1) for line in lines)
-    return RawReply(int(first.split()[1]), headers, await reader.readexactly(int(headers["content-length"])))
+    headers = lowercase_names(line.split(": ", 1) for line in lines)
+    return RawResponse(int(first.split()[1]), headers, await reader.readexactly(int(headers["content-length"])))
 
 
 def get(asked: str, *headers: str) -> str:
     return "".join(f"{line}\r\n" for line in (f"GET {asked} HTTP/1.1", "Host: a", *headers, ""))
 
 
-def shared(reply: RawReply) -> dict[str, str]:
+def shared(reply: RawResponse) -> dict[str, str]:
     return {name: value for name, value in reply.headers.items() if name not in OF_EACH}
 
 
@@ -53,11 +53,13 @@ def results(body: bytes) -> Any:
         ("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas&limit=2", 200),
     ],
 )
-async def test_response_head_is_the_same_with_and_without_keep_alive(start: Starts, asked: str, status: int) -> None:
-    async with start(**KEPT) as house:
-        await house.get(asked)
-        staying = (await together(house, get(asked), get("/healthz")))[0]
-        ending = (await together(house, get(asked, "Connection: close")))[0]
+async def test_response_head_is_the_same_with_and_without_keep_alive(
+    start: StartEnvironment, asked: str, status: int
+) -> None:
+    async with start(**KEPT) as environment:
+        await environment.get(asked)
+        staying = (await together(environment, get(asked), get("/healthz")))[0]
+        ending = (await together(environment, get(asked, "Connection: close")))[0]
     assert staying.status == ending.status == status
     assert shared(staying) == shared(ending) | {"content-length": staying.headers["content-length"]}
     assert (staying.headers.get("connection"), ending.headers["connection"]) == (None, "close")
@@ -65,18 +67,20 @@ async def test_response_head_is_the_same_with_and_without_keep_alive(start: Star
     assert staying.headers["date"].endswith(" GMT")
 
 
-async def test_pipelined_requests_are_answered_in_order(start: Starts) -> None:
+async def test_pipelined_requests_are_answered_in_order(start: StartEnvironment) -> None:
     numbers = ["SN74S74N", "BC547", "SN74S74N", "LM317", "SN74S74N", "SN74S74N"]
-    async with start(**KEPT) as house:
-        replies = await together(house, *(get(target({"mpn": number, "reference": number})) for number in numbers))
+    async with start(**KEPT) as environment:
+        replies = await together(
+            environment, *(get(target({"mpn": number, "reference": number})) for number in numbers)
+        )
     assert [results(reply.body)[0]["reference"] for reply in replies] == numbers
     assert [reply.headers["x-cache"] for reply in replies] == ["miss", "miss", "hit", "miss", "hit", "hit"]
 
 
-async def test_cached_response_keeps_its_format(start: Starts) -> None:
-    async with start(**KEPT) as house:
+async def test_cached_response_keeps_its_format(start: StartEnvironment) -> None:
+    async with start(**KEPT) as environment:
         zipped = get(ASKED, "Accept-Encoding: gzip")
-        replies = await together(house, *[get(ASKED), zipped] * 4)
+        replies = await together(environment, *[get(ASKED), zipped] * 4)
     plain, packed = replies[::2], replies[1::2]
     assert not any("content-encoding" in reply.headers for reply in plain)
     assert {reply.headers["content-encoding"] for reply in packed} == {"gzip"}
@@ -86,9 +90,9 @@ async def test_cached_response_keeps_its_format(start: Starts) -> None:
     assert [reply.headers["x-cache"] for reply in replies] == ["miss", *["hit"] * 7]
 
 
-async def test_http_1_0_keep_alive_is_confirmed(start: Starts) -> None:
+async def test_http_1_0_keep_alive_is_confirmed(start: StartEnvironment) -> None:
     request = get(ASKED, "Connection: keep-alive").replace("HTTP/1.1", "HTTP/1.0")
-    async with start(**KEPT) as house:
-        replies = await together(house, *[request] * 3)
+    async with start(**KEPT) as environment:
+        replies = await together(environment, *[request] * 3)
     assert [reply.headers["connection"] for reply in replies] == ["keep-alive"] * 3
     assert len({json.dumps(results(reply.body)) for reply in replies}) == 1

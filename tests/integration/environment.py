@@ -1,4 +1,4 @@
-"""The whole house of a test: a sandbox, a proxy in front of it, the clock of both, and questions to either.
+"""Environment of an integration test: a sandbox, a proxy in front of it, and the clock of both.
 
 Made by the fixture `start` of this folder. `raw` speaks HTTP byte by byte, for what no HTTP library would send.
 """
@@ -18,7 +18,7 @@ from proxy.kit import clock
 from proxy.sandbox import app, applications
 
 
-class RawReply(NamedTuple):
+class RawResponse(NamedTuple):
     """An HTTP reply as it came: header names in lower case."""
 
     status: int
@@ -31,20 +31,20 @@ class RawReply(NamedTuple):
 
 
 @dataclass
-class House:
-    """A proxy and the sandbox that it asks."""
+class ProxyEnvironment:
+    """A proxy and the sandbox that is its upstream."""
 
     proxy: running_proxy.ProxyClient
     sandbox: app.Sandbox
     time: clock.ManualClock
 
     @property
-    def billed(self) -> int:
+    def billed_parts(self) -> int:
         """Parts that the sandbox has billed this month."""
         return self.sandbox.part_usage.used(self.sandbox.default_application.application_id)
 
     @property
-    def asked(self) -> list[dict[str, Any]]:
+    def sent_variables(self) -> list[dict[str, Any]]:
         """The variables of every GraphQL request so far."""
         return [dict(variables) for _, variables in self.sandbox.documents]
 
@@ -56,16 +56,16 @@ class House:
         """The results to some queries."""
         return list((await self.reply(*queries, more=more))["results"])
 
-    async def failure(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> RawReply:
+    async def failure(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> RawResponse:
         """The reply to queries that are expected to fail."""
         return await self.get(target(*queries, more=more, key=key))
 
-    async def get(self, path: str, method: str = "GET") -> RawReply:
+    async def get(self, path: str, method: str = "GET") -> RawResponse:
         """The reply to any request target."""
         async with self.proxy.session.request(method, yarl.URL(self.proxy.url + path, encoded=True)) as response:
-            return RawReply(response.status, lowered(response.headers.items()), await response.read())
+            return RawResponse(response.status, lowercase_names(response.headers.items()), await response.read())
 
-    async def raw(self, first_line: bytes, *headers: bytes) -> RawReply:
+    async def raw(self, first_line: bytes, *headers: bytes) -> RawResponse:
         """Send a request line and headers as they are, and read until the proxy closes."""
         return await raw(self.port, first_line, *headers)
 
@@ -75,7 +75,7 @@ class House:
         return int(self.proxy.url.rpartition(":")[2])
 
 
-Starts = Callable[..., AbstractAsyncContextManager[House]]
+StartEnvironment = Callable[..., AbstractAsyncContextManager[ProxyEnvironment]]
 
 
 def target(*queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> str:
@@ -83,18 +83,18 @@ def target(*queries: dict[str, Any], more: str = "", key: str = running_proxy.KE
     return f"/v3/parts/match?apikey={key}&queries={quote(json.dumps(queries))}{more}"
 
 
-def lowered(items: Any) -> dict[str, str]:
-    """Headers by their names in lower case."""
+def lowercase_names(items: Any) -> dict[str, str]:
+    """Return headers with names in lower case."""
     return {name.lower(): value for name, value in items}
 
 
-def account(**changes: Any) -> tuple[applications.SandboxApplication, ...]:
-    """The sandbox's accounts: one, with a plan of the test's own."""
+def single_application(**changes: Any) -> tuple[applications.SandboxApplication, ...]:
+    """A sandbox configuration with one application; `changes` replace its fields."""
     fields = {"name": "A plan", "application_id": "app-1", "client_id": "client-1", "client_secret": "secret-1"}
     return (applications.SandboxApplication(**{**fields, **changes}),)
 
 
-async def raw(port: int, first_line: bytes, *headers: bytes) -> RawReply:
+async def raw(port: int, first_line: bytes, *headers: bytes) -> RawResponse:
     """One request over one connection, which the proxy closes after its reply."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -105,4 +105,4 @@ async def raw(port: int, first_line: bytes, *headers: bytes) -> RawReply:
         writer.close()
     top, _, body = received.partition(b"\r\n\r\n")
     first, *lines = top.decode("latin-1").split("\r\n")
-    return RawReply(int(first.split()[1]), lowered(line.split(": ", 1) for line in lines), body)
+    return RawResponse(int(first.split()[1]), lowercase_names(line.split(": ", 1) for line in lines), body)

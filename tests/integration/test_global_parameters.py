@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.house import House
+from integration.environment import ProxyEnvironment
 from support import running_proxy
 
 TI = "9cf2558336484335"
@@ -28,9 +28,9 @@ TARGETS = [
 PARTS = TARGETS[:4]
 
 
-async def get(house: House, target: str, more: str = "", **options: Any) -> Any:
+async def get(environment: ProxyEnvironment, target: str, more: str = "", **options: Any) -> Any:
     mark = "&" if "?" in target else "?"
-    return await house.proxy.get(f"{target}{mark}apikey={running_proxy.KEY}{more}", **options)
+    return await environment.proxy.get(f"{target}{mark}apikey={running_proxy.KEY}{more}", **options)
 
 
 def still(body: Any) -> Any:
@@ -46,31 +46,33 @@ def objects(body: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_all_response_formats_have_equal_content(house: House, target: str) -> None:
-    plain = still(await (await get(house, target)).json())
-    pretty = await (await get(house, target, "&pretty_print=1")).text()
+async def test_all_response_formats_have_equal_content(environment: ProxyEnvironment, target: str) -> None:
+    plain = still(await (await get(environment, target)).json())
+    pretty = await (await get(environment, target, "&pretty_print=1")).text()
     assert pretty.isascii()
     assert pretty == json.dumps(json.loads(pretty), indent=4, sort_keys=True)
-    wrapped = await get(house, target, "&callback=app.handle")
+    wrapped = await get(environment, target, "&callback=app.handle")
     script = await wrapped.text()
     assert wrapped.content_type == "application/javascript"
-    both = await (await get(house, target, "&callback=f&pretty_print=true&suppress_status_codes=1")).text()
-    other = await (await get(house, target.replace("/v3/", "/api/v3/").replace("?", "/?"), "&userkey=x")).json()
+    both = await (await get(environment, target, "&callback=f&pretty_print=true&suppress_status_codes=1")).text()
+    other = await (await get(environment, target.replace("/v3/", "/api/v3/").replace("?", "/?"), "&userkey=x")).json()
     said = [json.loads(pretty), json.loads(script[15:-2]), json.loads(both[6:-2]), other]
     assert [still(each) for each in said] == [plain] * 4
     assert (script[:15], script[-2:], both[:6]) == ("/**/app.handle(", ");", "/**/f(")
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_head_returns_the_headers_of_get_without_body(house: House, target: str) -> None:
-    found, head = [await get(house, target, method=method) for method in ("GET", "HEAD")]
+async def test_head_returns_the_headers_of_get_without_body(environment: ProxyEnvironment, target: str) -> None:
+    found, head = [await get(environment, target, method=method) for method in ("GET", "HEAD")]
     assert (head.status, head.content_type, await head.text()) == (200, found.content_type, "")
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("mistake", ["&callback=a(b)", "&pretty_print=2", "&slice[offers]=x"])
-async def test_invalid_global_parameter_is_refused_by_every_endpoint(house: House, target: str, mistake: str) -> None:
-    response = await get(house, target, mistake)
+async def test_invalid_global_parameter_is_refused_by_every_endpoint(
+    environment: ProxyEnvironment, target: str, mistake: str
+) -> None:
+    response = await get(environment, target, mistake)
     reply = await response.json()
     name = mistake[1:].partition("=")[0]
     assert (response.status, reply["__class__"]) == (400, "ClientErrorResponse")
@@ -78,32 +80,32 @@ async def test_invalid_global_parameter_is_refused_by_every_endpoint(house: Hous
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_suppressed_status_codes_keep_the_error_body(house: House, target: str) -> None:
-    response = await get(house, target, "&slice[x]=x&suppress_status_codes=true&callback=handle")
+async def test_suppressed_status_codes_keep_the_error_body(environment: ProxyEnvironment, target: str) -> None:
+    response = await get(environment, target, "&slice[x]=x&suppress_status_codes=true&callback=handle")
     text = await response.text()
     assert (response.status, response.content_type) == (200, "application/javascript")
     assert json.loads(text.removeprefix("/**/handle(").removesuffix(");"))["__class__"] == "ClientErrorResponse"
 
 
-async def test_invalid_style_parameter_disables_all_style_parameters(house: House) -> None:
-    response = await get(house, TARGETS[4], "&pretty_print=2&suppress_status_codes=true&callback=handle")
+async def test_invalid_style_parameter_disables_all_style_parameters(environment: ProxyEnvironment) -> None:
+    response = await get(environment, TARGETS[4], "&pretty_print=2&suppress_status_codes=true&callback=handle")
     assert (response.status, response.content_type) == (400, "application/json")
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_show_and_hide_are_complementary(house: House, target: str) -> None:
-    whole = objects(await (await get(house, target)).json())
-    shown = objects(await (await get(house, target, "&show[]=uid")).json())
-    hidden = objects(await (await get(house, target, "&hide[0]=uid")).json())
+async def test_show_and_hide_are_complementary(environment: ProxyEnvironment, target: str) -> None:
+    whole = objects(await (await get(environment, target)).json())
+    shown = objects(await (await get(environment, target, "&show[]=uid")).json())
+    hidden = objects(await (await get(environment, target, "&hide[0]=uid")).json())
     assert whole
     assert shown == [{"uid": each["uid"]} for each in whole]
     assert hidden == [{name: value for name, value in each.items() if name != "uid"} for each in whole]
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_envelope_is_unaffected_by_show(house: House, target: str) -> None:
-    whole = await (await get(house, target)).json()
-    bare = await (await get(house, target, "&show[]=nothing_known")).json()
+async def test_envelope_is_unaffected_by_show(environment: ProxyEnvironment, target: str) -> None:
+    whole = await (await get(environment, target)).json()
+    bare = await (await get(environment, target, "&show[]=nothing_known")).json()
     assert objects(whole)
     if "results" in whole:
         assert set(bare) == set(whole)
@@ -129,18 +131,18 @@ INCLUDES = {
 }
 
 
-def words(house: House) -> set[str]:
+def words(environment: ProxyEnvironment) -> set[str]:
     """The words of the documents since the last look."""
-    found = " ".join(document for document, _ in house.sandbox.documents)
-    house.sandbox.request_counts.documents.clear()
+    found = " ".join(document for document, _ in environment.sandbox.documents)
+    environment.sandbox.request_counts.documents.clear()
     return set(found.replace("{", " ").replace("}", " ").replace("(", " ").replace(":", " ").split())
 
 
 @pytest.mark.parametrize("target", PARTS)
-async def test_fields_not_shown_are_not_selected(house: House, target: str) -> None:
+async def test_fields_not_shown_are_not_selected(environment: ProxyEnvironment, target: str) -> None:
     async def asked(more: str) -> set[str]:
-        assert (await get(house, target, more)).status == 200
-        return words(house)
+        assert (await get(environment, target, more)).status == 200
+        return words(environment)
 
     usual = await asked("")
     assert {"sellers", "prices", "manufacturer", "v3uid"} <= usual
@@ -160,16 +162,16 @@ async def test_fields_not_shown_are_not_selected(house: House, target: str) -> N
 
 
 @pytest.mark.parametrize("target", PARTS)
-async def test_hiding_a_field_drops_its_plan_gated_selection(house: House, target: str) -> None:
-    assert (await get(house, target)).status == 200
-    assert "factoryLeadDays" in words(house)
-    assert (await get(house, target, "&hide[]=offers.factory_lead_days")).status == 200
-    assert "factoryLeadDays" not in words(house)
+async def test_hiding_a_field_drops_its_plan_gated_selection(environment: ProxyEnvironment, target: str) -> None:
+    assert (await get(environment, target)).status == 200
+    assert "factoryLeadDays" in words(environment)
+    assert (await get(environment, target, "&hide[]=offers.factory_lead_days")).status == 200
+    assert "factoryLeadDays" not in words(environment)
 
 
 @pytest.mark.parametrize("target", PARTS)
-async def test_slice_equals_the_slice_of_the_whole_list(house: House, target: str) -> None:
-    whole = objects(await (await get(house, target)).json())
+async def test_slice_equals_the_slice_of_the_whole_list(environment: ProxyEnvironment, target: str) -> None:
+    whole = objects(await (await get(environment, target)).json())
     for text, cut in (("[0:1]", slice(0, 1)), ("1:5", slice(1, 5)), ("-2:", slice(-2, None)), ("[:]", slice(None))):
-        found = objects(await (await get(house, target, f"&slice[offers]={text}")).json())
+        found = objects(await (await get(environment, target, f"&slice[offers]={text}")).json())
         assert found == [{**each, "offers": each["offers"][cut]} for each in whole]

@@ -67,7 +67,7 @@ def queries(bom: dict[str, str | list[str]]) -> list[dict[str, str | int]]:
     [NEXAR_1_AND_4, NEXAR_2_AND_3, OCTOPART_2, PART_LIST_SMALL, VENDOR],
     ids=["nexar_1 and nexar_4", "nexar_2 and nexar_3", "octopart_2", "part_list_small", "vendor"],
 )
-async def test_every_number_of_a_known_bom_is_a_part_with_specs_and_offers(
+async def test_every_part_number_of_a_known_bom_has_specs_and_offers(
     caller: SandboxClient, bom: dict[str, str | list[str]]
 ) -> None:
     found = (await caller.ask(MATCH, {"queries": queries(bom)})).data["supMultiMatch"]
@@ -77,7 +77,7 @@ async def test_every_number_of_a_known_bom_is_a_part_with_specs_and_offers(
     assert [part["mpn"] for part in parts if not any(seller["offers"] for seller in part["sellers"])] == []
 
 
-async def test_the_vendors_acs770_pages_are_full(caller: SandboxClient) -> None:
+async def test_the_vendors_acs770_search_has_full_pages(caller: SandboxClient) -> None:
     """Contract graphql.md §2.1, from the vendor's page on pagination: 15 of a search, and ten without the first two."""
     page = '{ supSearchMpn (q: "acs770", %s){ hits results { part { id name mpn } } } }'
     longer = (await caller.ask(page % "limit: 15")).data["supSearchMpn"]

@@ -70,7 +70,7 @@ async def _journal(caller: Any) -> Any:
         return (await response.json())["totals"]["requests"]
 
 
-async def test_each_has_its_own_parts_and_offers(both: Any) -> None:
+async def test_two_sandboxes_have_their_own_parts_and_offers(both: Any) -> None:
     first, second = both
     assert await _parts(first) == 700
     assert await _parts(second) < 700
@@ -79,7 +79,7 @@ async def test_each_has_its_own_parts_and_offers(both: Any) -> None:
     assert mine != other
 
 
-async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both: Any) -> None:
+async def test_tokens_secrets_and_keys_are_valid_in_their_sandbox_only(both: Any) -> None:
     first, second = both
     stranger = {"headers": {"Authorization": f"Bearer {first.token}"}}
     assert (await first.ask(EVERYTHING, **stranger)).status == 200
@@ -92,7 +92,7 @@ async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both: Any) 
     assert not published[0] & published[1]
 
 
-async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both: Any) -> None:
+async def test_usage_faults_and_key_rotation_affect_one_sandbox_only(both: Any) -> None:
     first, second = both
     before = await _journal(second)
     first.sandbox.faults.replace(faults.parse_faults("5xx status=503"))
@@ -107,7 +107,7 @@ async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both
     assert (await second.ask(PART)).status == 200
 
 
-async def test_people_sessions_and_design_data_are_each_ones_own(both: Any) -> None:
+async def test_users_sessions_and_design_data_are_not_shared(both: Any) -> None:
     first, second = both
     names = []
     for caller in both:
@@ -141,7 +141,7 @@ async def _tasks(caller: Any) -> Any:
     return (await caller.get(query, p=(await caller.project())["id"]))["desProjectTasks"]["totalCount"]
 
 
-async def test_the_old_services_count_their_own_requests_and_disturbances(both: Any) -> None:
+async def test_legacy_requests_and_disturbances_are_not_shared(both: Any) -> None:
     first, second = (legacy_client.LegacyClient(caller.sandbox, caller.session) for caller in both)
     await first.match({"mpn": "SN74S74N"})
     url = first.sandbox.url + "/admin/legacy"

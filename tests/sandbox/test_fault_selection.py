@@ -10,13 +10,13 @@ from support.sandbox_client import SandboxClient, StartSandbox
 from proxy.sandbox import faults
 
 
-async def test_a_count_strikes_the_next_so_many_requests_and_is_over(caller: SandboxClient) -> None:
+async def test_a_fault_with_a_count_affects_the_next_requests_only(caller: SandboxClient) -> None:
     declare(caller, "5xx count=2", "429 count=1")
     assert await statuses(caller, 5) == [503, 503, 429, 200, 200]
     assert [left for _, left in caller.sandbox.faults.remaining()] == [0, 0]
 
 
-async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start: StartSandbox) -> None:
+async def test_faults_with_shares_affect_disjoint_requests(start: StartSandbox) -> None:
     async with start(rng=random.Random(3)) as caller:
         declare(caller, "5xx share=0.3", "429 share=0.5", "latency ms=1 share=0.2")
         found = await statuses(caller, 400)
@@ -26,12 +26,12 @@ async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start:
     assert (struck(caller)["5xx"], struck(caller)["429"]) == (found.count(503), found.count(429))
 
 
-async def test_a_share_of_nothing_strikes_nothing_and_of_one_everything(caller: SandboxClient) -> None:
+async def test_a_share_of_zero_affects_no_request_and_of_one_all(caller: SandboxClient) -> None:
     declare(caller, "5xx share=0", "429 share=1")
     assert await statuses(caller, 20) == [429] * 20
 
 
-async def test_the_same_seed_strikes_the_same_requests(start: StartSandbox) -> None:
+async def test_the_same_seed_selects_the_same_requests(start: StartSandbox) -> None:
     async def run(seed: int) -> list[int]:
         async with start(rng=random.Random(seed)) as caller:
             declare(caller, "5xx share=0.3", "429 share=0.3")
@@ -42,13 +42,13 @@ async def test_the_same_seed_strikes_the_same_requests(start: StartSandbox) -> N
     assert first != await run(2)
 
 
-async def test_faults_of_the_settings_are_there_from_the_start(start: StartSandbox) -> None:
+async def test_faults_of_the_settings_are_active_from_the_start(start: StartSandbox) -> None:
     async with start(faults=faults.parse_faults("429")) as caller:
         assert await statuses(caller, 1) == [429]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.4, 1.0])
-def test_mixed_faults_strike_their_share_all_together(share: float) -> None:
+def test_the_shares_of_mixed_faults_add_up_to_the_declared_share(share: float) -> None:
     missed = 1.0
     for fault in faults.parse_faults(f"mixed share={share}"):
         assert isinstance(fault, faults.RandomFault)
@@ -56,13 +56,13 @@ def test_mixed_faults_strike_their_share_all_together(share: float) -> None:
     assert 1 - missed == pytest.approx(share)
 
 
-def test_mixed_faults_are_of_many_kinds_and_spare_the_token_where_they_are_not_about_it() -> None:
+def test_mixed_faults_have_many_kinds_on_the_declared_service_only() -> None:
     kinds = {faults.kind_name(type(fault)) for fault in faults.parse_faults("mixed share=0.05")}
     assert kinds == {"latency", "reset", "5xx", "429", "cut", "malformed", "slow-loris", "401", "expired"}
     assert {fault.on for fault in faults.parse_faults("mixed on=token")} == {"token"}
 
 
-async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_accounted_for(
+async def test_mixed_faults_leave_complete_responses_correct_and_billing_consistent(
     start: StartSandbox,
 ) -> None:
     async with start(rng=random.Random(5), token_windows=()) as caller:

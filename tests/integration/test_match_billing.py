@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.house import House, Starts
+from integration.environment import ProxyEnvironment, StartEnvironment
 
 SINGLE = {"mpn": "SN74S74N"}
 MPNS = (
@@ -45,55 +45,56 @@ MPNS = (
     ],
 )
 async def test_billed_parts_and_upstream_requests_match_the_table(
-    start: Starts, queries: list[Any], single: str, parts: int, requests: int, hits: list[int]
+    start: StartEnvironment, queries: list[Any], single: str, parts: int, requests: int, hits: list[int]
 ) -> None:
-    async with start(translation={"single_query": single}) as house:
-        results = await house.results(*queries)
+    async with start(translation={"single_query": single}) as environment:
+        results = await environment.results(*queries)
         assert [result["hits"] for result in results] == hits
-        assert (house.billed, house.sandbox.request_counts.graphql) == (parts, requests)
+        assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (parts, requests)
         assert (
-            f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in await metrics(house) or not requests
+            f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in await metrics(environment)
+            or not requests
         )
 
 
-async def metrics(house: House) -> str:
-    return await (await house.proxy.get("/metrics")).text()
+async def metrics(environment: ProxyEnvironment) -> str:
+    return await (await environment.proxy.get("/metrics")).text()
 
 
-async def test_twenty_queries_of_twenty_parts_are_split_at_a_hundred_parts(house: House) -> None:
+async def test_twenty_queries_of_twenty_parts_are_split_at_a_hundred_parts(environment: ProxyEnvironment) -> None:
     queries = [{"mpn": mpn, "limit": 20, "reference": mpn} for mpn in MPNS]
-    results = await house.results(*queries)
+    results = await environment.results(*queries)
     assert [result["reference"] for result in results] == list(MPNS)
     assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
-    asked = [variables["queries"] for variables in house.asked]
+    asked = [variables["queries"] for variables in environment.sent_variables]
     assert len(asked) == 4
     assert all(sum(query["limit"] for query in chunk) <= 100 for chunk in asked)
     in_order = sorted(asked, key=lambda chunk: MPNS.index(chunk[0]["mpn"]))
     assert [query["mpn"] for chunk in in_order for query in chunk] == list(MPNS)
-    assert house.billed == sum(len(result["items"]) for result in results)
+    assert environment.billed_parts == sum(len(result["items"]) for result in results)
 
 
-async def test_twenty_queries_of_three_parts_are_one_request(house: House) -> None:
-    results = await house.results(*({"mpn": mpn} for mpn in MPNS))
-    assert house.sandbox.request_counts.graphql == 1
-    assert house.billed == sum(len(result["items"]) for result in results)
+async def test_twenty_queries_of_three_parts_are_one_request(environment: ProxyEnvironment) -> None:
+    results = await environment.results(*({"mpn": mpn} for mpn in MPNS))
+    assert environment.sandbox.request_counts.graphql == 1
+    assert environment.billed_parts == sum(len(result["items"]) for result in results)
     assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
 
 
-async def test_hidden_fields_are_not_selected(house: House) -> None:
-    await house.results(SINGLE, SINGLE)
-    await house.results(SINGLE, SINGLE, more="&hide[]=offers")
-    (document, _), (hidden, _) = house.sandbox.documents
+async def test_hidden_fields_are_not_selected(environment: ProxyEnvironment) -> None:
+    await environment.results(SINGLE, SINGLE)
+    await environment.results(SINGLE, SINGLE, more="&hide[]=offers")
+    (document, _), (hidden, _) = environment.sandbox.documents
     assert ("sellers" in document, "sellers" in hidden) == (True, False)
     assert "specs" not in document
 
 
-async def test_client_input_is_never_part_of_a_document(house: House) -> None:
+async def test_client_input_is_never_part_of_a_document(environment: ProxyEnvironment) -> None:
     odd = "zz} evil { __typename"
     more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"
-    await house.results({"mpn": odd, "brand": odd}, {"sku": odd, "reference": odd}, more=more)
-    assert [variables["queries"] for variables in house.asked] == [
+    await environment.results({"mpn": odd, "brand": odd}, {"sku": odd, "reference": odd}, more=more)
+    assert [variables["queries"] for variables in environment.sent_variables] == [
         [{"mpn": odd, "manufacturer": odd, "start": 0, "limit": 3}, {"sku": odd, "start": 0, "limit": 3}]
     ]
-    assert not any("evil" in document for document, _ in house.sandbox.documents)
-    assert "evil" in json.dumps(house.asked)
+    assert not any("evil" in document for document, _ in environment.sandbox.documents)
+    assert "evil" in json.dumps(environment.sent_variables)

@@ -15,7 +15,7 @@ DIGIKEY = "/sellers/2c3be9310496fffc"
 FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'
 
 
-async def test_both_prefixes_answer_and_a_slash_at_the_end_does_no_harm(old: LegacyClient) -> None:
+async def test_both_prefixes_and_a_trailing_slash_are_accepted(old: LegacyClient) -> None:
     wanted = (await old.get(DIGIKEY)).body
     for path in (f"{DIGIKEY}/", f"/api/v3{DIGIKEY}", f"/api/v3{DIGIKEY}/"):
         assert (await old.get(path)).body == wanted
@@ -24,7 +24,7 @@ async def test_both_prefixes_answer_and_a_slash_at_the_end_does_no_harm(old: Leg
     }
 
 
-async def test_an_unknown_key_gets_the_403_on_record_and_no_key_a_400(old: LegacyClient) -> None:
+async def test_an_unknown_api_key_gets_403_and_a_missing_one_400(old: LegacyClient) -> None:
     reply = await old.get(DIGIKEY, key="01234567")
     assert (reply.status, reply.body, reply.headers["Content-Type"]) == (403, FORBIDDEN, "application/json")
     assert (await old.get(DIGIKEY, key=None)).status == 400
@@ -47,12 +47,12 @@ async def test_an_unknown_key_gets_the_403_on_record_and_no_key_a_400(old: Legac
         (DIGIKEY, "DELETE", 405),
     ],
 )
-async def test_what_is_not_there_is_an_error_in_json(old: LegacyClient, path: str, method: str, status: int) -> None:
+async def test_an_unknown_path_gets_a_json_error(old: LegacyClient, path: str, method: str, status: int) -> None:
     reply = await old.get(path, method=method)
     assert (reply.status, reply.json["__class__"]) == (status, "ClientErrorResponse")
 
 
-async def test_a_key_may_ask_three_times_a_second_and_another_is_not_held_up(
+async def test_the_rate_limit_is_three_requests_a_second_per_key(
     start_old: StartLegacy, turned: clock.ManualClock
 ) -> None:
     async with start_old(requests_per_second=3, apikeys=("one", "two")) as old:
@@ -64,7 +64,7 @@ async def test_a_key_may_ask_three_times_a_second_and_another_is_not_held_up(
         assert old.sandbox.legacy.requests("one") == 4
 
 
-async def test_http_requests_are_counted_by_key_whatever_they_are_answered(start_old: StartLegacy) -> None:
+async def test_http_requests_are_counted_by_key_for_every_status(start_old: StartLegacy) -> None:
     async with start_old(apikeys=("one", "two")) as old:
         for path in (DIGIKEY, "/parts/ffffffffffffffff", "/parts/match"):
             await old.get(path, key="two")
@@ -74,7 +74,7 @@ async def test_http_requests_are_counted_by_key_whatever_they_are_answered(start
             assert (await response.json())["requests"] == {"key 1": 0, "key 2": 3}
 
 
-async def test_the_journal_has_every_request_and_no_key(old: LegacyClient) -> None:
+async def test_the_journal_has_legacy_requests_without_keys(old: LegacyClient) -> None:
     await old.get(DIGIKEY)
     await old.get("/parts/ffffffffffffffff")
     entries = old.sandbox.journal.entries
@@ -85,7 +85,7 @@ async def test_the_journal_has_every_request_and_no_key(old: LegacyClient) -> No
     assert KEY not in repr(entries) + repr(old.sandbox)
 
 
-async def test_bodies_are_alphabetical_escaped_and_two_deep_or_four_for_pretty_print(old: LegacyClient) -> None:
+async def test_bodies_are_sorted_escaped_and_indented_as_recorded(old: LegacyClient) -> None:
     """As recorded: 2018-10 and 2019-05 without pretty_print two deep, 2015-02 with it four."""
     target = "/parts/search?q=resistor&include[]=specs&limit=2"
     plain = await old.get(target)
@@ -97,7 +97,7 @@ async def test_bodies_are_alphabetical_escaped_and_two_deep_or_four_for_pretty_p
         assert plain.json["results"] == pretty.json["results"]
 
 
-async def test_a_reference_beyond_64_bits_and_signs_beyond_16_are_written_alike(old: LegacyClient) -> None:
+async def test_large_integers_and_characters_beyond_16_bits_are_serialized_as_recorded(old: LegacyClient) -> None:
     for reference in (2**70, "\U0001f50c ± \ud83d"):
         queries = quote(json.dumps([{"mpn": "SN74S74N", "reference": reference, "limit": 1}]))
         reply = await old.get(f"/parts/match?queries={queries}")
@@ -105,7 +105,7 @@ async def test_a_reference_beyond_64_bits_and_signs_beyond_16_are_written_alike(
         assert reply.body == json.dumps(reply.json, indent=2, sort_keys=True).encode()
 
 
-async def test_a_callback_wraps_the_answer_and_an_empty_one_does_not(old: LegacyClient) -> None:
+async def test_a_callback_wraps_the_response_unless_it_is_empty(old: LegacyClient) -> None:
     reply = await old.get(f"{DIGIKEY}?callback=app.show")
     assert reply.headers["Content-Type"] == "application/javascript"
     text = reply.body.decode()
@@ -115,19 +115,19 @@ async def test_a_callback_wraps_the_answer_and_an_empty_one_does_not(old: Legacy
     assert (await old.get(f"{DIGIKEY}?callback=alert(1)")).status == 400
 
 
-async def test_errors_can_come_with_status_200(old: LegacyClient) -> None:
+async def test_errors_have_status_200_if_status_codes_are_suppressed(old: LegacyClient) -> None:
     for spelling in ("1", "True"):
         reply = await old.get(f"/parts/nothing?suppress_status_codes={spelling}")
         assert (reply.status, reply.json["__class__"]) == (200, "ClientErrorResponse")
     assert (await old.get("/parts/nothing?suppress_status_codes=False")).status == 404
 
 
-async def test_a_target_of_more_than_8_kilobytes_is_a_414_in_html(old: LegacyClient) -> None:
+async def test_a_request_target_over_8_kilobytes_gets_414_in_html(old: LegacyClient) -> None:
     reply = await old.get(f"/parts/search?q={'x' * 8200}")
     assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
 
 
-async def test_long_answers_are_gzipped_for_who_takes_it(old: LegacyClient) -> None:
+async def test_long_responses_are_compressed_if_gzip_is_accepted(old: LegacyClient) -> None:
     url = yarl.URL(f"{old.sandbox.legacy_url}/v3/parts/5ec397c9af088104?apikey={KEY}")
     async with old.session.get(url, headers={"Accept-Encoding": "gzip"}, auto_decompress=False) as response:
         assert response.headers["Content-Encoding"] == "gzip"
@@ -136,7 +136,7 @@ async def test_long_answers_are_gzipped_for_who_takes_it(old: LegacyClient) -> N
         assert "Content-Encoding" not in response.headers
 
 
-async def test_a_line_that_is_no_http_is_refused_and_its_key_is_not_logged(
+async def test_an_invalid_request_line_is_rejected_without_logging_the_key(
     old: LegacyClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", old.sandbox.port)
@@ -147,7 +147,7 @@ async def test_a_line_that_is_no_http_is_refused_and_its_key_is_not_logged(
 
 
 @pytest.mark.parametrize("origin", [b"", b"http://octopart.com"])
-async def test_raw_quotes_a_bare_ampersand_and_absolute_targets_are_read(old: LegacyClient, origin: bytes) -> None:
+async def test_raw_quotes_bare_ampersands_and_absolute_targets_are_accepted(old: LegacyClient, origin: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", old.sandbox.port)
     target = b'/api/v3/parts/match?&queries=[{"mpn":"SN74S74N"}]&include[]=specs&apikey=' + KEY.encode()
     writer.write(b"GET " + origin + target + b" HTTP/1.1\r\nHost: octopart.com\r\nConnection: close\r\n\r\n")

@@ -63,7 +63,7 @@ async def test_every_query_answers_with_every_field_of_its_type(caller: SandboxC
     assert name in reply.data
 
 
-async def test_the_index_lists_the_addresses(caller: SandboxClient) -> None:
+async def test_the_index_lists_the_urls(caller: SandboxClient) -> None:
     async with caller.session.get(caller.sandbox.url + "/") as response:
         body = await response.json()
     assert body["graphql"] == caller.sandbox.graphql_url
@@ -74,7 +74,7 @@ async def test_the_index_lists_the_addresses(caller: SandboxClient) -> None:
 
 @pytest.mark.parametrize("host", [b"", b"[", b"a b", b"[::1", b"x:99999", b"x:y", b"\xff", b"a/b", b'"<b>'])
 @pytest.mark.parametrize("path", [b"/", b"/graphql", b"/.well-known/openid-configuration"])
-async def test_a_host_that_is_none_is_a_bad_request(caller: SandboxClient, host: bytes, path: bytes) -> None:
+async def test_an_invalid_host_header_gets_400(caller: SandboxClient, host: bytes, path: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
     writer.write(b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (path, host))
     answer = await reader.read()
@@ -85,13 +85,13 @@ async def test_a_host_that_is_none_is_a_bad_request(caller: SandboxClient, host:
 
 
 @pytest.mark.parametrize("host", [b"localhost", b"my_sandbox:8081", b"[::1]:8081", b"10.0.0.7"])
-async def test_any_name_that_leads_to_it_is_in_its_addresses(caller: SandboxClient, host: bytes) -> None:
+async def test_urls_have_the_host_of_the_request(caller: SandboxClient, host: bytes) -> None:
     async with caller.session.get(caller.sandbox.url, headers={"Host": host.decode()}) as response:
         assert (await response.json())["token"] == f"http://{host.decode()}/connect/token"
 
 
 @pytest.mark.parametrize("path", ["/admin/faults", "/admin/journal", "/admin/keys", "/admin/legacy", "/%61dmin/faults"])
-async def test_admin_is_refused_under_a_foreign_name(start: StartSandbox, path: str) -> None:
+async def test_admin_requests_with_a_foreign_host_are_rejected(start: StartSandbox, path: str) -> None:
     async with start(admin_hosts=("sandbox",)) as caller:
         url = yarl.URL(caller.sandbox.url + path, encoded=True)
         for host, status in (
@@ -111,14 +111,14 @@ async def test_admin_is_refused_under_a_foreign_name(start: StartSandbox, path: 
                 assert status == 200 or "--admin-host" in await response.text()
 
 
-async def test_a_foreign_name_declares_no_faults(caller: SandboxClient) -> None:
+async def test_a_foreign_host_cannot_declare_faults(caller: SandboxClient) -> None:
     url = caller.sandbox.url + "/admin/faults"
     async with caller.session.put(url, data='["latency ms=1"]', headers={"Host": "evil.example"}) as response:
         assert response.status == 403
     assert caller.sandbox.faults.remaining() == []
 
 
-async def test_it_tells_what_it_was_asked(caller: SandboxClient) -> None:
+async def test_the_sandbox_records_documents_and_counts_requests(caller: SandboxClient) -> None:
     query = "query($ids: [String!]) { supSellers(ids: $ids) { id } }"
     await caller.ask(query, {"ids": ["459"]})
     await caller.ask("{ nonsense }")
@@ -126,14 +126,14 @@ async def test_it_tells_what_it_was_asked(caller: SandboxClient) -> None:
     assert caller.sandbox.request_counts.graphql == 2
 
 
-async def test_two_sandboxes_know_nothing_of_each_other(start: StartSandbox) -> None:
+async def test_two_sandboxes_do_not_share_part_usage(start: StartSandbox) -> None:
     async with start() as one, start() as other:
         await one.ask('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { parts { id } } }')
         assert one.sandbox.port != other.sandbox.port
         assert other.sandbox.part_usage.used(other.sandbox.default_application.application_id) == 0
 
 
-async def test_after_the_block_nobody_listens(start: StartSandbox) -> None:
+async def test_the_port_is_closed_after_the_context(start: StartSandbox) -> None:
     async with start() as caller:
         url = caller.sandbox.url
     async with aiohttp.ClientSession() as session:
@@ -141,7 +141,7 @@ async def test_after_the_block_nobody_listens(start: StartSandbox) -> None:
             await session.get(url)
 
 
-async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_ask_for() -> None:
+async def test_the_sandbox_opens_a_catalog_of_the_configured_size() -> None:
     chosen = settings.SandboxSettings(parts=900, no_auth=True)
     async with app.serve(chosen) as sandbox, aiohttp.ClientSession() as session:
         body = {"query": '{ supSearch(q: "") { hits } }'}
@@ -149,16 +149,14 @@ async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_as
             assert (await response.json())["data"]["supSearch"]["hits"] == 900
 
 
-async def test_a_taken_port_is_an_error(start: StartSandbox, catalog: store.Catalog) -> None:
+async def test_a_port_in_use_is_an_error(start: StartSandbox, catalog: store.Catalog) -> None:
     async with start() as caller:
         with pytest.raises(OSError, match=str(caller.sandbox.port)):
             async with app.serve(settings.SandboxSettings(), port=caller.sandbox.port, catalog=catalog):
                 pass
 
 
-async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
-    caller: SandboxClient, catalog: store.Catalog
-) -> None:
+async def test_twenty_matches_with_all_offers_are_fast(caller: SandboxClient, catalog: store.Catalog) -> None:
     found = catalog.search("", records.SearchConditions()).ids[::15][:20]
     parts = [part for part in map(catalog.part, found) if part]
     queries = [{"mpn": part.mpn, "manufacturer": part.manufacturer.name, "limit": 5} for part in parts]
@@ -184,6 +182,6 @@ async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
         {"design_port": 65_533},
     ],
 )
-def test_settings_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
+def test_invalid_settings_are_rejected_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         settings.SandboxSettings(**wrong)  # type: ignore[arg-type]

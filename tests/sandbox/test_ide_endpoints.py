@@ -55,7 +55,7 @@ async def _authorize(page: IdePageClient, decision: str = "allow") -> yarl.URL:
     return seen.address
 
 
-async def test_before_a_sign_in_there_is_a_link_to_it_and_nothing_else(page: IdePageClient) -> None:
+async def test_the_ide_session_before_sign_in_has_links_only(page: IdePageClient) -> None:
     state = await page.state()
     assert (state["user"], state["organisation"], state["application"], state["csrf"]) == (None,) * 4
     assert state["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
@@ -64,13 +64,13 @@ async def test_before_a_sign_in_there_is_a_link_to_it_and_nothing_else(page: Ide
     assert (await page.authorization(csrf="")).status == 401
 
 
-async def test_a_sign_in_leads_back_to_the_ide(page: IdePageClient) -> None:
+async def test_a_sign_in_from_the_ide_returns_to_the_ide(page: IdePageClient) -> None:
     seen = await page.sign_in()
     assert (seen.status, seen.address.path) == (200, "/graphql")
     assert 'id="ide"' in seen.page
 
 
-async def test_the_ide_authorises_with_the_first_application_of_the_organisation(
+async def test_the_ide_uses_the_first_application_of_the_organisation(
     caller: SandboxClient, page: IdePageClient
 ) -> None:
     await page.sign_in()
@@ -88,7 +88,9 @@ async def test_the_ide_authorises_with_the_first_application_of_the_organisation
     assert (state["application"]["parts_used"], state["application"]["part_limit"]) == (2, 1000)
 
 
-async def test_nobody_is_given_another_organisations_application(caller: SandboxClient, page: IdePageClient) -> None:
+async def test_the_ide_does_not_use_an_application_of_another_organisation(
+    caller: SandboxClient, page: IdePageClient
+) -> None:
     await page.sign_in(GUEST, "sandbox-grace")
     assert (await page.state())["application"]["name"] == OTHERS.name
     caller.token = (await page.token()).body["access_token"]
@@ -101,13 +103,13 @@ async def test_nobody_is_given_another_organisations_application(caller: Sandbox
     assert (reply.status, reply.body["error"]) == (404, "no_application")
 
 
-async def test_no_answer_holds_a_secret(page: IdePageClient) -> None:
+async def test_ide_responses_have_no_secret(page: IdePageClient) -> None:
     await page.sign_in()
     answers = [str(await page.state()), str((await page.token()).body), str((await page.authorization()).body)]
     assert [text for text in answers if applications.DEFAULT_APPLICATION.client_secret in text] == []
 
 
-async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePageClient) -> None:
+async def test_an_ide_request_without_the_csrf_token_is_rejected(page: IdePageClient) -> None:
     await page.sign_in()
     for reply in (await page.token(csrf="x" * 64), await page.authorization(csrf="")):
         assert (reply.status, reply.body["error"]) == (403, "invalid_csrf")
@@ -115,14 +117,14 @@ async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePag
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"renew": 1}', b"\xff"])
-async def test_a_body_that_is_no_object_of_texts_is_a_400(page: IdePageClient, body: bytes) -> None:
+async def test_an_ide_request_body_must_be_an_object_of_strings(page: IdePageClient, body: bytes) -> None:
     await page.sign_in()
     for path in ("/ide/token", "/ide/authorization"):
         reply = await page.raw(path, body)
         assert (reply.status, reply.body["error"]) == (400, "invalid_request")
 
 
-async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
+async def test_the_ide_requests_one_application_token_per_session(
     caller: SandboxClient, page: IdePageClient, turned: clock.ManualClock
 ) -> None:
     await page.sign_in()
@@ -144,7 +146,7 @@ async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
     assert (await page.token()).body["expires_at"] > kept["expires_at"]
 
 
-async def test_token_requests_count_in_the_applications_windows(start: StartSandbox) -> None:
+async def test_ide_token_requests_count_against_the_rate_limit(start: StartSandbox) -> None:
     async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePageClient(caller.sandbox.url) as page:
         await page.sign_in()  # one of the two was the caller's
         assert (await page.token()).status == 200
@@ -153,7 +155,7 @@ async def test_token_requests_count_in_the_applications_windows(start: StartSand
         assert 0 < int(reply.headers["Retry-After"]) <= 60
 
 
-async def test_the_application_chosen_in_the_portal_takes_its_place(caller: SandboxClient, page: IdePageClient) -> None:
+async def test_the_ide_uses_the_application_chosen_in_the_portal(caller: SandboxClient, page: IdePageClient) -> None:
     await page.sign_in()
     await page.token()
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
@@ -175,7 +177,7 @@ async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Sand
     assert (reply.status, reply.body["error"]) == (409, "interaction_required")
 
 
-async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(
+async def test_a_user_authorizes_the_ide_by_the_authorization_code_flow(
     caller: SandboxClient, page: IdePageClient
 ) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
@@ -198,9 +200,7 @@ async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(
     assert (plain.status, plain.body["by_user"]) == (200, False)
 
 
-async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(
-    caller: SandboxClient, page: IdePageClient
-) -> None:
+async def test_the_ide_registers_its_redirect_uri(caller: SandboxClient, page: IdePageClient) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     for _ in range(2):
@@ -213,7 +213,7 @@ async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(
     )
 
 
-async def test_a_state_file_that_takes_nothing_more_is_named(
+async def test_the_ide_reports_an_unwritable_state_file(
     start: StartSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
@@ -231,14 +231,14 @@ async def test_a_state_file_that_takes_nothing_more_is_named(
         assert (await page.authorization()).status == 200
 
 
-async def test_who_does_not_allow_it_comes_back_with_an_error(caller: SandboxClient, page: IdePageClient) -> None:
+async def test_denied_consent_redirects_to_the_ide_with_an_error(caller: SandboxClient, page: IdePageClient) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page, "deny")
     assert (back.path, back.query["error"]) == ("/graphql/", "access_denied")
 
 
-async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: SandboxClient, page: IdePageClient) -> None:
+async def test_an_ide_code_is_valid_once_and_in_its_session(caller: SandboxClient, page: IdePageClient) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page)
@@ -251,7 +251,7 @@ async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Sandbo
     assert (await page.token(**came)).body["error"] == "invalid_state"
 
 
-async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(
+async def test_an_invalid_ide_code_is_rejected_by_the_token_endpoint(
     caller: SandboxClient, page: IdePageClient
 ) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
@@ -261,7 +261,7 @@ async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(
     assert (reply.status, reply.body["error"]) == (400, "invalid_grant")
 
 
-async def test_a_token_is_over_with_the_session(page: IdePageClient) -> None:
+async def test_an_ide_token_ends_with_the_session(page: IdePageClient) -> None:
     await page.sign_in()
     first = (await page.token()).body["access_token"]
     await page.visitor.send(await page.visitor.open("/account"))

@@ -161,7 +161,7 @@ def test_completions_are_the_most_offered_numbers(catalog: Any, oracle: Any, eve
 
 def test_the_index_has_the_same_terms_as_sqlite(catalog: Any, oracle: Any) -> None:
     stored = catalog._connection.execute("SELECT term FROM terms ORDER BY position")
-    held = dict(zip((term for (term,) in stored), catalog._columns.whole("term_documents").tolist(), strict=True))
+    held = dict(zip((term for (term,) in stored), catalog._columns.column("term_documents").tolist(), strict=True))
     assert held == oracle.terms()
 
 

@@ -21,7 +21,7 @@ async def used(caller: SandboxClient) -> int:
     return int(reply.data["admApplicationById"]["supplyCounts"]["partCounter"])
 
 
-async def test_a_new_application_has_used_nothing_of_a_thousand(caller: SandboxClient) -> None:
+async def test_a_new_application_has_a_limit_of_a_thousand_and_no_usage(caller: SandboxClient) -> None:
     reply = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id.upper()})
     assert reply.data["admApplicationById"]["supplyCounts"] == {"partCounter": 0, "partLimit": 1000}
 
@@ -45,14 +45,12 @@ async def test_a_new_application_has_used_nothing_of_a_thousand(caller: SandboxC
         ("{ supAttributes { id } supSellers { id } supManufacturers { id } supCategories { id } }", 0),
     ],
 )  # fmt: skip
-async def test_every_part_object_of_a_root_query_counts_and_nothing_else(
-    caller: SandboxClient, query: str, parts: int
-) -> None:
+async def test_only_part_objects_of_root_queries_are_billed(caller: SandboxClient, query: str, parts: int) -> None:
     assert (await caller.ask(query)).status == 200
     assert await used(caller) == parts
 
 
-async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start: StartSandbox) -> None:
+async def test_a_request_is_rejected_after_the_limit_is_reached(start: StartSandbox) -> None:
     async with start(applications=small(10)) as caller:
         assert (await caller.ask(SEARCH)).status == 200
         last = await caller.ask(SEARCH)
@@ -69,22 +67,20 @@ async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start
     ]
 
 
-async def test_the_status_of_a_used_up_limit_can_be_the_documented_500(start: StartSandbox) -> None:
+async def test_the_status_at_the_limit_can_be_the_documented_500(start: StartSandbox) -> None:
     async with start(applications=small(0), part_limit_status=500) as caller:
         reply = await caller.ask(SEARCH)
     assert reply.status == 500
     assert reply.messages[0].startswith("You have exceeded your part limit of 0.")
 
 
-async def test_what_is_free_is_answered_when_the_limit_is_used_up(start: StartSandbox) -> None:
+async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
     async with start(applications=small(0)) as caller:
         reply = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
     assert reply.data["supSellers"] == [{"name": "Digi-Key"}]
 
 
-async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
-    start: StartSandbox, turned: clock.ManualClock
-) -> None:
+async def test_usage_resets_on_the_first_of_the_month_in_utc(start: StartSandbox, turned: clock.ManualClock) -> None:
     async with start(applications=small(7), token_lifetime=60 * 86_400) as caller:
         await caller.ask(SEARCH)
         first = datetime.datetime(2023, 12, 1, tzinfo=datetime.UTC).timestamp()
@@ -103,9 +99,7 @@ async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
         ('{ supParts(ids: ["54445", "1"]) { specs { value } } }', {"supParts": [None, None]}),
     ],
 )
-async def test_a_part_that_an_error_took_out_of_the_answer_is_not_billed(
-    start: StartSandbox, query: str, left: object
-) -> None:
+async def test_a_part_removed_by_an_error_is_not_billed(start: StartSandbox, query: str, left: object) -> None:
     plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
     async with start(applications=plan) as caller:
         reply = await caller.ask(query)
@@ -114,7 +108,7 @@ async def test_a_part_that_an_error_took_out_of_the_answer_is_not_billed(
         assert await used(caller) == 0
 
 
-def test_applications_are_counted_apart() -> None:
+def test_usage_is_counted_per_application() -> None:
     counted = part_usage.PartUsage(clock.ManualClock())
     counted.record("one", 3)
     counted.record("one", 4)

@@ -68,7 +68,7 @@ async def own(caller: SandboxClient) -> Any:
     return organization
 
 
-async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisation_only(member: DesignClient) -> None:
+async def test_a_user_sees_users_and_applications_of_the_own_organisation_only(member: DesignClient) -> None:
     found = await own(member)
     assert (found["id"], found["name"], found["isDefault"]) == (user_directory.DEFAULT_ORGANISATION.id, "Sandbox", True)
     assert found["createdDate"] == "2023-11-14T22:13:20Z"
@@ -85,7 +85,7 @@ async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisat
     assert {one["organizationId"] for one in found["applications"]} == {user_directory.DEFAULT_ORGANISATION.id}
 
 
-async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_asks(member: DesignClient) -> None:
+async def test_a_user_token_shows_the_users_organisation_instead_of_the_applications(member: DesignClient) -> None:
     password = user_directory.DEFAULT_PASSWORD
     await member.log_in(grant_type="password", username=LIN.email, password=password, scope="design.domain user.access")
     found = await own(member)
@@ -102,14 +102,14 @@ async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_a
     assert [one["id"] for one in found["applications"]] == [THEIRS.application_id]
 
 
-async def test_an_application_by_itself_sees_its_own_organisation(member: DesignClient) -> None:
+async def test_an_application_token_shows_the_applications_organisation(member: DesignClient) -> None:
     await log_in(member, THEIRS)
     assert (await own(member))["id"] == OTHERS.id
     await log_in(member, applications.DEFAULT_APPLICATION)
     assert (await own(member))["id"] == user_directory.DEFAULT_ORGANISATION.id
 
 
-async def test_an_application_shows_all_that_was_said_of_it_and_a_design_one_counts_no_parts(
+async def test_an_application_has_all_its_fields_and_a_design_one_no_part_counts(
     member: DesignClient,
 ) -> None:
     found = {one["name"]: one for one in (await own(member))["applications"]}
@@ -141,9 +141,7 @@ async def test_an_application_of_another_organisation_is_null(member: DesignClie
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
 
 
-async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
-    member: DesignClient, turned: clock.ManualClock
-) -> None:
+async def test_admin_queries_show_changes_at_once(member: DesignClient, turned: clock.ManualClock) -> None:
     sandbox = member.sandbox
     fresh = dataclasses.replace(
         applications.DEFAULT_APPLICATION,
@@ -164,7 +162,7 @@ async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
     assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
 
 
-async def test_where_the_user_is_gone_there_is_no_organisation(start: StartSandbox) -> None:
+async def test_a_removed_user_has_no_organisation(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
         own_id = {"id": caller.sandbox.default_application.application_id}
@@ -172,7 +170,7 @@ async def test_where_the_user_is_gone_there_is_no_organisation(start: StartSandb
         assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
 
 
-async def test_with_no_auth_it_is_the_first_users_organisation(start: StartSandbox) -> None:
+async def test_no_auth_requests_show_the_first_users_organisation(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         reply = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
     (found,) = reply.data["admOrganizations"]

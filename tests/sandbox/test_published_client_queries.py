@@ -27,7 +27,7 @@ def numbers(catalog: store.Catalog, count: int) -> list[str]:
     return list(dict.fromkeys(part.mpn for part in found if part))[:count]
 
 
-async def test_twenty_queries_of_five_parts_with_the_token_in_a_header_of_its_own(
+async def test_twenty_queries_of_five_parts_with_the_token_header(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     wanted = numbers(catalog, 20)
@@ -89,7 +89,7 @@ async def test_variables_may_be_missing_or_empty(caller: SandboxClient) -> None:
         assert reply.data["supAttributes"]
 
 
-async def test_a_higher_limit_applies_at_once_and_usage_is_kept(caller: SandboxClient) -> None:
+async def test_a_higher_limit_applies_at_once_and_keeps_the_usage(caller: SandboxClient) -> None:
     known, account = caller.sandbox.applications, applications.DEFAULT_APPLICATION
     match = '{ supParts(ids: ["54445"]) { id } }'
     known.replace(dataclasses.replace(account, part_limit=1))

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from integration.house import House, Starts, account
+from integration.environment import ProxyEnvironment, StartEnvironment, single_application
 from support import running_proxy
 
 from proxy.sandbox.graphql import limits
@@ -122,33 +122,33 @@ MATCHES = st.lists(QUERY, max_size=22).map(
     ids=["search", "lists", "get", "match"],
 )
 async def test_every_request_is_refused_locally_or_within_upstream_limits(
-    start: Starts, targets: st.SearchStrategy[str], examples: int
+    start: StartEnvironment, targets: st.SearchStrategy[str], examples: int
 ) -> None:
-    async with start(sandbox={"applications": account(part_limit=10**9)}) as house:
-        await _check_all(house, targets, examples)
-        metrics = await (await house.proxy.get("/metrics")).text()
+    async with start(sandbox={"applications": single_application(part_limit=10**9)}) as environment:
+        await _check_all(environment, targets, examples)
+        metrics = await (await environment.proxy.get("/metrics")).text()
     outcomes = [line for line in metrics.splitlines() if line.startswith("v3bridge_upstream_requests_total")]
     assert outcomes
     assert [line for line in outcomes if 'outcome="ok"' not in line] == []
     assert "v3bridge_upstream_errors_total{" not in metrics  # errors beside data
 
 
-async def _check_all(house: House, targets: st.SearchStrategy[str], examples: int) -> None:
+async def _check_all(environment: ProxyEnvironment, targets: st.SearchStrategy[str], examples: int) -> None:
     """Ask for examples one after the other; hypothesis runs beside the event loop, in a thread of its own."""
     loop = asyncio.get_running_loop()
 
     @hypothesis.settings(max_examples=examples, derandomize=True, database=None)
     @hypothesis.given(targets)
     def check(asked: str) -> None:
-        asyncio.run_coroutine_threadsafe(_check(house, asked), loop).result(30)
+        asyncio.run_coroutine_threadsafe(_check(environment, asked), loop).result(30)
 
     await asyncio.to_thread(check)
 
 
-async def _check(house: House, asked: str) -> None:
-    house.sandbox.request_counts.documents.clear()
-    response = await house.proxy.get(asked)
+async def _check(environment: ProxyEnvironment, asked: str) -> None:
+    environment.sandbox.request_counts.documents.clear()
+    response = await environment.proxy.get(asked)
     assert response.status in (200, 400), await response.text()
-    for document, variables in house.sandbox.documents:
+    for document, variables in environment.sandbox.documents:
         # Documents pass variables on under the names of the arguments.
         assert limits.violations(document.split()[1].partition("(")[0], variables) == []

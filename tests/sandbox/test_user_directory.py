@@ -24,7 +24,7 @@ def test_a_sandbox_has_one_organisation_with_two_users() -> None:
     assert len(chosen.users) == 2
 
 
-async def test_the_ready_passwords_are_those_that_are_written_down(everybody: user_directory.UserDirectory) -> None:
+async def test_the_default_passwords_match_their_hashes(everybody: user_directory.UserDirectory) -> None:
     assert await everybody.authenticate(ADA.email, user_directory.DEFAULT_PASSWORD) == ADA
     assert await everybody.authenticate(" GRACE@sandbox.example", "sandbox-grace") == GRACE
 
@@ -32,11 +32,13 @@ async def test_the_ready_passwords_are_those_that_are_written_down(everybody: us
 @pytest.mark.parametrize(
     "email, password", [(ADA.email, "sandbox-grace"), (ADA.email, ""), ("x@y", user_directory.DEFAULT_PASSWORD)]
 )
-async def test_anything_else_is_nobodys(everybody: user_directory.UserDirectory, email: str, password: str) -> None:
+async def test_wrong_credentials_authenticate_nobody(
+    everybody: user_directory.UserDirectory, email: str, password: str
+) -> None:
     assert await everybody.authenticate(email, password) is None
 
 
-def test_a_password_is_kept_as_a_hash_with_its_own_salt() -> None:
+def test_a_password_is_stored_as_a_salted_hash() -> None:
     one, other = (
         user_directory.hash_password("correct horse", b"salt"),
         user_directory.hash_password("correct horse", b"pepper"),
@@ -49,11 +51,11 @@ def test_a_password_is_kept_as_a_hash_with_its_own_salt() -> None:
         user_directory.verify_password("x", "md5$1$1$1$c2FsdA==$eA==")
 
 
-def test_a_user_hides_the_password_when_printed() -> None:
+def test_the_repr_of_a_user_has_no_password() -> None:
     assert ADA.password not in repr(ADA)
 
 
-def test_users_come_change_and_go(everybody: user_directory.UserDirectory) -> None:
+def test_users_can_be_added_changed_and_removed(everybody: user_directory.UserDirectory) -> None:
     kay = user_directory.SandboxUser("k", "kay@sandbox.example", "Alan Curtis Kay", ADA.password, ELSEWHERE.id)
     everybody.add(kay)
     assert (kay.given_name, kay.family_name) == ("Alan", "Curtis Kay")
@@ -69,7 +71,7 @@ def test_users_come_change_and_go(everybody: user_directory.UserDirectory) -> No
         everybody.replace(moved)
 
 
-def test_an_organisation_goes_with_its_users(everybody: user_directory.UserDirectory) -> None:
+def test_removing_an_organisation_removes_its_users(everybody: user_directory.UserDirectory) -> None:
     everybody.replace_organisation(dataclasses.replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
     assert [one.name for one in everybody.organisations] == ["Renamed", "Elsewhere"]
     everybody.remove_organisation(user_directory.DEFAULT_ORGANISATION.id)
@@ -85,7 +87,7 @@ def test_an_organisation_goes_with_its_users(everybody: user_directory.UserDirec
         ({"email": "no address"}, "is not an e-mail address"),
     ],
 )
-def test_a_user_who_cannot_be_is_refused_by_name(
+def test_an_invalid_user_is_rejected_by_name(
     everybody: user_directory.UserDirectory, changes: dict[str, Any], complaint: str
 ) -> None:
     kay = user_directory.SandboxUser("k", "kay@sandbox.example", "Kay", "", ELSEWHERE.id)
@@ -93,7 +95,7 @@ def test_a_user_who_cannot_be_is_refused_by_name(
         everybody.add(dataclasses.replace(kay, **changes))
 
 
-def test_an_address_cannot_be_changed_to_anothers(everybody: user_directory.UserDirectory) -> None:
+def test_an_email_address_of_another_user_is_rejected(everybody: user_directory.UserDirectory) -> None:
     with pytest.raises(ValueError, match="the address is taken"):
         everybody.replace(dataclasses.replace(GRACE, email=ADA.email))
 
@@ -130,7 +132,7 @@ def test_applications_may_not_share_an_id() -> None:
     assert known.all == (FIRST, SECOND)
 
 
-def test_the_ide_authorises_with_the_first_application_until_another_is_chosen() -> None:
+def test_the_ide_application_is_the_first_until_another_is_chosen() -> None:
     known = applications.ApplicationRegistry((FIRST, SECOND))
     assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is FIRST
     known.choose_for_ide(SECOND.application_id)
@@ -153,11 +155,11 @@ def test_the_ide_authorises_with_the_first_application_until_another_is_chosen()
         ({"redirect_uris": ("https://a.example/ b",)}, "is not an absolute URI"),
     ],
 )
-def test_an_application_that_cannot_be_is_refused_by_name(changes: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_application_is_rejected_by_name(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         dataclasses.replace(FIRST, **changes)
 
 
-def test_a_programs_own_scheme_may_be_redirected_to() -> None:
+def test_a_private_use_scheme_is_a_valid_redirect_uri() -> None:
     uris = ("com.example.app:/login", "https://api.nexar.com/graphql", "http://[::1]:3000/")
     assert dataclasses.replace(FIRST, redirect_uris=uris).redirect_uris == uris

@@ -13,7 +13,7 @@ async def send(caller: SandboxClient, method: str, path: str, **options: Any) ->
         return JsonResponse(response.status, await response.json(), response.headers, b"")
 
 
-async def test_faults_are_declared_listed_and_lifted_while_the_sandbox_runs(caller: SandboxClient) -> None:
+async def test_faults_are_declared_listed_and_removed_at_run_time(caller: SandboxClient) -> None:
     assert (await send(caller, "GET", "/admin/faults")).body == {"faults": []}
     put = await send(caller, "PUT", "/admin/faults", json=[{"kind": "5xx", "body": "json", "count": 2}, "quota at=7"])
     trouble = {"kind": "5xx", "on": "graphql", "share": 1.0, "count": 2, "status": 503, "body": "json"}
@@ -26,7 +26,7 @@ async def test_faults_are_declared_listed_and_lifted_while_the_sandbox_runs(call
     assert (await caller.ask(FREE)).status == 200
 
 
-async def test_what_is_listed_can_be_declared_again(caller: SandboxClient) -> None:
+async def test_a_fault_list_can_be_declared_again(caller: SandboxClient) -> None:
     first = await send(caller, "PUT", "/admin/faults", json=["mixed", "no-expiry", "missing-field field=SupPart.mpn"])
     again = [one["fault"] for one in first.body["faults"]]
     assert (await send(caller, "PUT", "/admin/faults", json=again)).body == first.body
@@ -42,7 +42,7 @@ async def test_what_is_listed_can_be_declared_again(caller: SandboxClient) -> No
         (b'["missing-field field=SupPart.nonsense"]', "the schema has no field SupPart.nonsense"),
     ],
 )
-async def test_a_mistake_is_a_400_that_names_it_and_changes_nothing(
+async def test_an_invalid_fault_gets_400_and_changes_nothing(
     caller: SandboxClient, body: bytes, complaint: str
 ) -> None:
     before = await send(caller, "PUT", "/admin/faults", json=["429 on=token"])
@@ -52,7 +52,7 @@ async def test_a_mistake_is_a_400_that_names_it_and_changes_nothing(
     assert (await send(caller, "GET", "/admin/faults")).body == before.body
 
 
-async def test_the_journal_is_read_from_its_end_and_cleared(caller: SandboxClient) -> None:
+async def test_the_journal_returns_the_last_entries_and_can_be_cleared(caller: SandboxClient) -> None:
     for _ in range(3):
         await caller.ask(FREE)
     reply = await send(caller, "GET", "/admin/journal?last=2")
@@ -87,19 +87,19 @@ async def test_the_journal_is_read_from_its_end_and_cleared(caller: SandboxClien
 @pytest.mark.parametrize(
     "last, status, entries", [("0", 200, 0), ("9" * 5000, 200, 1), ("-1", 400, 0), ("two", 400, 0), ("", 400, 0)]
 )
-async def test_last_is_a_number_of_entries(caller: SandboxClient, last: str, status: int, entries: int) -> None:
+async def test_last_must_be_a_number_of_entries(caller: SandboxClient, last: str, status: int, entries: int) -> None:
     reply = await send(caller, "GET", f"/admin/journal?last={last}")
     assert (reply.status, len(reply.body.get("entries", []))) == (status, entries)
     assert status == 200 or reply.body["error"] == f"last must be a number of entries, 0 or more; it is {last!r}"
 
 
-async def test_faults_do_not_strike_those_who_lift_them_and_the_journal_leaves_them_out(caller: SandboxClient) -> None:
+async def test_admin_requests_have_no_faults_and_are_not_journalled(caller: SandboxClient) -> None:
     await send(caller, "PUT", "/admin/faults", json=["reset on=both"])
     assert (await send(caller, "DELETE", "/admin/faults")).status == 200
     assert caller.sandbox.journal.totals.requests == {"token": 1}
 
 
-async def test_the_index_lists_the_admin_addresses(caller: SandboxClient) -> None:
+async def test_the_index_lists_the_admin_urls(caller: SandboxClient) -> None:
     body = (await send(caller, "GET", "/")).body
     for name in ("faults", "journal"):
         async with caller.session.get(body[name]) as response:

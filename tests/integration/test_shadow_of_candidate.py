@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.house import Starts, target
+from integration.environment import StartEnvironment, target
 from integration.test_shadow import Shadowed, seen
 from support import scripted_v3
 
@@ -29,8 +29,8 @@ async def baseline() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
 
 
 @pytest.fixture
-def relayed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Any:
-    """A house whose application is answered by the old service; further fields are `shadow`'s."""
+def relayed(start: StartEnvironment, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Any:
+    """An environment whose application is answered by the old service; further fields are `shadow`'s."""
 
     @asynccontextmanager
     async def started(share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
@@ -41,10 +41,10 @@ def relayed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Pa
         }
         others = {name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes}
         shadow = {"old_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
-        async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as house:
+        async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as environment:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:
-                yield Shadowed(house, store, file)
+                yield Shadowed(environment, store, file)
             finally:
                 await store.aclose()
 
@@ -67,7 +67,7 @@ async def test_baseline_response_is_passed_through_unchanged(
         },
     )
     async with relayed(share=0.0) as found:
-        response = await found.house.get(
+        response = await found.environment.get(
             "/api/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"
         )
         assert (response.status, response.body) == (418, body)
@@ -76,17 +76,17 @@ async def test_baseline_response_is_passed_through_unchanged(
         assert response.headers["x-request-id"]
         assert "x-hop" not in response.headers
         assert baseline.requests == ["/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"]
-        assert found.house.billed == 0
-        assert b'route="/api/v3/parts/match/",status="418"' in (await found.house.get("/metrics")).body
+        assert found.environment.billed_parts == 0
+        assert b'route="/api/v3/parts/match/",status="418"' in (await found.environment.get("/metrics")).body
 
 
 async def test_baseline_service_receives_the_request_unchanged(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed(share=0.0) as found:
-        response = await found.house.raw(b"GET /v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY HTTP/1.1")
+        response = await found.environment.raw(b"GET /v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY HTTP/1.1")
         assert response.status == 200
-        response = await found.house.raw(b"GET http://old.example/api/v3/parts/abc?apikey=EXAMPLE_KEY HTTP/1.1")
+        response = await found.environment.raw(b"GET http://old.example/api/v3/parts/abc?apikey=EXAMPLE_KEY HTTP/1.1")
         assert response.status == 200
     assert baseline.requests == ["/v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY", "/v3/parts/abc?apikey=EXAMPLE_KEY"]
 
@@ -100,9 +100,9 @@ async def test_baseline_response_is_compressed_on_request(
     )
     async with relayed(share=0.0) as found:
         line = f"GET {ASKED} HTTP/1.1".encode()
-        whole = await found.house.raw(line)
+        whole = await found.environment.raw(line)
         assert (whole.body, "content-encoding" in whole.headers) == (body, False)
-        packed = await found.house.raw(line, b"Accept-Encoding: gzip")
+        packed = await found.environment.raw(line, b"Accept-Encoding: gzip")
         assert packed.headers["content-encoding"] == "gzip"
         assert gzip.decompress(packed.body) == body
 
@@ -112,7 +112,7 @@ async def test_head_requests_and_redirects_are_passed_through(
 ) -> None:
     baseline.behaviour = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
     async with relayed(share=0.0) as found:
-        response = await found.house.proxy.get(ASKED, method="HEAD", allow_redirects=False)
+        response = await found.environment.proxy.get(ASKED, method="HEAD", allow_redirects=False)
     assert (response.status, response.headers["Location"]) == (302, "http://elsewhere.example/")
 
 
@@ -124,12 +124,12 @@ async def test_failing_baseline_service_gives_a_v3_error(
 ) -> None:
     baseline.behaviour = does
     async with relayed() as found:
-        response = await found.house.get(ASKED)
+        response = await found.environment.get(ASKED)
         assert (response.status, response.json["__class__"]) == (503, "ServerErrorResponse")
         assert response.json["message"].startswith("the old service ")
         assert baseline.url not in response.body.decode()
         await found.counted(1, "errors", side="baseline")
-        assert found.house.billed == 0
+        assert found.environment.billed_parts == 0
 
 
 async def test_stalled_baseline_request_ends_at_the_time_limit(
@@ -137,7 +137,7 @@ async def test_stalled_baseline_request_ends_at_the_time_limit(
 ) -> None:
     baseline.behaviour = baseline.stall
     async with relayed(upstream={"timeouts": config.TimeoutSettings(total_seconds=0.2)}) as found:
-        response = await found.house.get(ASKED)
+        response = await found.environment.get(ASKED)
         assert (response.status, response.json["message"]) == (
             503,
             "the old service gives no complete response within 0.2 s",
@@ -146,25 +146,27 @@ async def test_stalled_baseline_request_ends_at_the_time_limit(
 
 async def test_unknown_api_key_is_refused_by_the_proxy(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with relayed() as found:
-        statuses = [(await found.house.get(f"/v3/parts/match?{key}")).status for key in ("apikey=other", "", "q=1")]
+        statuses = [
+            (await found.environment.get(f"/v3/parts/match?{key}")).status for key in ("apikey=other", "", "q=1")
+        ]
     assert statuses == [403, 400, 400]
     assert baseline.requests == []
 
 
 async def test_candidate_is_executed_and_compared(
-    relayed: Any, baseline: scripted_v3.ScriptedV3Service, start: Starts
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service, start: StartEnvironment
 ) -> None:
-    async with start() as house:
+    async with start() as environment:
         baseline.behaviour = scripted_v3.responding(
-            (await house.get(ASKED)).body, **{"Content-Type": "application/json"}
+            (await environment.get(ASKED)).body, **{"Content-Type": "application/json"}
         )
     async with relayed() as found:
-        first = await found.house.get(ASKED)
+        first = await found.environment.get(ASKED)
         assert "x-parts-cost" not in first.headers
         await found.counted(1, "compared", outcome="equivalent")
-        assert found.house.billed == 3
+        assert found.environment.billed_parts == 3
         baseline.behaviour = scripted_v3.responding({"__class__": "PartsMatchResponse"})
-        await found.house.get(ASKED)
+        await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="different")
         assert (await found.noted(2)).spent == 6
         assert len(baseline.requests) == 2  # never for the comparison's sake: its responses are the clients'
@@ -175,12 +177,12 @@ async def test_candidate_is_executed_and_compared(
 async def test_daily_part_budget_is_never_exceeded(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
     async with relayed(parts=7) as found:
         for number in range(9):
-            assert (await found.house.get(ASKED)).status == 200
+            assert (await found.environment.get(ASKED)).status == 200
             await counted_in_all(found, number + 1)
-        assert (await found.count("requests"), found.house.billed) == (2, 6)  # 3 each; one is left
+        assert (await found.count("requests"), found.environment.billed_parts) == (2, 6)  # 3 each; one is left
         assert await found.count("dropped", reason="parts") == 7
-        found.house.time.advance(86_400)
-        await found.house.get(ASKED)
+        found.environment.time.advance(86_400)
+        await found.environment.get(ASKED)
         await found.counted(3, "requests")
         assert len(baseline.requests) == 10
 
@@ -194,12 +196,12 @@ async def counted_in_all(found: Shadowed, requests: int) -> None:
 
 
 async def test_candidate_failure_affects_no_response(
-    relayed: Any, baseline: scripted_v3.ScriptedV3Service, nobody: str
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service, unreachable_url: str
 ) -> None:
     baseline.behaviour = scripted_v3.responding({"fine": True})
-    async with relayed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
+    async with relayed(urls={"graphql_url": f"{unreachable_url}/graphql"}) as found:
         for _ in range(5):
-            response = await found.house.get(ASKED)
+            response = await found.environment.get(ASKED)
             assert (response.status, response.json) == (200, {"fine": True})
         await found.counted(5, "errors", side="candidate")
         assert seen(await found.noted(5)) == 5
@@ -209,9 +211,9 @@ async def test_other_methods_and_applications_are_not_forwarded(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with relayed() as found:
-        assert (await found.house.get(ASKED, "POST")).status == 405
-        assert (await found.house.get(ASKED, "OPTIONS")).status == 204
-        assert (await found.house.get("/healthz")).status == 200
+        assert (await found.environment.get(ASKED, "POST")).status == 405
+        assert (await found.environment.get(ASKED, "OPTIONS")).status == 204
+        assert (await found.environment.get("/healthz")).status == 200
     assert baseline.requests == []
 
 
@@ -220,6 +222,6 @@ async def test_shadow_requests_do_not_count_against_client_rate_limits(
 ) -> None:
     async with relayed(application={"rate": 1}) as found:
         for number in range(3):
-            assert (await found.house.get(ASKED)).status == 200
+            assert (await found.environment.get(ASKED)).status == 200
             await found.counted(number + 1, "requests")
         await found.counted(2, "errors", side="candidate")  # the new way would have refused them

@@ -1,0 +1,151 @@
+"""Answers are kept and shared by query: what a BOM is billed, what goes out together, and what headers say of it."""
+
+import asyncio
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.environment import ProxyEnvironment, StartEnvironment, single_application, target
+from support import running_proxy, scripted_upstream
+
+from proxy.kit import clock
+
+KEPT = {"seconds": 300}
+A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
+
+
+def figures(reply: Any) -> tuple[str, int]:
+    return reply.headers["x-cache"], int(reply.headers["x-parts-cost"])
+
+
+async def test_overlapping_bom_is_billed_for_new_queries_only(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        first = await environment.get(target(A, B))
+        billed = environment.billed_parts
+        second = await environment.get(target(B, C, A))
+        assert figures(first) == ("miss", billed)
+        assert figures(second) == ("miss", environment.billed_parts - billed)
+        assert [query["mpn"] for query in environment.sent_variables[1]["queries"]] == ["SN74S74D"]
+        items = [result["items"] for result in second.json["results"]]
+        assert [items[2], items[0]] == [result["items"] for result in first.json["results"]]
+        assert figures(await environment.get(target(C, A))) == ("hit", 0)
+
+
+async def test_single_query_and_bom_share_a_cache_entry(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        bom = await environment.results(A, B)
+        alone = await environment.get(target(A))
+        assert figures(alone) == ("hit", 0)
+        assert alone.json["results"] == bom[:1]
+
+
+async def test_repeated_response_is_identical(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        replies = [await environment.get(target(A, B)) for _ in range(4)]
+        assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
+        assert len({json.dumps({**reply.json, "msec": 0}) for reply in replies}) == 1
+        counted = (await environment.get("/metrics")).body.decode()
+        assert re.findall(r'v3bridge_queries_total{source="(\w+)"} (\S+)', counted) == [("miss", "2.0"), ("hit", "6.0")]
+        environment.time.advance(301)
+        assert figures(await environment.get(target(A, B)))[0] == "miss"
+
+
+@pytest.mark.parametrize("more", ["&callback=f", "&pretty_print=1", "&slice[offers]=0:1", "&show[]=mpn"])
+async def test_repeated_response_keeps_its_style(start: StartEnvironment, more: str) -> None:
+    async with start(cache=KEPT) as environment:
+        await environment.get(target(A, B))
+        replies = [await environment.get(target(A, B, more=more)) for _ in range(3)]
+        assert {figures(reply) for reply in replies} == {("hit", 0)}
+        assert len({reply.body.replace(b" ", b"") for reply in replies}) == 1
+        assert len({reply.headers["content-type"] for reply in replies}) == 1
+
+
+async def test_parts_by_uid_are_cached_separately(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        uids = [part["uid"] for result in await environment.results(A, B) for part in result["items"]]
+        key = f"apikey={running_proxy.KEY}"
+        one = await environment.get(f"/v3/parts/{uids[0]}?{key}")
+        many = await environment.get(f"/v3/parts/get_multi?{key}" + "".join(f"&uid[]={uid}" for uid in uids))
+        assert (figures(one), figures(many)) == (("miss", 1), ("miss", len(uids) - 1))
+        assert many.json[uids[0]] == one.json
+        assert figures(await environment.get(f"/v3/parts/{uids[-1]}?{key}")) == ("hit", 0)
+
+
+async def test_search_is_cached_with_its_counts(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        path = f"/v3/parts/search?apikey={running_proxy.KEY}&q=resistor&limit=2&facet[fields][brand.name][include]=1"
+        first, second = [await environment.get(path) for _ in range(2)]
+        assert [figures(first), figures(second)] == [("miss", 2), ("hit", 0)]
+        assert {**first.json, "msec": 0} == {**second.json, "msec": 0}
+        assert figures(await environment.get(path + "&include[]=specs"))[0] == "miss"
+
+
+async def test_free_request_has_no_part_headers(environment: ProxyEnvironment) -> None:
+    reply = await environment.get(f"/v3/brands/search?apikey={running_proxy.KEY}&q=texas")
+    assert not {"x-cache", "x-parts-cost"} & set(reply.headers)
+
+
+async def test_stale_result_is_served_while_upstream_fails(time: clock.ManualClock) -> None:
+    async with scripted_upstream.running() as upstream:
+        good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
+        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
+        settings = running_proxy.settings(
+            upstream.graphql_url,
+            upstream.token_url,
+            translation={"single_query": "supMultiMatch"},
+            cache=KEPT,
+        )
+        async with running_proxy.running(settings, time) as proxy:
+            asked = f"/v3/parts/match?apikey={running_proxy.KEY}&queries={quote(json.dumps([A]))}"
+            replies = [await proxy.get(asked)]
+            time.advance(301)
+            replies.append(await proxy.get(asked))
+            other = await proxy.get(asked.replace("74N", "74D"))
+        assert [(reply.status, reply.headers.get("X-Cache")) for reply in replies] == [(200, "miss"), (200, "stale")]
+        assert other.status == 502
+
+
+async def test_concurrent_clients_share_upstream_requests(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(part_limit=10_000)}) as environment:
+        await environment.proxy.get("/ready")
+        numbers = [f"{value}{letter}" for value in ("1N40", "1N41", "SN74") for letter in range(10)]
+        replies = await asyncio.gather(*(environment.get(target({"sku": number})) for number in numbers))
+        assert {reply.status for reply in replies} == {200}
+        assert environment.sandbox.request_counts.graphql <= 5
+        asked = [query["sku"] for variables in environment.sent_variables for query in variables["queries"]]
+        assert sorted(asked) == sorted(numbers)
+        assert sum(figures(reply)[1] for reply in replies) == environment.billed_parts
+
+
+async def test_concurrent_single_queries_are_sent_as_aliases(start: StartEnvironment) -> None:
+    async with start() as environment:
+        await environment.proxy.get("/ready")
+        apart = [(await environment.results(query))[0] for query in (A, B, C)]
+        before = environment.sandbox.request_counts.graphql
+        together = await asyncio.gather(*(environment.get(target({**query, "limit": 3})) for query in (A, B, C)))
+        assert [reply.json["results"][0] for reply in together] == apart
+        assert (
+            "a1: supSearchMpn" in environment.sandbox.documents[-1][0]
+            or "a1: supSearchMpn" in environment.sandbox.documents[-2][0]
+        )
+        assert environment.sandbox.request_counts.graphql - before < 6
+
+
+async def test_without_coalescing_each_request_is_sent(start: StartEnvironment) -> None:
+    async with start(coalescing={"enabled": False}) as environment:
+        await environment.proxy.get("/ready")
+        await asyncio.gather(*(environment.get(target({"sku": "1"})) for _ in range(5)))
+        assert environment.sandbox.request_counts.graphql == 5
+
+
+async def test_partial_failure_leaves_other_results(start: StartEnvironment) -> None:
+    async with scripted_upstream.running() as upstream:
+        good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
+        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, coalescing={"enabled": False})
+        async with running_proxy.running(settings) as proxy:
+            reply = await proxy.match(json.dumps([{"mpn": f"number-{n}", "limit": 20} for n in range(10)]))
+        errors = [result["error"] for result in reply["results"]]
+        assert sorted(errors, key=str) == [*[None] * 5, *["the GraphQL service answered with HTTP 502"] * 5]
