@@ -2,14 +2,24 @@
 
 import re
 import sys
+from types import TracebackType
 from typing import NoReturn
 
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, extras, mappings, record, sandbox, serve, shadow, surface, uids, usage
+from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, uids, usage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
+
+EXTRAS = {
+    "proxy.sandbox": "sandbox",
+    "proxy.compare.sources.workbook": "xlsx",
+    "proxy.compare": "compare",
+    "proxy.stores": "redis",
+    "proxy.telemetry": "otel",
+}
+"""The extra of pyproject.toml by the package whose imports need it; the first that fits counts."""
 
 app = typer.Typer(
     name="v3bridge",
@@ -43,7 +53,7 @@ def main() -> None:
     except errors.StartError as error:
         _end(error.message, 2)
     except ModuleNotFoundError as error:
-        missing = extras.missing_extra(error)
+        missing = _missing_extra(error)
         if missing is None:
             raise
         _end(missing.message, 2)
@@ -58,3 +68,22 @@ def _end(message: str, code: int) -> NoReturn:
     if message:  # there is none where the help has been printed instead
         typer.echo(f"v3bridge: {message}", err=True)
     sys.exit(code)
+
+
+def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
+    """The error to show where a package of an extra is not installed; None where `error` has another cause."""
+    importer = _importer(error.__traceback__)
+    for package, extra in EXTRAS.items():
+        if f"{importer}.".startswith(f"{package}."):
+            return errors.StartError(f"{error.name} is not installed; install it with: pip install 'v3bridge[{extra}]'")
+    return None
+
+
+def _importer(traceback: TracebackType | None) -> str:
+    """The name of the innermost module of this program in a traceback."""
+    found = ""
+    while traceback is not None:
+        name = traceback.tb_frame.f_globals.get("__name__", "")
+        found = name if name.startswith("proxy.") else found
+        traceback = traceback.tb_next
+    return found

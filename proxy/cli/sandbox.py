@@ -1,16 +1,20 @@
 """`v3bridge sandbox`: runs the simulated upstream by itself, for clients of the GraphQL API."""
 
 import dataclasses
+import os
 import random
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proxy import errors
-from proxy.cli import preparing, shown
+from proxy.cli import shown
 from proxy.kit import event_loop
 from proxy.workers import listening
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from proxy.sandbox import app, settings
 
 DESIGN_PORTS = 4
+# Below this number of parts, starting processes takes longer than it saves.
+_WORTH_PROCESSES = 50_000
 
 
 def sandbox(
@@ -78,7 +84,7 @@ def sandbox(
         )
         _check(settings, host, port)
     if prepared is not None:
-        preparing.make(prepared, parts, catalog, seed)
+        _prepare_catalog(prepared, parts, catalog, seed)
     event_loop.run(_sandbox(host, port, settings))
 
 
@@ -189,3 +195,35 @@ def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
         if account is not None:
             ways |= {f"{name}_id": account.client_id, f"{name}_secret": account.client_secret}
     return ways
+
+
+def _prepare_catalog(path: Path, parts: int | None, catalog: Path | None, seed: int) -> None:
+    """Create the file of a prepared catalog if it is missing. An interrupted run leaves no file behind."""
+    if path.exists():
+        return
+    from proxy.sandbox.catalog import store
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _ended_like_an_interrupt():
+        task = progress.add_task(f"making {path.name}", total=None)
+
+        def show(made: int, wanted: int) -> None:
+            done = made >= wanted
+            description = f"indexing {path.name}" if done else f"making {path.name}"
+            progress.update(task, completed=made, total=wanted, description=description)
+
+        processes = (os.cpu_count() or 1) if (parts or 0) >= _WORTH_PROCESSES else 1
+        try:
+            store.prepare(path, parts, catalog, seed, processes=processes, progress=show)
+        except ValueError as error:
+            raise errors.ConfigError(str(error)) from error
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """Treat SIGTERM as an interrupt, so that the unfinished file is removed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

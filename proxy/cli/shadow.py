@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from proxy import config
-from proxy.cli.comparing import shadow_store
 from proxy.kit import event_loop
 from proxy.kit.wording import counted
 
@@ -29,10 +28,13 @@ def shadow(
     ] = None,
 ) -> None:
     """Switch the comparing of live requests on or off while the service runs, or see how far it has come."""
+    from proxy.cli.comparing import shadow_store
+
     event_loop.run(_shadow(shadow_store.configured(config_file), wish, config_file))
 
 
 async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None) -> None:
+    from proxy.cli.comparing import shadow_store
     from proxy.compare.shadow import results
 
     async with shadow_store.open_store(settings) as store:

@@ -7,7 +7,7 @@ from typing import Any
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
 
 
-def test_every_module_says_why_it_exists(modules: Any) -> None:
+def test_every_module_has_a_docstring(modules: Any) -> None:
     bare = [module.path for module in modules if module.text.strip() and not ast.get_docstring(module.nodes[0])]
     empty = [module.path for module in modules if module.room == "proxy" and not module.text.strip()]
     assert bare + empty == []
@@ -24,7 +24,7 @@ def test_only_cli_prints(service_modules: Any) -> None:
     assert printing == []
 
 
-def test_no_file_or_folder_has_a_name_that_says_nothing(root: Path, kept_files: tuple[Path, ...]) -> None:
+def test_no_file_or_folder_has_a_meaningless_name(root: Path, kept_files: tuple[Path, ...]) -> None:
     vague = [
         str(path)
         for path in (file.relative_to(root) for file in kept_files)

@@ -125,13 +125,13 @@ def skeleton(root: Path, tmp_path: Path) -> Any:
     return tmp_path
 
 
-def test_packages_that_cross_no_wall_pass(skeleton: Any) -> None:
+def test_packages_within_their_boundaries_pass(skeleton: Any) -> None:
     _write(skeleton, "cli", "import proxy.sandbox\nimport proxy.web")
     done = _lint(skeleton)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton: Any) -> None:
+def test_redis_store_may_import_redis_and_be_imported(skeleton: Any) -> None:
     _write(skeleton, "stores.redis", "import redis.asyncio")
     _write(skeleton, "gateway", "import proxy.stores.redis")
     done = _lint(skeleton)
@@ -146,5 +146,5 @@ def test_an_import_across_a_boundary_breaks_the_contract(skeleton: Any, module: 
     assert f"{contract} BROKEN" in done.stdout
 
 
-def test_every_contract_has_an_offence_here(root: Path) -> None:
+def test_every_contract_has_a_violation_case(root: Path) -> None:
     assert {contract["name"] for contract in _contracts(root)} == {contract for _, _, contract in OFFENCES}

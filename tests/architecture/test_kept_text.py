@@ -31,7 +31,7 @@ def _hits(texts: Any, pattern: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", FORBIDDEN)
-def test_no_file_holds(kind: Any, kept_texts: dict[str, str]) -> None:
+def test_no_file_holds_forbidden_text(kind: Any, kept_texts: dict[str, str]) -> None:
     assert _hits(kept_texts, FORBIDDEN[kind]) == []
 
 
@@ -44,5 +44,5 @@ def test_no_file_holds(kind: Any, kept_texts: dict[str, str]) -> None:
         ("an address of a package registry", "https://py" + "pi.org/simple"),
     ],
 )
-def test_a_forbidden_line_is_found(kind: str, line: str) -> None:
+def test_forbidden_text_is_found(kind: str, line: str) -> None:
     assert _hits({"proxy/a.py": f"x = 1\n{line}\n"}, FORBIDDEN[kind])[0].startswith("proxy/a.py:2 ")

@@ -47,13 +47,13 @@ def _installed(printed: Any) -> Any:
     return [line.split()[-1].strip("'") for line in lines]
 
 
-def test_running_installs_sandbox_and_comparison_and_testing_all_that_tests_need(make: Any, root: Path) -> None:
+def test_run_and_test_targets_install_the_extras_they_need(make: Any, root: Path) -> None:
     assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == [".[sandbox,compare]"]
     for target in ("test", "check", "bench", "format"):
         assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [".[sandbox,compare]", ".[test]"]
 
 
-def test_every_step_of_setting_up_is_a_line(make: Any) -> None:
+def test_every_setup_step_prints_a_line(make: Any) -> None:
     printed = make("-n", "-B", "test")
     assert all(
         f'echo "{step}' in printed
@@ -62,7 +62,7 @@ def test_every_step_of_setting_up_is_a_line(make: Any) -> None:
     assert "--quiet" not in printed
 
 
-def test_a_test_run_says_what_it_does_what_it_lacks_and_why_tests_are_skipped(make: Any, tmp_path: Path) -> None:
+def test_test_run_prints_steps_missing_programs_and_skip_reasons(make: Any, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("bash", "env", "make", "python3"):
@@ -78,7 +78,7 @@ def test_a_test_run_says_what_it_does_what_it_lacks_and_why_tests_are_skipped(ma
     assert " -rs " in make("-n", *MADE, "test")
 
 
-def test_what_is_skipped_is_shown_with_its_reason(make: Any, tmp_path: Path) -> None:
+def test_skipped_tests_are_shown_with_reasons(make: Any, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(needs_program):\n    needs_program('no-such-program')\n")
     (tmp_path / "conftest.py").write_text("from tests.conftest import needs_program  # noqa: F401\n")
     printed = make(*MADE, "test", "WORKERS=0", f"ARGS={tmp_path} -p no:cacheprovider", CI="")
@@ -102,7 +102,7 @@ def _closure(names: Any) -> Any:
     return {name for name, _ in found}
 
 
-def test_what_running_loads_is_among_what_running_installs(root: Path, tmp_path: Path) -> None:
+def test_imports_of_the_run_target_are_installed_by_it(root: Path, tmp_path: Path) -> None:
     """The proxy and its sandbox, started; nothing of another extra may be needed."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     allowed = _closure(project["dependencies"] + project["optional-dependencies"]["sandbox"])

@@ -9,7 +9,7 @@ import pytest
 ABSENT = "no-such-program-anywhere"
 
 
-def test_a_program_that_is_there_is_named_by_its_path(
+def test_installed_program_is_returned_as_path(
     needs_program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Path(sys.executable)
@@ -17,7 +17,7 @@ def test_a_program_that_is_there_is_named_by_its_path(
     assert needs_program(here.name) == str(here)
 
 
-def test_a_missing_program_skips_the_test_and_says_why(
+def test_missing_program_skips_the_test_with_a_reason(
     needs_program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
@@ -25,7 +25,7 @@ def test_a_missing_program_skips_the_test_and_says_why(
         needs_program(ABSENT)
 
 
-def test_a_missing_program_fails_the_test_in_ci(
+def test_missing_program_fails_the_test_in_ci(
     needs_program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")

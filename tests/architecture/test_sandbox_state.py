@@ -85,12 +85,12 @@ def _changes(node: Any) -> Any:
     return changed.id if isinstance(changed, ast.Name) else None
 
 
-def test_no_module_of_the_sandbox_holds_state(service_modules: Any) -> None:
+def test_sandbox_modules_hold_no_state(service_modules: Any) -> None:
     found = [each for module in _modules(service_modules) for each in offences(module.path, module.text)]
     assert found == []
 
 
-def test_state_of_a_module_is_seen() -> None:
+def test_module_state_is_detected() -> None:
     text = """
 import functools, itertools
 seen = []

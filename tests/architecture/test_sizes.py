@@ -33,13 +33,13 @@ def _named(modules: Any, kinds: Any) -> Any:
     ]
 
 
-def test_no_file_is_longer_than_its_stop(modules: Any) -> None:
+def test_no_file_exceeds_its_limit(modules: Any) -> None:
     long = {module.path: module.length for module in modules if module.length > FILE_STOP}
     assert set(long) == set(EXCEPTED_FILES), long
 
 
 @pytest.mark.parametrize("kinds,stop", [(Function, FUNCTION_STOP), (ast.ClassDef, CLASS_STOP)])
-def test_no_function_or_class_is_longer_than_its_stop(modules: Any, kinds: Any, stop: Any) -> None:
+def test_no_function_or_class_exceeds_its_limit(modules: Any, kinds: Any, stop: Any) -> None:
     code = [module for module in modules if module.room != "tests" or kinds is Function]
     assert [(name, lines) for name, lines in _named(code, kinds) if lines > stop] == []
 

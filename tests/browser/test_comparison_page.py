@@ -132,7 +132,7 @@ def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, o
 def test_the_latency_chart_has_both_sides_of_every_endpoint(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     for figure in browser.find_elements(By.TAG_NAME, "figure"):
-        assert len(figure.find_elements(By.CSS_SELECTOR, "svg .old rect")) > 3
+        assert len(figure.find_elements(By.CSS_SELECTOR, "svg .baseline rect")) > 3
         assert len(figure.find_elements(By.CSS_SELECTOR, "svg .new rect")) > 3
         assert figure.find_element(By.TAG_NAME, "svg").get_attribute("aria-label")
 

@@ -20,7 +20,7 @@ def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def test_what_an_attack_a_crash_or_a_fault_brings_about_breaks_no_promise() -> None:
+def test_chaos_scenario_breaks_no_promise() -> None:
     done = _run("--minutes", "0.2", "--seed", "1", *QUICK)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "seed 1" in done.stdout
@@ -28,7 +28,7 @@ def test_what_an_attack_a_crash_or_a_fault_brings_about_breaks_no_promise() -> N
     assert "every promise holds" in done.stdout
 
 
-def test_a_scenario_that_is_not_there_is_refused() -> None:
+def test_unknown_scenario_is_refused() -> None:
     done = _run("no-such-scenario")
     assert done.returncode == 2
     assert "there is no no-such-scenario" in done.stderr
@@ -40,7 +40,7 @@ def chaos(monkeypatch: pytest.MonkeyPatch) -> Any:
     return {name: importlib.import_module(f"bench.chaos.{name}") for name in ("stage", "scenarios")}
 
 
-def test_a_store_that_stays_ready_on_a_full_disk_breaks_the_promise(
+def test_store_that_stays_ready_on_a_full_disk_breaks_the_promise(
     chaos: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The checks do not pass by themselves: here the service seems always ready."""

@@ -53,7 +53,7 @@ def completed(bash: Any, line: Any) -> Any:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_h_is_help(runs: Callable[..., "subprocess.CompletedProcess[str]"], command: Any) -> None:
+def test_short_option_h_shows_help(runs: Callable[..., "subprocess.CompletedProcess[str]"], command: Any) -> None:
     short, whole = (runs(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
     assert f"Usage: python -m proxy {command}".rstrip() in short.stdout
@@ -69,11 +69,11 @@ def test_h_is_help(runs: Callable[..., "subprocess.CompletedProcess[str]"], comm
         ("v3bridge shadow o", {"on", "off"}),
     ],
 )
-def test_bash_completes_commands_options_and_words(bash: Any, line: str, offered: Any) -> None:
+def test_bash_completes_commands_options_and_values(bash: Any, line: str, offered: Any) -> None:
     assert completed(bash, line) == offered
 
 
-def test_completion_is_installed_for_the_shell_it_is_called_from(bash: Any) -> None:
+def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
     done = bash("v3bridge --install-completion && . ~/.bashrc && complete -p v3bridge")
     assert "bash completion installed in" in done.stdout
     assert done.stdout.splitlines()[-1] == "complete -o default -F _v3bridge_completion v3bridge"
@@ -94,7 +94,7 @@ def test_completion_is_installed_for_the_shell_it_is_called_from(bash: Any) -> N
         (["usage", "--config", "no-such.yaml"], "no-such.yaml: cannot be read"),
     ],
 )
-def test_every_mistake_is_one_line_of_one_style(
+def test_every_mistake_is_one_line_in_one_style(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
 ) -> None:
     done = runs(*arguments)
@@ -116,7 +116,7 @@ def test_every_mistake_is_one_line_of_one_style(
     ],
 )
 @pytest.mark.parametrize("prepared", [False, True])
-def test_options_are_checked_before_millions_of_parts_are_made(
+def test_options_are_checked_before_parts_are_generated(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, arguments: Any, said: str, prepared: bool
 ) -> None:
     with socket.socket() as taken:
@@ -131,7 +131,7 @@ def test_options_are_checked_before_millions_of_parts_are_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_taken_port_is_found_before_the_sandbox_is_made(
+def test_port_in_use_is_detected_before_the_sandbox_is_created(
     runs: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     with socket.socket() as taken:
@@ -145,7 +145,7 @@ def test_a_taken_port_is_found_before_the_sandbox_is_made(
 
 
 @pytest.mark.parametrize("number, text", [(0, "0 parts"), (1, "1 part"), (2, "2 parts")])
-def test_one_is_singular(number: int, text: str) -> None:
+def test_count_of_one_is_singular(number: int, text: str) -> None:
     assert counted(number, "part") == text
     assert counted(number, "query", "queries") == f"{number} quer{'y' if number == 1 else 'ies'}"
 
@@ -155,7 +155,7 @@ NUMBERS = r"(?:len\(|left|number|count|parts|failures|spent|dropped|limit)"
 NUMBER = re.compile(r"\{(?!counted)[^{}]*" + NUMBERS + r"[^{}]*\} " + PLURAL)
 
 
-def test_no_message_of_a_command_writes_a_plural_after_any_number() -> None:
+def test_no_message_hard_codes_a_plural() -> None:
     """A number that may be one goes through `counted`; the names are those of numbers that these files have."""
     files = [*(ROOT / "proxy" / "cli").rglob("*.py"), *(ROOT / "proxy" / "gateway").glob("*.py")]
     found = [

@@ -5,6 +5,7 @@ Of the installed packages only those that the wheel requires without an extra ar
 
 import asyncio
 import importlib.metadata
+import re
 import subprocess
 import sys
 import venv
@@ -99,11 +100,16 @@ def serve(bare: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
     def serve(file: Path) -> str:
         command = [str(bare.with_name("v3bridge")), "serve", "--config", str(file)]
         process = subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
         )
         started.append(process)
         assert process.stdout is not None
-        return next(word for line in process.stdout for word in line.split() if word.startswith("http")).rstrip("./")
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.search(r"http://[\d.:]+/v3", line):
+                return found[0]
+        raise AssertionError(f"the service ended: {''.join(lines)}")
 
     yield serve
     for process in started:

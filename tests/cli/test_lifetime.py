@@ -62,7 +62,7 @@ def alive(url: Any) -> Any:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_hangup_is_a_log_line_and_ends_nothing(serves: Any, workers: int) -> None:
+def test_sighup_is_logged_and_ignored(serves: Any, workers: int) -> None:
     serving, url = serves(workers)
     answering = [line["pid"] for line in lines(serving, "worker started")]
     assert len(answering) == (workers if workers > 1 else 0)
@@ -77,7 +77,7 @@ def test_a_hangup_is_a_log_line_and_ends_nothing(serves: Any, workers: int) -> N
     assert serving.stop(signal.SIGTERM) == 0
 
 
-def test_start_and_stop_are_lines_that_say_what_runs(serves: Any, tmp_path: Path) -> None:
+def test_start_and_stop_are_logged_with_version_and_settings(serves: Any, tmp_path: Path) -> None:
     serving, url = serves(1, "sqlite:state.sqlite")
     assert serving.stop(signal.SIGTERM) == 0
     (started,) = lines(serving, "service started")
@@ -103,14 +103,14 @@ def test_start_and_stop_are_lines_that_say_what_runs(serves: Any, tmp_path: Path
         ("redis://user:passw0rd@127.0.0.1:9/0?password=passw0rd", "redis://127.0.0.1:9/0"),
     ],
 )
-def test_the_line_of_the_start_has_no_password(serves: Any, store: str, shown: str) -> None:
+def test_start_log_line_has_no_password(serves: Any, store: str, shown: str) -> None:
     serving, _ = serves(1, store)
     assert serving.stop(signal.SIGTERM) == 0
     assert [line["store"] for line in lines(serving, "service started")] == [shown]
     assert "passw0rd" not in serving.errors
 
 
-def test_a_service_whose_terminal_has_gone_stops_in_good_order(tmp_path: Path) -> None:
+def test_service_without_terminal_stops_cleanly(tmp_path: Path) -> None:
     """Ignored there too, it would hold its port, and nobody could see or end it."""
     ours, theirs = pty.openpty()
 
@@ -131,7 +131,7 @@ def test_a_service_whose_terminal_has_gone_stops_in_good_order(tmp_path: Path) -
         assert it.wait(SECONDS) == 0
 
 
-def test_a_log_that_cannot_be_written_fails_no_request(tmp_path: Path) -> None:
+def test_unwritable_log_fails_no_request(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
     command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
     with (

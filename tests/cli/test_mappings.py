@@ -27,15 +27,15 @@ def _cells(table: Any) -> Any:
     return {cells[1].split()[0]: cells[2].strip() for cells in rows if cells[1].strip()}
 
 
-def test_every_field_has_its_row_with_its_kind(table: Any) -> None:
+def test_every_field_has_a_row_with_its_kind(table: Any) -> None:
     assert _cells(table) == {f"{row.object}.{row.field}": row.kind for row in ROWS}
 
 
-def test_the_last_line_counts_all_fields(table: Any) -> None:
+def test_last_line_counts_all_fields(table: Any) -> None:
     assert table.splitlines()[-1].startswith(f"{len(ROWS)} fields: ")
 
 
-def test_a_field_without_a_source_says_why_and_what_a_client_sees(
+def test_field_without_source_shows_reason_and_client_value(
     runs: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     done = runs("mappings", "--object", "Seller")
@@ -43,12 +43,12 @@ def test_a_field_without_a_source_says_why_and_what_a_client_sees(
     assert "the service does not say whether a seller sells online; a client sees null" in line
 
 
-def test_one_object_can_be_shown_alone(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_single_object_can_be_shown(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("mappings", "--object", "Seller")
     assert set(_cells(done.stdout)) == {f"Seller.{row.field}" for row in ROWS if row.object == "Seller"}
 
 
-def test_an_unknown_object_is_named_beside_those_that_there_are(
+def test_unknown_object_is_named_with_the_known_ones(
     runs: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     done = runs("mappings", "--object", "Sellar")
@@ -58,7 +58,7 @@ def test_an_unknown_object_is_named_beside_those_that_there_are(
     assert "Seller, Source" in words
 
 
-def test_a_mistake_in_a_mapping_file_names_file_and_line(
+def test_mapping_mistake_names_file_and_line(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "mappings")
@@ -71,14 +71,14 @@ def test_a_mistake_in_a_mapping_file_names_file_and_line(
     assert "form" in done.stderr
 
 
-def test_a_folder_that_is_not_there_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_missing_folder_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("mappings", "--folder", "no-such-folder")
     assert done.returncode == 2
     assert "no-such-folder" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_source_of_all_mapping_functions_is_printed(
+def test_source_of_all_mapping_functions_is_printed(
     runs: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     done = runs("mappings", "--source")
@@ -89,7 +89,7 @@ def test_the_source_of_all_mapping_functions_is_printed(
     compile(done.stdout, "printed", "exec")
 
 
-def test_the_source_of_one_object_is_printed_alone(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_source_of_one_object_is_printed(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("mappings", "--source", "Datasheet")
     assert done.stdout.splitlines()[0] == "def map_datasheet(datasheet):"
     assert done.stdout.count("def ") == 1

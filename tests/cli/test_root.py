@@ -10,7 +10,7 @@ import proxy
 SLOW = {"aiohttp", "graphql", "uvloop", "cryptography", "proxy.sandbox", "proxy.web", "proxy.mapping"}
 
 
-def test_the_version_is_the_packages(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_version_is_that_of_the_package(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"v3bridge {proxy.__version__}\n", "")
 
@@ -22,9 +22,7 @@ def test_help_names_every_command(runs: Callable[..., "subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("command", ["serve", "sandbox", "mappings"])
-def test_every_option_of_a_command_is_explained(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], command: str
-) -> None:
+def test_every_option_has_help(runs: Callable[..., "subprocess.CompletedProcess[str]"], command: str) -> None:
     done = runs(command, "--help")
     lines = [line.strip("│ ") for line in done.stdout.splitlines()]
     options = [line for line in lines if line.startswith("--")]
@@ -33,18 +31,18 @@ def test_every_option_of_a_command_is_explained(
     assert [line for line in options if len(line.split("  ", 1)) < 2] == []
 
 
-def test_no_arguments_show_the_help(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_no_arguments_show_help(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     assert "serve" in runs().stdout
 
 
-def test_an_unknown_command_is_a_mistake_that_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_unknown_command_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("swerve")
     assert done.returncode == 2
     assert "swerve" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
-def test_version_and_help_load_nothing_that_takes_long(
+def test_version_and_help_import_no_slow_modules(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], option: str
 ) -> None:
     done = runs(option, python=("-X", "importtime", "-m", "proxy"))

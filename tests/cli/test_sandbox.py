@@ -63,7 +63,7 @@ def _neighbouring_ports(count: Any) -> Any:
     raise AssertionError("no neighbouring ports are free")
 
 
-def test_every_service_has_the_port_that_was_chosen_for_it(starts: Any) -> None:
+def test_every_service_has_its_chosen_port(starts: Any) -> None:
     first = _neighbouring_ports(5)
     running = starts("sandbox", "--port", str(first), "--design-port", str(first + 1))
     shown = Shown(running.until("client_secret"))
@@ -81,7 +81,7 @@ def test_every_service_has_the_port_that_was_chosen_for_it(starts: Any) -> None:
     }
 
 
-def test_no_auth_answers_without_a_token_and_counts_for_the_printed_application(opens: Any) -> None:
+def test_no_auth_needs_no_token_and_bills_the_printed_application(opens: Any) -> None:
     query = json.dumps({"query": "{ supSearch(limit: 3) { results { part { id } } } }"}).encode()
     usage = "{ admOrganizations { applications { security { clientId } supplyCounts { partCounter } } } }"
     shown, guarded = opens("--no-auth"), opens()
@@ -95,7 +95,7 @@ def test_no_auth_answers_without_a_token_and_counts_for_the_printed_application(
     refused.value.close()
 
 
-def test_a_taken_port_is_named_with_its_service(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_port_in_use_is_named_with_its_service(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -110,7 +110,7 @@ def test_a_taken_port_is_named_with_its_service(runs: Callable[..., "subprocess.
     )
 
 
-def test_one_port_cannot_be_two_services(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_one_port_cannot_serve_two_services(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("sandbox", "--port", "8083", "--design-port", "8081")
     assert (done.returncode, done.stderr) == (
         2,
@@ -118,7 +118,7 @@ def test_one_port_cannot_be_two_services(runs: Callable[..., "subprocess.Complet
     )
 
 
-def test_a_terminal_shows_tables() -> None:
+def test_terminal_output_has_tables() -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0"]
@@ -142,7 +142,7 @@ def _parts_in_all(shown: Any) -> Any:
     return max(category["numParts"] for category in shown.ask(COUNT)["supCategories"])
 
 
-def test_it_prints_addresses_and_credentials_that_bring_a_token(opens: Any) -> None:
+def test_printed_credentials_get_a_token(opens: Any) -> None:
     shown = opens()
     answer = shown.token()
     assert shown.names == [
@@ -168,7 +168,7 @@ def test_it_prints_addresses_and_credentials_that_bring_a_token(opens: Any) -> N
     assert _parts_in_all(shown) >= 300
 
 
-def test_the_user_who_is_printed_can_sign_in(opens: Any) -> None:
+def test_printed_user_can_sign_in(opens: Any) -> None:
     shown = opens()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with browser.open(shown.values["account_url"], timeout=30) as page:
@@ -181,18 +181,18 @@ def test_the_user_who_is_printed_can_sign_in(opens: Any) -> None:
         assert shown.values["user_email"] in page.read().decode()
 
 
-def test_parts_are_generated_up_to_the_number_asked_for(opens: Any) -> None:
+def test_parts_are_generated_up_to_the_given_number(opens: Any) -> None:
     assert _parts_in_all(opens("--parts", "1500")) == 1500
 
 
-def test_a_file_of_ones_own_parts_is_loaded(opens: Any, tmp_path: Path) -> None:
+def test_part_file_is_loaded(opens: Any, tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text(json.dumps({"mpn": "OUR-OWN-1", "manufacturer": "Our Workshop"}) + "\n")
     found = opens("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
     assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
 
 
-def test_a_prepared_catalog_is_made_at_the_first_start_and_opened_at_the_next(opens: Any, tmp_path: Path) -> None:
+def test_catalog_file_is_created_at_first_start_and_reused(opens: Any, tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
     assert _parts_in_all(opens("--parts", "1500", "--prepared", str(file))) == 1500
     made = file.stat()
@@ -200,7 +200,7 @@ def test_a_prepared_catalog_is_made_at_the_first_start_and_opened_at_the_next(op
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (made.st_mtime_ns, made.st_ino)
 
 
-def test_a_prepared_catalog_of_another_seed_is_refused_in_a_line(opens: Any, starts: Any, tmp_path: Path) -> None:
+def test_catalog_file_of_another_seed_is_refused_in_one_line(opens: Any, starts: Any, tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
     opens("--prepared", str(file))
     refused = starts("sandbox", "--port", "0", "--seed", "2", "--prepared", str(file))
@@ -209,7 +209,7 @@ def test_a_prepared_catalog_of_another_seed_is_refused_in_a_line(opens: Any, sta
     assert "Traceback" not in refused.errors
 
 
-def test_a_prepared_catalog_that_is_given_up_leaves_nothing(starts: Any, tmp_path: Path) -> None:
+def test_interrupted_catalog_creation_leaves_no_file(starts: Any, tmp_path: Path) -> None:
     file = tmp_path / "folder" / "catalog.db"
     file.parent.mkdir()
     making = starts("sandbox", "--port", "0", "--parts", "100000", "--prepared", str(file))
@@ -220,14 +220,14 @@ def test_a_prepared_catalog_that_is_given_up_leaves_nothing(starts: Any, tmp_pat
     assert list(file.parent.iterdir()) == []
 
 
-def test_no_more_parts_are_returned_than_the_part_limit_says(opens: Any) -> None:
+def test_returned_parts_stay_within_the_part_limit(opens: Any) -> None:
     shown = opens("--part-limit", "1")
     query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
     assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
     assert shown.ask(query) is None
 
 
-def test_faults_are_there_from_the_start_and_can_be_lifted(opens: Any) -> None:
+def test_faults_are_active_from_the_start_and_can_be_cleared(opens: Any) -> None:
     shown = opens("--fault", "5xx status=502", "--fault", "latency ms=1")
     with pytest.raises(urllib.error.HTTPError) as refused:
         shown.ask(COUNT)
@@ -247,7 +247,7 @@ def _strikes(shown: Any) -> Any:
         return [entry["faults"] for entry in json.loads(response.read())["entries"]]
 
 
-def test_the_same_seed_strikes_the_same_requests(opens: Any) -> None:
+def test_equal_seed_injects_faults_into_equal_requests(opens: Any) -> None:
     first, same, other = (
         _strikes(opens("--fault", "429 share=0.5 on=token", "--seed", seed)) for seed in ("7", "7", "8")
     )
@@ -268,12 +268,12 @@ def _old_brands(shown: Any, times: Any) -> Any:
     return statuses
 
 
-def test_the_old_service_answers_where_it_says_and_is_as_slow_to_serve_as_it_is_told(opens: Any) -> None:
+def test_legacy_service_has_its_printed_address_and_configured_rate(opens: Any) -> None:
     assert _old_brands(opens("--legacy-rate", "0"), 8) == [200] * 8
     assert 429 in _old_brands(opens("--legacy-rate", "1"), 20)
 
 
-def test_disturbances_of_the_old_service_are_there_from_the_start(opens: Any) -> None:
+def test_disturbances_are_active_from_the_start(opens: Any) -> None:
     assert _old_brands(opens("--disturb", "errors share=1 status=502"), 1) == [502]
 
 
@@ -294,14 +294,14 @@ def test_disturbances_of_the_old_service_are_there_from_the_start(opens: Any) ->
         ),
     ],
 )
-def test_a_fault_or_disturbance_that_cannot_be_is_named(
+def test_invalid_fault_or_disturbance_is_named(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], option: str, text: str, complaint: str
 ) -> None:
     done = runs("sandbox", "--port", "0", option, text)
     assert (done.returncode, done.stderr) == (2, f"v3bridge: {complaint}\n")
 
 
-def test_a_line_that_cannot_be_used_is_named_with_its_file(
+def test_invalid_line_is_named_with_its_file(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     file = tmp_path / "own.jsonl"
@@ -313,7 +313,7 @@ def test_a_line_that_cannot_be_used_is_named_with_its_file(
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_is_not_there_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_missing_file_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("sandbox", "--port", "0", "--catalog", "no-such.jsonl")
     assert done.returncode == 2
     assert done.stderr == "v3bridge: no-such.jsonl: cannot be read: No such file or directory\n"
@@ -323,7 +323,7 @@ def _not_addresses(shown: Any) -> Any:
     return {name: value for name, value in shown.values.items() if not value.startswith("http")}
 
 
-def test_what_was_used_and_issued_outlives_it_in_a_state_file(starts: Any, tmp_path: Path) -> None:
+def test_usage_and_tokens_survive_in_a_state_file(starts: Any, tmp_path: Path) -> None:
     state = str(tmp_path / "sandbox.state")
     query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
     first = starts("sandbox", "--port", "0", "--state", state, "--part-limit", "1")
@@ -344,7 +344,7 @@ def test_what_was_used_and_issued_outlives_it_in_a_state_file(starts: Any, tmp_p
         assert json.load(response) == keys
 
 
-def test_a_state_file_that_cannot_be_used_is_named(
+def test_unusable_state_file_is_named(
     starts: Any, runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     held = str(tmp_path / "held")
@@ -353,7 +353,7 @@ def test_a_state_file_that_cannot_be_used_is_named(
     assert (done.returncode, done.stderr) == (2, f"v3bridge: {held}: another sandbox is using it\n")
 
 
-def test_a_signal_ends_it_cleanly(starts: Any) -> None:
+def test_signal_stops_the_sandbox_cleanly(starts: Any) -> None:
     sandbox = starts("sandbox", "--port", "0")
     sandbox.until("client_secret")
     assert sandbox.stop(signal.SIGTERM) == 0

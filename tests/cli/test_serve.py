@@ -43,7 +43,7 @@ def _address(lines: Any) -> Any:
 
 
 @pytest.mark.parametrize("python", [("-m", "proxy"), ("-c", WITHOUT_UVLOOP)], ids=["as it comes", "without uvloop"])
-def test_the_printed_curl_line_gets_real_parts(starts: Any, python: Any) -> None:
+def test_printed_curl_line_returns_parts(starts: Any, python: Any) -> None:
     serving = starts("serve", "--port", "0", python=python)
     lines = serving.until("curl")
     status, reply = _get(_address(lines))
@@ -54,14 +54,14 @@ def test_the_printed_curl_line_gets_real_parts(starts: Any, python: Any) -> None
     assert "Traceback" not in serving.errors
 
 
-def test_the_first_line_says_where_v3_clients_find_it(starts: Any) -> None:
+def test_first_line_has_the_url_for_v3_clients(starts: Any) -> None:
     lines = starts("serve", "--port", "0").until("curl")
     url = next(word for word in lines[0].split() if word.startswith("http://"))
     assert _address(lines).startswith(f"{url}/parts/match?")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_ends_it_cleanly(starts: Any, name: str) -> None:
+def test_signal_stops_the_service_cleanly(starts: Any, name: str) -> None:
     serving = starts("serve", "--port", "0")
     serving.until("curl")
     assert serving.stop(getattr(signal, name)) == 0
@@ -72,7 +72,7 @@ def test_a_signal_ends_it_cleanly(starts: Any, name: str) -> None:
     ]
 
 
-def test_port_on_the_command_line_comes_before_the_file(starts: Any, tmp_path: Path) -> None:
+def test_port_option_overrides_the_file(starts: Any, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -82,7 +82,7 @@ def test_port_on_the_command_line_comes_before_the_file(starts: Any, tmp_path: P
     assert f"http://127.0.0.1:{port}/v3" in lines[0]
 
 
-def test_a_key_that_is_not_the_example_is_never_printed(starts: Any, tmp_path: Path) -> None:
+def test_only_the_example_key_is_printed(starts: Any, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     serving = starts("serve", "--config", str(file))
@@ -96,7 +96,7 @@ def test_a_key_that_is_not_the_example_is_never_printed(starts: Any, tmp_path: P
     assert "a-key-of-our-own" not in serving.errors
 
 
-def test_it_serves_from_a_sandbox_that_runs_by_itself(starts: Any, tmp_path: Path) -> None:
+def test_service_uses_a_separately_running_sandbox(starts: Any, tmp_path: Path) -> None:
     shown = dict(line.split() for line in starts("sandbox", "--port", "0").until("client_secret"))
     file = tmp_path / "own.yaml"
     file.write_text(f"""
@@ -110,7 +110,7 @@ applications:
 
 
 @pytest.mark.parametrize("command, who", [("serve", ""), ("sandbox", "the sandbox ")])
-def test_a_port_that_is_taken_is_one_line_and_exit_code_2(
+def test_port_in_use_is_one_line_and_exit_code_2(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], command: str, who: str
 ) -> None:
     with socket.socket() as taken:
@@ -125,7 +125,7 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_2(
     )
 
 
-def test_a_mistake_in_the_configuration_names_file_line_and_key(
+def test_configuration_mistake_names_file_line_and_key(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     file = tmp_path / "own.yaml"
@@ -137,7 +137,7 @@ def test_a_mistake_in_the_configuration_names_file_line_and_key(
     assert done.stdout == ""
 
 
-def test_a_configuration_that_is_not_there_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_missing_configuration_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("serve", "--config", "no-such.yaml")
     assert (done.returncode, done.stderr) == (
         2,
@@ -145,7 +145,7 @@ def test_a_configuration_that_is_not_there_is_named(runs: Callable[..., "subproc
     )
 
 
-def test_secrets_that_others_can_read_are_warned_about_once(starts: Any, tmp_path: Path) -> None:
+def test_secrets_readable_by_others_cause_one_warning(starts: Any, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG + "log: {format: json}\n")
     for mode, warned in ((0o644, 1), (0o600, 0)):

@@ -52,7 +52,9 @@ def gather(tmp_path: Path) -> None:
     asyncio.run(inside())
 
 
-def test_it_is_switched_off_and_on(runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any) -> None:
+def test_shadowing_is_switched_off_and_on(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
+) -> None:
     def message(*wish: Any) -> Any:
         done = runs("shadow", *wish, "--config", configured)
         assert (done.returncode, done.stderr) == (0, "")
@@ -63,7 +65,7 @@ def test_it_is_switched_off_and_on(runs: Callable[..., "subprocess.CompletedProc
     assert message("on")[0] == message()[0] == "The shadow is on."
 
 
-def test_what_was_gathered_is_shown_and_forgotten(
+def test_results_are_shown_and_reset(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
 ) -> None:
     gather(tmp_path)
@@ -75,7 +77,7 @@ def test_what_was_gathered_is_shown_and_forgotten(
     assert "Nothing was compared yet." in runs("shadow", "forget", "--config", configured).stdout
 
 
-def test_the_report_of_a_run_is_made_of_it(
+def test_results_become_the_report_of_a_run(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
 ) -> None:
     none = runs("compare", "--shadow", "--config", configured)
@@ -92,7 +94,7 @@ def test_the_report_of_a_run_is_made_of_it(
 
 
 @pytest.mark.parametrize("more", [("--old", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")])
-def test_the_report_asks_nobody_and_refuses_whom_to_ask(
+def test_report_sends_no_request_and_refuses_options_of_sides(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, more: Any
 ) -> None:
     done = runs("compare", "--shadow", "--config", configured, *more)
@@ -100,7 +102,7 @@ def test_the_report_asks_nobody_and_refuses_whom_to_ask(
     assert more[0] in done.stderr
 
 
-def test_a_configuration_that_compares_nothing_says_so(
+def test_configuration_without_shadowing_is_reported(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "nothing.yaml"
@@ -108,7 +110,7 @@ def test_a_configuration_that_compares_nothing_says_so(
     assert runs("shadow", "--config", str(file)).stdout.startswith("The shadow is on; this configuration compares no")
 
 
-def test_a_store_of_the_service_alone_cannot_be_reached(
+def test_memory_store_cannot_be_read(
     runs: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     done = runs("shadow", "off")
@@ -116,7 +118,7 @@ def test_a_store_of_the_service_alone_cannot_be_reached(
     assert done.stderr.startswith("v3bridge: store: is known to the running service alone")
 
 
-def test_what_it_counts_is_called_by_its_epoch(tmp_path: Path) -> None:
+def test_results_are_named_by_their_epoch(tmp_path: Path) -> None:
     assert results.tally_of_epoch("no JSON", "") == ""
     assert results.tally_of_epoch('{"epoch": "", "tally": {"rows": 7}}', "") == ""
     assert results.tally_of_epoch('{"epoch": "a", "tally": {}}', "b") == ""

@@ -22,7 +22,7 @@ FAILED = RIGHT | {"items": [], "hits": 0, "error": "the GraphQL service sent an 
 CUT = {"cut": 1}
 
 
-def test_under_faults_every_reply_is_right_and_every_part_is_booked() -> None:
+def test_every_response_is_right_and_every_part_booked_under_faults() -> None:
     command = [sys.executable, "-m", "bench.soak", "4", "100", "--share", "0.15"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,12 +60,12 @@ def _reply(replies: Any, *results: Any, status: int = 200, **body: Any) -> Any:
     return replies.Reply(status, {"X-Parts-Cost": "2", "X-Cache": "miss"}, json.dumps(body).encode())
 
 
-def test_the_same_answer_is_right_however_long_it_took(replies: Any, judge: Any) -> None:
+def test_equal_response_is_right_at_any_duration(replies: Any, judge: Any) -> None:
     judge.see("/", _reply(replies, RIGHT, OTHER, msec=9))
     assert (judge.findings, judge.cost, judge.statuses[200]) == ([], 4, 1)
 
 
-def test_a_query_may_fail_by_itself_where_a_fault_explains_it(replies: Any, judge: Any) -> None:
+def test_query_error_is_allowed_if_a_fault_explains_it(replies: Any, judge: Any) -> None:
     judge.see("/", _reply(replies, RIGHT, FAILED))
     assert (judge.findings, judge.failed_queries) == ([], 1)
     assert list(judge.unexplained(CUT)) == []
@@ -76,7 +76,7 @@ def test_a_query_may_fail_by_itself_where_a_fault_explains_it(replies: Any, judg
     "results",
     [(OTHER, RIGHT), (RIGHT,), (RIGHT, RIGHT), (RIGHT, FAILED | {"hits": 1}), (RIGHT, FAILED | {"error": None})],
 )
-def test_an_answer_to_something_else_is_wrong(replies: Any, judge: Any, results: Any) -> None:
+def test_response_to_another_request_is_wrong(replies: Any, judge: Any, results: Any) -> None:
     judge.see("/", _reply(replies, *results))
     assert judge.findings
 
@@ -90,12 +90,12 @@ def test_an_answer_to_something_else_is_wrong(replies: Any, judge: Any, results:
         (503, {"__class__": "ServerErrorResponse", "message": "no", "trace": "…"}),
     ],
 )
-def test_an_error_in_another_shape_is_wrong(replies: Any, judge: Any, status: int, body: Any) -> None:
+def test_error_in_another_shape_is_wrong(replies: Any, judge: Any, status: int, body: Any) -> None:
     judge.see("/", _reply(replies, status=status, **body))
     assert len(judge.findings) == 1
 
 
-def test_an_error_inside_is_explained_by_no_fault(replies: Any, judge: Any) -> None:
+def test_internal_error_is_explained_by_no_fault(replies: Any, judge: Any) -> None:
     judge.see("/", _reply(replies, status=502, __class__="ServerErrorResponse", message="Internal error (request 1)"))
     assert judge.findings == []
     assert len(list(judge.unexplained(CUT))) == 1
@@ -106,7 +106,7 @@ def _found(soak: Any, kinds: Any = ("search",)) -> Any:
     return list(module.findings(plan, outcome, kinds))
 
 
-def test_a_soak_with_nothing_wrong_passes(soak: Any) -> None:
+def test_soak_without_errors_passes(soak: Any) -> None:
     assert _found(soak) == []
 
 
@@ -136,13 +136,13 @@ def _set(**values: object) -> Callable[[Any], None]:
         (_set(descriptors=(20, 100, 29)), "29 descriptors are open"),
     ],
 )
-def test_what_is_wrong_with_a_soak_is_said(soak: Any, change: Any, words: str) -> None:
+def test_errors_of_a_soak_are_reported(soak: Any, change: Any, words: str) -> None:
     change(soak[2])
     (found,) = _found(soak)
     assert words in found
 
 
-def test_a_slow_machine_explains_missing_parts_and_failures_but_no_growth(soak: Any) -> None:
+def test_slow_machine_excuses_failures_but_no_memory_growth(soak: Any) -> None:
     soak[2].late = 5
     soak[2].ledger = (90, 40, 0)
     soak[2].judge.statuses[503] = 100

@@ -37,7 +37,7 @@ def learn(tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-async def test_a_table_is_printed_and_what_came_of_it_is_said(recorded: str, learn: Callable[..., Any]) -> None:
+async def test_uids_learn_prints_table_and_summary(recorded: str, learn: Callable[..., Any]) -> None:
     found = await learn(recorded)
     assert found.code == 0, found
     assert yaml.safe_load(found.out) == {
@@ -48,7 +48,7 @@ async def test_a_table_is_printed_and_what_came_of_it_is_said(recorded: str, lea
     assert "SECRET_KEY" not in found.out + found.err
 
 
-async def test_what_is_written_is_a_table_for_the_setting_uids(
+async def test_output_file_is_valid_for_the_uids_setting(
     recorded: str, learn: Callable[..., Any], tmp_path: Path
 ) -> None:
     assert (await learn(recorded, "--output", "uids.yaml")).code == 0
@@ -65,7 +65,7 @@ async def test_what_is_written_is_a_table_for_the_setting_uids(
     assert (tmp_path / "uids.yaml").read_text("utf-8") == kept
 
 
-async def test_a_file_that_holds_no_response_is_named(learn: Callable[..., Any], tmp_path: Path) -> None:
+async def test_file_without_responses_is_named(learn: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("{}\n", encoding="utf-8")
     for name in ("empty.jsonl", "nowhere.jsonl"):
         found = await learn(name)
@@ -80,7 +80,7 @@ async def test_a_file_that_holds_no_response_is_named(learn: Callable[..., Any],
         (None, "v3bridge: config.yaml:2:1: uids: the file "),
     ],
 )
-async def test_a_table_that_is_wrong_stops_the_start_with_file_and_line(
+async def test_invalid_uid_table_stops_the_start_with_file_and_line(
     tmp_path: Path, table: str | None, message: str
 ) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: ours.yaml\n", encoding="utf-8")

@@ -78,7 +78,7 @@ def cells(table: Any) -> Any:
     return {(name, row[1]): row[2:] for name, row in zip(names, rows, strict=True)}
 
 
-def test_the_table_has_a_row_for_each_application_and_key(
+def test_table_has_a_row_per_application_and_key(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None
 ) -> None:
     done = runs("usage", "--config", str(configured))
@@ -94,7 +94,7 @@ def test_the_table_has_a_row_for_each_application_and_key(
     assert rows["trial", ""][6:] == ["never", "exhausted until ever"]
 
 
-def test_json_holds_the_same(
+def test_json_equals_the_table(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None
 ) -> None:
     done = runs("usage", "--config", str(configured), "--json")
@@ -111,7 +111,7 @@ def test_json_holds_the_same(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
-def test_no_key_and_no_secret_is_shown(
+def test_usage_shows_no_key_and_no_secret(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, arguments: Any
 ) -> None:
     done = runs("usage", "--config", str(configured), *arguments)
@@ -119,7 +119,7 @@ def test_no_key_and_no_secret_is_shown(
     assert "the-secret" not in done.stdout + done.stderr
 
 
-def test_an_application_can_be_opened_again(
+def test_exhausted_application_can_be_reopened(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, on_store: Any
 ) -> None:
     done = runs("usage", "--config", str(configured), "--reopen", "trial")
@@ -128,7 +128,7 @@ def test_an_application_can_be_opened_again(
     assert on_store(lambda store: store.exhausted_quotas()) == []
 
 
-def test_an_application_that_is_not_there_cannot(
+def test_unknown_application_cannot_be_reopened(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
 ) -> None:
     done = runs("usage", "--config", str(configured), "--reopen", "shpo")
@@ -136,7 +136,7 @@ def test_an_application_that_is_not_there_cannot(
     assert "'shpo' is none of shop, trial" in done.stderr
 
 
-def test_an_empty_store_says_why_that_may_be(
+def test_empty_store_prints_possible_reasons(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
 ) -> None:
     done = runs("usage", "--config", str(configured))
@@ -152,7 +152,7 @@ def test_an_empty_store_says_why_that_may_be(
         (("sqlite:state.sqlite", "'memory:'"), "`store: memory:` is only in the memory of the running service"),
     ],
 )
-def test_where_nothing_is_kept_it_says_so(
+def test_memory_store_is_reported(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path, change: Any, why: str
 ) -> None:
     configured.write_text(CONFIG.replace(*change))
@@ -163,7 +163,7 @@ def test_where_nothing_is_kept_it_says_so(
     assert not (tmp_path / "state.sqlite").exists()
 
 
-def test_a_store_that_cannot_be_reached_is_one_line_and_exit_code_2(
+def test_unreachable_store_is_one_line_and_exit_code_2(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
 ) -> None:
     configured.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
@@ -185,7 +185,7 @@ applications:
 
 
 @pytest.mark.parametrize("command", [("usage",), ("shadow",), ("shadow", "off")])
-def test_secrets_that_it_does_not_need_need_not_be_there(
+def test_unneeded_secrets_may_be_missing(
     runs: Callable[..., "subprocess.CompletedProcess[str]"],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -152,7 +152,7 @@ def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, m
     return serve
 
 
-async def test_once_the_curl_line_is_printed_all_workers_answer_on_its_port(serves: Any) -> None:
+async def test_all_workers_serve_the_port_when_the_curl_line_is_printed(serves: Any) -> None:
     service = await serves(3)
     assert len(service.pids) == 3
     seen: set[str] = set()
@@ -166,7 +166,7 @@ async def test_once_the_curl_line_is_printed_all_workers_answer_on_its_port(serv
     assert not any(map(alive, service.pids))
 
 
-async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_and_no_count_goes_back(
+async def test_killed_worker_is_restarted_without_outage_or_counter_reset(
     serves: Any,
 ) -> None:
     service = await serves(2)
@@ -195,7 +195,7 @@ async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_a
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-async def test_sigterm_lets_requests_under_way_finish_and_takes_no_more(
+async def test_sigterm_finishes_requests_in_flight_and_accepts_no_more(
     serves: Any, upstream: SlowUpstream, workers: int
 ) -> None:
     service = await serves(workers)
@@ -210,7 +210,9 @@ async def test_sigterm_lets_requests_under_way_finish_and_takes_no_more(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_what_does_not_finish_in_time_is_cut_off(serves: Any, upstream: SlowUpstream, workers: int) -> None:
+async def test_requests_beyond_the_shutdown_limit_are_cancelled(
+    serves: Any, upstream: SlowUpstream, workers: int
+) -> None:
     service = await serves(workers, stop_seconds=0.2)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
@@ -220,7 +222,7 @@ async def test_what_does_not_finish_in_time_is_cut_off(serves: Any, upstream: Sl
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_second_signal_ends_it_at_once(serves: Any, upstream: SlowUpstream, workers: int) -> None:
+async def test_second_signal_stops_at_once(serves: Any, upstream: SlowUpstream, workers: int) -> None:
     service = await serves(workers)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
@@ -233,9 +235,7 @@ async def test_a_second_signal_ends_it_at_once(serves: Any, upstream: SlowUpstre
     assert "Traceback" not in service.process.errors
 
 
-async def test_workers_whose_supervisor_was_killed_end_by_themselves_and_leave_nothing(
-    serves: Any, tmp_path: Path
-) -> None:
+async def test_workers_of_a_killed_supervisor_exit_and_leave_no_files(serves: Any, tmp_path: Path) -> None:
     service = await serves(2)
     (folder,) = (tmp_path / "tmp").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -245,7 +245,7 @@ async def test_workers_whose_supervisor_was_killed_end_by_themselves_and_leave_n
     await until(lambda: not list((tmp_path / "tmp").iterdir()))
 
 
-async def test_the_folder_of_the_workers_goes_with_them(serves: Any, tmp_path: Path) -> None:
+async def test_worker_folder_is_removed_at_the_end(serves: Any, tmp_path: Path) -> None:
     service = await serves(2)
     assert list((tmp_path / "tmp").iterdir()) != []
     assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
@@ -253,7 +253,7 @@ async def test_the_folder_of_the_workers_goes_with_them(serves: Any, tmp_path: P
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_a_port_that_other_workers_share_is_taken_all_the_same(
+async def test_port_shared_by_other_workers_counts_as_in_use(
     serves: Any, runs: Callable[..., "subprocess.CompletedProcess[str]"], workers: str
 ) -> None:
     service = await serves(2)
@@ -266,7 +266,7 @@ async def test_a_port_that_other_workers_share_is_taken_all_the_same(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(
+def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, workers: str
 ) -> None:
     for name in ("proxy", "mappings"):
@@ -282,7 +282,7 @@ def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
 
 
-async def test_workers_share_the_sandbox_inside_and_what_is_known_of_it(
+async def test_workers_share_the_embedded_sandbox_and_the_token(
     starts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))

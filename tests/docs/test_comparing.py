@@ -43,12 +43,12 @@ def rows(page: Any) -> Any:
     return {row[0].strip("`"): row[1:] for row in page.table("key")}
 
 
-def test_every_key_has_its_row_and_no_row_is_left_over(rows: Any) -> None:
+def test_documented_keys_are_exactly_those_of_the_settings(rows: Any) -> None:
     assert set(rows) == set(SETTINGS)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_default_is_the_codes(rows: Any, name: Any) -> None:
+def test_documented_default_is_that_of_the_code(rows: Any, name: Any) -> None:
     field, _ = SETTINGS[name]
     stated = rows[name][0]
     if field.default is msgspec.NODEFAULT:
@@ -61,12 +61,12 @@ def test_the_default_is_the_codes(rows: Any, name: Any) -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_what_a_key_accepts_is_what_its_error_says(rows: Any, name: Any) -> None:
+def test_documented_values_equal_the_error_message(rows: Any, name: Any) -> None:
     field, kind = SETTINGS[name]
     assert rows[name][1] == mistakes.accepted(kind, field.name)
 
 
-def test_every_example_is_accepted(page: Any, tmp_path: Path) -> None:
+def test_every_example_is_valid(page: Any, tmp_path: Path) -> None:
     blocks = page.blocks("yaml")
     assert blocks
     for block in blocks:
@@ -76,12 +76,12 @@ def test_every_example_is_accepted(page: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first, words", [("kind", KINDS), ("cause", CAUSES), ("spelling", tolerances.NORMAL_FORMS)])
-def test_every_word_has_its_row(page: Any, first: str, words: Any) -> None:
+def test_every_term_has_a_row(page: Any, first: str, words: Any) -> None:
     named = [word.strip("` ") for row in page.table(first) for word in row[0].split(",")]
     assert sorted(named) == sorted(words)
 
 
-def test_every_name_of_a_threshold_is_there_and_is_one(page: Any) -> None:
+def test_documented_threshold_names_are_exactly_those_of_the_code(page: Any) -> None:
     section = page.text.partition("## Thresholds")[2].partition("## Exit codes")[0]
     lists = [line.partition(": ")[2] for line in section.splitlines() if line.startswith("- ")]
     about, words, both = ([name.strip("` ") for name in line.split(",")] for line in lists)
@@ -90,7 +90,7 @@ def test_every_name_of_a_threshold_is_there_and_is_one(page: Any) -> None:
     assert all(thresholds.parse(name).name == name for name in both)
 
 
-def test_the_verdicts_are_those_of_a_result(page: Any) -> None:
+def test_documented_verdicts_are_those_of_the_code(page: Any) -> None:
     assert {row[1] for row in page.table("when")} == set(get_args(results.Verdict))
     least = next(
         of for of in range(1, 1000) if verdict.row_verdict(of, of, ReadinessSettings(), whole=False) == "ready"
@@ -98,12 +98,12 @@ def test_the_verdicts_are_those_of_a_result(page: Any) -> None:
     assert f"that takes {least} requests without a difference" in page.text
 
 
-def test_the_exit_codes_are_the_codes(page: Any) -> None:
+def test_documented_exit_codes_are_those_of_the_code(page: Any) -> None:
     codes = [int(row[0]) for row in page.table("code")]
     assert codes == [verdict.EQUIVALENT, verdict.DIFFERENT, verdict.NOT_COMPARED]
 
 
-def test_the_limits_are_the_codes(page: Any) -> None:
+def test_documented_limits_are_those_of_the_code(page: Any) -> None:
     said = page.text.partition("## Retained data")[2].replace("\n", " ")
     assert f"texts to {redaction.TEXT_MAX} characters" in said
     assert f"to {redaction.ENTRIES_MAX} entries, nesting to {redaction.DEPTH_MAX} levels" in said

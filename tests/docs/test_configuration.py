@@ -58,12 +58,12 @@ def load(tmp_path: Path) -> Any:
     return load_text
 
 
-def test_every_key_has_its_row_and_no_row_is_left_over(rows: Any) -> None:
+def test_documented_keys_are_exactly_those_of_the_settings(rows: Any) -> None:
     assert set(rows) == set(SETTINGS)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_default_is_the_codes(rows: Any, name: Any) -> None:
+def test_documented_default_is_that_of_the_code(rows: Any, name: Any) -> None:
     field, _ = SETTINGS[name]
     stated = rows[name][0]
     if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
@@ -79,12 +79,12 @@ def test_the_default_is_the_codes(rows: Any, name: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if name not in ("upstream", "applications")])
-def test_what_a_key_accepts_is_what_its_error_says(rows: Any, name: Any) -> None:
+def test_documented_values_equal_the_error_message(rows: Any, name: Any) -> None:
     field, kind = SETTINGS[name]
     assert rows[name][1] == mistakes.accepted(kind, field.name)
 
 
-def test_every_example_is_accepted(pages: Any, load: Any) -> None:
+def test_every_example_is_valid(pages: Any, load: Any) -> None:
     blocks = [
         block for name in ("README.md", "docs/reference/configuration.md") for block in pages[name].blocks("yaml", "")
     ]
@@ -102,17 +102,17 @@ def test_every_credential_form_of_the_examples_is_resolved(page: Any, load: Any)
     }
 
 
-def test_the_digest_shown_is_that_of_the_key_shown(page: Any, load: Any) -> None:
+def test_documented_digest_matches_the_documented_key(page: Any, load: Any) -> None:
     key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
     example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
     assert config.ApiKeySettings(config.digest(key)) in load(example.text).applications["demo"].apikeys
 
 
-def test_the_sqlite_that_is_needed_is_the_stores(page: Any) -> None:
+def test_documented_sqlite_version_is_that_of_the_store(page: Any) -> None:
     assert f"needs SQLite {'.'.join(map(str, sqlite_schema.LIBRARY))} or later" in page.text
 
 
-def test_every_mistake_gives_the_message_below_it(page: Any, load: Any) -> None:
+def test_every_mistake_gives_its_documented_message(page: Any, load: Any) -> None:
     blocks = page.blocks()
     pairs = [(block, blocks[n + 1]) for n, block in enumerate(blocks) if block.word == "mistake"]
     assert len(pairs) >= 6

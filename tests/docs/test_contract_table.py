@@ -33,13 +33,13 @@ def _named(cell: Any) -> Any:
     ]
 
 
-def test_every_section_has_its_table(pages: Any) -> None:
+def test_every_section_has_a_table(pages: Any) -> None:
     text = pages["docs/reference/sandbox-contract.md"].text
     assert re.findall(r"^## (\d)", text, re.MULTILINE) == [str(number) for number in range(1, 10)]
     assert text.count("\n| statement |") == 9
 
 
-def test_every_row_names_its_tests_or_says_why_there_is_none(rows: Any) -> None:
+def test_every_row_names_tests_or_a_reason(rows: Any) -> None:
     assert len(rows) > 120
     for line, there, held in rows:
         if held == "–":
@@ -48,7 +48,7 @@ def test_every_row_names_its_tests_or_says_why_there_is_none(rows: Any) -> None:
             assert REFERENCE.sub("", held).strip("; ") == "", line
 
 
-def test_every_test_that_is_named_is_there(rows: Any) -> None:
+def test_every_named_test_exists(rows: Any) -> None:
     named = {one for row in rows for one in _named(row[2])}
     assert len(named) > 120
     defined = {

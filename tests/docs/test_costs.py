@@ -108,7 +108,7 @@ def rows(pages: Any) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_one_query_costs_what_its_row_says(rows: Any, opens: Opens, operation: Any) -> None:
+async def test_single_query_costs_as_documented(rows: Any, opens: Opens, operation: Any) -> None:
     measured = [row for row in rows("request") if row[1] in (operation, "either")]
     assert len(measured) > 10
     async with opens(operation) as counted:
@@ -117,7 +117,7 @@ async def test_one_query_costs_what_its_row_says(rows: Any, opens: Opens, operat
             assert (request, *map(str, cost[:3])) == (request, *figures)
 
 
-async def test_many_queries_are_split_as_their_rows_say(rows: Any, opens: Opens) -> None:
+async def test_many_queries_are_split_as_documented(rows: Any, opens: Opens) -> None:
     lines = (ROOT / "proxy/sandbox/catalog/data/parts.jsonl").read_text(encoding="utf-8").splitlines()
     numbers = list(dict.fromkeys(json.loads(line)["mpn"] for line in lines))[:20]
     async with opens() as counted:
@@ -128,7 +128,7 @@ async def test_many_queries_are_split_as_their_rows_say(rows: Any, opens: Opens)
             assert 20 <= cost.billed == cost.shown <= most
 
 
-async def test_other_endpoints_cost_what_their_rows_say(rows: Any, opens: Opens) -> None:
+async def test_other_endpoints_cost_as_documented(rows: Any, opens: Opens) -> None:
     stated = rows("path, one after the other")
     assert len(stated) > 10
     async with opens() as counted:
@@ -136,12 +136,12 @@ async def test_other_endpoints_cost_what_their_rows_say(rows: Any, opens: Opens)
             assert (target, *map(str, await counted.visit(target.strip("`")))) == (target, *figures)
 
 
-async def test_a_head_costs_what_a_get_costs(opens: Opens) -> None:
+async def test_head_costs_as_much_as_get(opens: Opens) -> None:
     async with opens() as counted:
         assert (await counted.visit("/v3/parts/search?q=resistor", "HEAD"))[0] == 10
 
 
-async def test_the_same_question_again_costs_what_its_rows_say(rows: Any, opens: Opens) -> None:
+async def test_repeated_request_costs_as_documented(rows: Any, opens: Opens) -> None:
     measured = {}
     async with opens(seconds=60) as counted:
         measured["the first time"] = await counted.cost(ONE)
@@ -158,7 +158,7 @@ async def test_the_same_question_again_costs_what_its_rows_say(rows: Any, opens:
     assert stated == {when: (cost.billed, cost.asked) for when, cost in measured.items()}
 
 
-async def test_tokens_cost_what_their_rows_say(rows: Any, opens: Opens) -> None:
+async def test_token_requests_cost_as_documented(rows: Any, opens: Opens) -> None:
     measured = {}
     async with opens() as counted:
         measured["the first request"] = (await counted.cost(ONE)).tokens
@@ -168,7 +168,7 @@ async def test_tokens_cost_what_their_rows_say(rows: Any, opens: Opens) -> None:
     assert {what: int(figure) for what, figure in rows("what")} == measured
 
 
-def test_the_numbers_in_the_text_are_the_codes() -> None:
+def test_documented_numbers_are_those_of_the_code() -> None:
     from proxy.planning import match
     from proxy.upstream.auth import token_requests
 

@@ -31,7 +31,7 @@ def words(page: Any) -> Any:
     return " ".join(page.text.split())
 
 
-def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
+def test_every_timeout_is_documented_with_its_message(page: Any) -> None:
     rows = page.table("limit")
     named = [row[1].strip("`").removeprefix("timeouts.") for row in rows]
     assert named == list(config.TimeoutSettings.__struct_fields__)
@@ -52,14 +52,14 @@ def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
     assert [text for row in rows for text in re.findall(r"`(.+?)`", row[2])] == said
 
 
-def test_what_tells_of_trouble_is_the_codes(page: Any) -> None:
+def test_documented_signs_of_failure_are_those_of_the_code(page: Any) -> None:
     (row,) = (row[0] for row in page.table("what happened") if "trouble" in row[0])
     assert set(re.findall(r"HC\d+", row)) == classify.FAILURE_CODES
     assert {int(status) for status in re.findall(r"\b5\d\d\b", row)} == classify.FAILURE_STATUSES
     assert f"`{classify.FAILURE_MESSAGE}`" in row
 
 
-def test_the_numbers_of_repetitions_are_the_codes(words: Any) -> None:
+def test_documented_retry_numbers_are_those_of_the_code(words: Any) -> None:
     assert f"up to {policies.BACKOFF:g} s, then {2 * policies.BACKOFF:g} s, at most {policies.BACKOFF_MAX:g} s" in words
     assert policies.RETRY_SHARE == 1 / 5
     assert (
@@ -68,12 +68,12 @@ def test_the_numbers_of_repetitions_are_the_codes(words: Any) -> None:
     )
 
 
-def test_the_fair_time_is_the_codes(words: Any) -> None:
+def test_documented_fair_time_is_that_of_the_code(words: Any) -> None:
     assert http_post.FAIR_SHARE == 1 / 2
     assert "half of the shorter of `first_byte_seconds` and `total_seconds`" in words
 
 
-def test_the_numbers_of_tokens_are_the_codes(words: Any) -> None:
+def test_documented_token_numbers_are_those_of_the_code(words: Any) -> None:
     a_second, a_quarter, a_half_day, a_week = token_requests.RATE_LIMITS
     assert f"{a_second.count} requests a second, {a_quarter.count} in 15 minutes" in words
     spaced = [f"{window.count:,}".replace(",", " ") for window in (a_half_day, a_week)]
@@ -90,7 +90,7 @@ def test_the_numbers_of_tokens_are_the_codes(words: Any) -> None:
     assert f"in the next {backoff.REFUSED_SECONDS:g} seconds" in words
 
 
-async def test_a_token_that_comes_too_late_has_its_row(page: Any) -> None:
+async def test_late_token_is_documented(page: Any) -> None:
     class Silent:
         async def get(self, *_: Any) -> None:
             await asyncio.Event().wait()
@@ -107,7 +107,7 @@ async def test_a_token_that_comes_too_late_has_its_row(page: Any) -> None:
     assert not late.value.may_be_billed
 
 
-def test_every_metric_that_is_named_is_one_with_these_labels(page: Any) -> None:
+def test_every_named_metric_exists_with_its_labels(page: Any) -> None:
     counted = metrics.Metrics(prometheus_client.CollectorRegistry())
     known = {each._head[0]: each._head[2] for each in counted.measures().values()}
     for name, labels, _ in page.table("metric"):

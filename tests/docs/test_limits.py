@@ -26,7 +26,7 @@ def test_every_promise_names_a_test_that_exists(rows: Any) -> None:
         assert function in defined, promise
 
 
-def test_every_setting_that_is_named_has_the_default_that_is_named(rows: Any) -> None:
+def test_every_named_setting_has_the_documented_default(rows: Any) -> None:
     seen = 0
     for _, setting, _, _ in rows:
         for name, default in re.findall(r"`([a-z]+\.[a-z_]+)` \((\d[\d.]*)", setting):

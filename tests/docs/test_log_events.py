@@ -103,5 +103,5 @@ def test_every_event_says_what_it_means_and_what_to_do(pages: dict[str, Page]) -
     assert all(row[3] and row[4] for row in pages["docs/reference/log-events.md"].table("event"))
 
 
-def test_event_names_are_a_noun_and_a_verb_without_values(logged: dict[str, tuple[set[str], set[str]]]) -> None:
+def test_event_names_are_noun_and_verb_without_values(logged: dict[str, tuple[set[str], set[str]]]) -> None:
     assert [name for name in logged if not re.fullmatch(r"[A-Za-z-]+( [A-Za-z-]+){1,4}", name)] == []

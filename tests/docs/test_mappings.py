@@ -47,20 +47,20 @@ def _parse(block: Any) -> Any:
     return located_yaml.loads(block.text, f"docs/reference/mappings.md:{block.line}").data
 
 
-def test_every_word_of_an_object_and_of_a_rule_is_described_and_no_other(page: Any) -> None:
+def test_documented_keys_are_exactly_those_of_objects_and_rules(page: Any) -> None:
     described = _words(page)
     assert len(described) == len(set(described))
     assert set(described) == _names(rules.ObjectRules) | _names(rules.FieldRule)
     assert _names(rules.ComputedValue) <= _names(rules.FieldRule)
 
 
-def test_every_word_is_used_in_an_example(page: Any) -> None:
+def test_every_key_is_used_in_an_example(page: Any) -> None:
     examples = "".join(block.text for block in page.blocks("yaml"))
     unused = [word for word in _words(page) if not re.search(rf"\b{word}:", examples)]
     assert unused == []
 
 
-def test_every_example_stands_in_the_mapping_files_like_that(page: Any) -> None:
+def test_every_example_is_in_the_mapping_files(page: Any) -> None:
     real = _real()
     blocks = page.blocks("yaml", "")
     assert len(blocks) >= 8
@@ -71,26 +71,26 @@ def test_every_example_stands_in_the_mapping_files_like_that(page: Any) -> None:
             assert fields == {field: real[name]["fields"][field] for field in fields}, name
 
 
-def test_the_example_of_a_table_stands_in_its_file_like_that(page: Any) -> None:
+def test_example_of_a_table_is_in_its_file(page: Any) -> None:
     [block] = page.blocks("yaml", "spec_names.yaml")
     real = yaml.safe_load((ROOT / "mappings/spec_names.yaml").read_text(encoding="utf-8"))
     said = yaml.safe_load(block.text)
     assert said == {name: real[name] for name in said}
 
 
-def test_the_files_that_are_named_are_there_and_every_kind_of_file_is_named(page: Any) -> None:
+def test_named_files_exist_and_every_kind_of_file_is_named(page: Any) -> None:
     named = {row[0].strip("`") for row in page.table("file")}
     assert [pattern for pattern in named if not list(ROOT.glob(pattern))] == []
     assert {f"mappings/{name}" for name in loader.TABLES} <= named
 
 
-def test_every_form_of_a_path_is_one(page: Any) -> None:
+def test_every_documented_path_form_is_valid(page: Any) -> None:
     forms = [row[0].strip("`") for row in page.table("form")]
     origins = {paths.parse(form).origin for form in forms}
     assert origins == {"here", "above", "context"}
 
 
-def test_the_context_is_what_the_request_knows(page: Any) -> None:
+def test_documented_context_is_that_of_the_code(page: Any) -> None:
     (row,) = [row for row in page.table("form") if row[0] == "`$currency`"]
     assert set(re.findall(r"`\$(\w+)`", row[1])) == set(reading.CONTEXT)
 
@@ -125,7 +125,7 @@ def _insert(file: Any, head: Any, text: Any, after: str = "", lines: str = "") -
     file.write_text(whole[:start] + text + lines + whole[start:], encoding="utf-8")
 
 
-def test_the_new_field_is_loaded_compiled_and_in_the_table(followed: Any) -> None:
+def test_example_field_is_compiled_and_listed(followed: Any) -> None:
     book = loader.load(followed[0])
     projection = model.Projection(book.includable("Part"), features=frozenset(FEATURES))
     rows = {f"{row.object}.{row.field}": row.kind for row in coverage.of_mappings(book)}
@@ -133,7 +133,7 @@ def test_the_new_field_is_loaded_compiled_and_in_the_table(followed: Any) -> Non
     assert rows["Part.avg_price_v2"] == "derived"
 
 
-def test_the_new_case_has_its_four_files_and_passes(followed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_case_has_four_files_and_passes(followed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, case = followed
     assert {file.name for file in case.iterdir()} == CASE_FILES
     find = shipped.path
@@ -141,7 +141,7 @@ def test_the_new_case_has_its_four_files_and_passes(followed: Any, monkeypatch: 
     _run(case)
 
 
-def test_the_new_case_fails_without_the_field(followed: Any) -> None:
+def test_example_case_fails_without_the_field(followed: Any) -> None:
     with pytest.raises(AssertionError):
         _run(followed[1])
 

@@ -29,12 +29,12 @@ def _row(measure: Any) -> Any:
     return [f"`{family.name}{ending}`", family.type, ", ".join(family._labelnames), family.documentation]
 
 
-def test_the_table_of_metrics_is_the_code(pages: Any) -> None:
+def test_documented_metrics_are_those_of_the_code(pages: Any) -> None:
     measures = metrics.Metrics(prometheus_client.CollectorRegistry()).measures().values()
     assert pages["docs/reference/metrics.md"].table("metric") == [_row(measure) for measure in measures]
 
 
-async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page: Any) -> None:
+async def test_readiness_failure_has_the_documented_message(page: Any) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -44,7 +44,7 @@ async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page
     assert (response.status, await response.json()) == (503, json.loads(shown.text))
 
 
-async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(page: Any) -> None:
+async def test_wrong_upstream_address_has_the_documented_message(page: Any) -> None:
     (block,) = page.blocks("console")
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(scripted_upstream.ScriptedResponse(b"<html>Not Found</html>", 404, "text/html"))
@@ -55,7 +55,7 @@ async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(p
     assert (response.status, await response.text()) == (503, shown)
 
 
-async def test_the_fields_of_a_request_are_those_of_the_table(page: Any) -> None:
+async def test_documented_request_fields_are_those_of_the_log(page: Any) -> None:
     documented = {name for row in page.table("field of `request completed`") for name in re.findall(r"`(\w+)`", row[0])}
     async with scripted_upstream.running() as upstream:
         upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
@@ -68,7 +68,7 @@ async def test_the_fields_of_a_request_are_those_of_the_table(page: Any) -> None
     assert set().union(*lines) - {"event", "level", "timestamp", "request"} == documented
 
 
-async def test_every_path_of_the_table_answers(page: Any) -> None:
+async def test_every_documented_path_responds(page: Any) -> None:
     paths = [row[0].strip("`") for row in page.table("path")]
     settings = running_proxy.settings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/token")
     async with running_proxy.running(settings) as client:
@@ -76,7 +76,7 @@ async def test_every_path_of_the_table_answers(page: Any) -> None:
     assert statuses == [200, 503, 200]
 
 
-def test_every_fragment_of_a_configuration_loads(pages: Any, tmp_path: Path) -> None:
+def test_every_configuration_fragment_loads(pages: Any, tmp_path: Path) -> None:
     fragments = [yaml.safe_load(block.text) for name in PAGES for block in pages[name].blocks("yaml", "fragment")]
     known = [fragment for fragment in fragments if set(fragment) <= set(config.Config.__struct_fields__)]
     assert known

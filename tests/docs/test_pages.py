@@ -36,7 +36,7 @@ def _anchors(text: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_internal_link_leads_to_a_file_and_a_heading(pages: Any, name: Any) -> None:
+def test_every_internal_link_has_a_target(pages: Any, name: Any) -> None:
     broken = []
     for link in LINK.findall(pages[name].text):
         path, _, anchor = link.partition("#")
@@ -49,7 +49,7 @@ def test_every_internal_link_leads_to_a_file_and_a_heading(pages: Any, name: Any
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_block_is_what_it_says(pages: Any, name: Any) -> None:
+def test_every_code_block_is_valid_in_its_language(pages: Any, name: Any) -> None:
     for block in pages[name].blocks():
         assert block.language or name == "CHANGELOG.md", f"{name}:{block.line} does not say its language"
         if block.language in PARSERS:
@@ -65,7 +65,7 @@ def test_shell_blocks_are_valid_shell(pages: Any, name: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
-def test_every_file_that_is_named_is_there(pages: Any, name: Any) -> None:
+def test_every_named_file_exists(pages: Any, name: Any) -> None:
     prose = re.sub(r"^ *```.*?^ *```", "", pages[name].text, flags=re.MULTILINE | re.DOTALL)
     found = {path for path in FILE.findall(prose) if "*" not in path} - OF_THE_READER
     places = {path: (ROOT / path, ROOT / "docs" / path) for path in found}
@@ -79,14 +79,14 @@ def test_every_page_is_linked_from_the_index_and_the_index_from_the_readme(pages
     assert "docs/index.md" in LINK.findall(pages["README.md"].text)
 
 
-def test_every_target_that_is_named_is_in_the_makefile(pages: Any) -> None:
+def test_every_named_make_target_exists(pages: Any) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
     named = {target for page in pages.values() for target in re.findall(r"`make ([a-z]+)", page.text)}
     assert named <= targets
 
 
-def test_every_package_has_its_row_in_the_architecture(pages: Any) -> None:
+def test_every_package_is_listed_in_the_architecture(pages: Any) -> None:
     rows = {row[0].strip("`").removeprefix("proxy/").rstrip("/") for row in pages["ARCHITECTURE.md"].table("place")}
     packages = {
         path.name for path in (ROOT / "proxy").iterdir() if path.name[0] not in "_." and path.suffix in ("", ".py")
@@ -94,7 +94,7 @@ def test_every_package_has_its_row_in_the_architecture(pages: Any) -> None:
     assert packages <= rows
 
 
-def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:
+def test_every_client_has_documented_instructions(pages: Any) -> None:
     page = pages["docs/how-to/point-clients.md"]
     text = page.text.partition("## Client by client")[0].lower()
     ways = {word.strip() for row in page.table("client") for word in row[1].split(",")}
@@ -102,7 +102,7 @@ def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:
     assert [way for way in ways if way.lower() not in text] == []
 
 
-async def test_a_client_with_http_proxy_set_reaches_the_proxy_and_nothing_else() -> None:
+async def test_client_with_http_proxy_reaches_only_the_proxy() -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)

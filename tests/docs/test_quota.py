@@ -18,7 +18,7 @@ def words(pages: Any) -> Any:
     return " ".join(pages["docs/explanation/quota.md"].text.split())
 
 
-def test_the_figures_are_the_codes(words: Any) -> None:
+def test_documented_numbers_are_those_of_the_code(words: Any) -> None:
     thresholds = ", ".join(map(str, usage.THRESHOLDS[:-1])) + f" and {usage.THRESHOLDS[-1]} %"
     assert f"one warning when {thresholds} of a limit" in words
     assert f"when it was not heard for {reservations.LEASE_SECONDS:.0f} seconds" in words
@@ -34,18 +34,18 @@ def test_the_figures_are_the_codes(words: Any) -> None:
     assert exhaustion.WITHOUT_END_SECONDS == accounts.DAY_SECONDS
 
 
-def test_every_header_that_is_named_is_sent(pages: Any) -> None:
+def test_every_named_header_is_sent(pages: Any) -> None:
     named = {row[0].strip("`") for row in pages["docs/explanation/quota.md"].table("header")}
     assert named == set(re.findall(r'"(X-Parts-[A-Z][a-z]+)"', REPLIES.read_text(encoding="utf-8")))
 
 
-def test_every_gauge_that_is_named_is_one(words: Any) -> None:
+def test_every_named_gauge_exists(words: Any) -> None:
     names = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
     gauges = {name for name in names if name.startswith("v3bridge_parts_")}
     assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == gauges
 
 
-def test_the_examples_give_the_accounts_that_the_text_names(pages: Any, tmp_path: Path) -> None:
+def test_examples_create_the_documented_quota_accounts(pages: Any, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     first, second = (block.text for block in pages["docs/explanation/quota.md"].blocks("yaml"))
     file.write_text(first)

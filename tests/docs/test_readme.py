@@ -98,12 +98,12 @@ def _differences(shown: Any, real: Any, at: str = "reply") -> Any:
     return [] if shown == real else [f"{at}: {shown!r}, really {real!r}"]
 
 
-def test_the_curl_line_is_the_one_that_is_printed(console: Any, printed: Any) -> None:
+def test_curl_line_is_the_printed_one(console: Any, printed: Any) -> None:
     port = config.ListenSettings().port
     assert re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", printed[-1]) == console[0]
 
 
-def test_the_output_shown_is_the_real_one_shortened(console: Any, reply: Any) -> None:
+def test_shown_output_is_the_real_one_shortened(console: Any, reply: Any) -> None:
     assert _differences(_json(console[1]), reply) == []
 
 
@@ -117,11 +117,11 @@ def test_the_output_shown_is_the_real_one_shortened(console: Any, reply: Any) ->
         ('{\n"a": [\n1,\n2,\n...\n]\n}', {"a": [1]}),
     ],
 )
-def test_output_that_is_not_the_real_one_would_be_found(shown: str, real: Any) -> None:
+def test_wrong_output_is_detected(shown: str, real: Any) -> None:
     assert _differences(_json(shown), real) != []
 
 
-def test_the_commands_are_targets_of_the_makefile(page: Any, needs_program: Callable[[str], str]) -> None:
+def test_commands_are_targets_of_the_makefile(page: Any, needs_program: Callable[[str], str]) -> None:
     make = needs_program("make")
     commands = re.findall(r"\bmake [a-z]+(?: ARGS=\"[^\"]*\")?", page.text)
     assert {"make run", "make test"} <= set(commands)
@@ -131,7 +131,7 @@ def test_the_commands_are_targets_of_the_makefile(page: Any, needs_program: Call
         assert done.returncode == 0, (command, done.stderr)
 
 
-def test_a_configuration_of_ones_own_reaches_the_command(page: Any, needs_program: Callable[[str], str]) -> None:
+def test_config_variable_reaches_the_command(page: Any, needs_program: Callable[[str], str]) -> None:
     (command,) = set(re.findall(r'make run ARGS="--config [^"]+"', page.text))
     words = [needs_program("make"), "-n", *shlex.split(command)[1:]]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -164,7 +164,7 @@ def _child(pid: Any) -> Any:
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8")))))
-def test_every_command_that_is_shown_works_in_a_clean_clone(
+def test_every_shown_command_works_in_a_clean_clone(
     page: Any, needs_program: Callable[[str], str], tmp_path: Path, command: Any
 ) -> None:
     kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
@@ -194,7 +194,7 @@ def test_every_command_that_is_shown_works_in_a_clean_clone(
 
 
 @pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
-def test_the_program_that_is_shown_gets_parts(page: Any, printed: Any) -> None:
+def test_shown_program_gets_parts(page: Any, printed: Any) -> None:
     (block,) = page.blocks("python")
     names: dict[str, Any] = {}
     (url,) = re.findall(r"http://[^/]+", printed[-1])
@@ -203,7 +203,7 @@ def test_the_program_that_is_shown_gets_parts(page: Any, printed: Any) -> None:
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
 
 
-async def test_what_it_says_of_costs_is_what_is_billed(page: Any) -> None:
+async def test_documented_cost_is_billed(page: Any) -> None:
     words = " ".join(page.text.split())
     assert "as many as its `limit`, 3 unless it sends one." in words
     assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
@@ -220,16 +220,16 @@ async def test_what_it_says_of_costs_is_what_is_billed(page: Any) -> None:
     assert costs == [billed, str(model.MATCH_LIMIT_DEFAULT), "2"]
 
 
-def test_the_services_are_named(page: Any) -> None:
+def test_services_are_named(page: Any) -> None:
     first = page.text.partition("##")[0]
     assert "Octopart" in first
     assert "Nexar" in first
 
 
-def test_the_command_is_the_one_that_is_installed(page: Any) -> None:
+def test_command_is_the_installed_one(page: Any) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert set(re.findall(r"\.venv/bin/(\w+)", page.text)) == set(scripts)
 
 
-def test_it_fits_a_screen_or_two(page: Any) -> None:
+def test_readme_fits_two_screens(page: Any) -> None:
     assert len(page.text.splitlines()) <= 130

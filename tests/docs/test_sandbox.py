@@ -63,7 +63,7 @@ def _figures(kind: Any) -> Any:
     return shown
 
 
-def test_the_table_has_every_kind_with_its_figures(page: Any) -> None:
+def test_fault_table_has_every_kind_with_its_parameters(page: Any) -> None:
     rows = {row[0].strip("`"): set(re.findall(r"`([^`]+)`", row[1])) for row in page.table("kind")}
     wanted = {kind: _figures(kind) for kind in faults.KINDS}
     # A kind that strikes one service only is always said to.
@@ -72,13 +72,13 @@ def test_the_table_has_every_kind_with_its_figures(page: Any) -> None:
     assert rows == wanted
 
 
-def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page: Any) -> None:
+def test_kinds_without_share_or_count_are_documented(page: Any) -> None:
     without = {kind for kind, one in faults.KINDS.items() if "count" not in one.__struct_fields__}
     assert without == {"quota", "missing-field", "mixed"}
     assert "`quota` and `missing-field` hold for every request" in page.text
 
 
-def test_the_bounds_are_those_of_the_code(page: Any) -> None:
+def test_documented_bounds_are_those_of_the_code(page: Any) -> None:
     chosen = settings.SandboxSettings()
     assert [int(row[1]) for row in page.table("bound")] == [
         transport.MAX_BODY,
@@ -99,9 +99,7 @@ def test_the_bounds_are_those_of_the_code(page: Any) -> None:
         ('{ supSearch(q: "x", limit: 101) { hits } }', "range"),
     ],
 )
-async def test_the_status_depends_on_the_media_type_as_the_table_says(
-    page: Any, sandbox: Any, query: str, outcome: str
-) -> None:
+async def test_status_by_media_type_is_as_documented(page: Any, sandbox: Any, query: str, outcome: str) -> None:
     row = next(row for row in page.table("result") if outcome in row[0])
     found = []
     account = sandbox.default_application
@@ -116,7 +114,7 @@ async def test_the_status_depends_on_the_media_type_as_the_table_says(
     assert found == list(row[1:])
 
 
-def test_the_table_has_every_disturbance_with_its_figures(page: Any) -> None:
+def test_disturbance_table_has_every_kind_with_its_parameters(page: Any) -> None:
     rows = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in page.table("disturbance")}
     assert rows == {
         word: [f"{field.name}={field.default}" for field in msgspec.structs.fields(kind)]
@@ -124,14 +122,14 @@ def test_the_table_has_every_disturbance_with_its_figures(page: Any) -> None:
     }
 
 
-async def test_every_example_of_a_disturbance_is_taken(page: Any, sandbox: Any) -> None:
+async def test_every_disturbance_example_is_accepted(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("disturbances") for line in block.text.splitlines()]
     kinds = {text.split()[0] for text in texts}
     assert kinds == set(disturbances.PARSER.by_word)
     sandbox.legacy.disturbances.replace([disturbances.PARSER.parse(text) for text in texts])
 
 
-def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
+def test_legacy_service_behaves_as_documented(page: Any) -> None:
     chosen = legacy_settings.LegacySettings()
     assert chosen.apikeys == ("EXAMPLE_KEY",)
     assert "An apikey, `EXAMPLE_KEY`" in page.text
@@ -139,16 +137,16 @@ def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
     assert f"more than {legacy_endpoints.MAX_TARGET} bytes" in page.text
 
 
-def test_the_part_limit_is_that_of_the_account_that_is_ready(page: Any) -> None:
+def test_documented_part_limit_is_that_of_the_default_application(page: Any) -> None:
     assert f"{applications.DEFAULT_APPLICATION.part_limit} in a month unless `--part-limit`" in page.text
 
 
-def test_what_is_mixed_is_every_kind_above_the_last_four(page: Any) -> None:
+def test_mixed_faults_are_all_kinds_but_the_last_four(page: Any) -> None:
     mixed = {faults.kind_name(type(fault)) for fault in faults.parse_faults("mixed")}
     assert mixed == set(faults.KINDS) - {"mixed", "missing-field", "quota", "wrong-clock", "no-expiry"}
 
 
-async def test_every_example_is_taken_by_a_sandbox(page: Any, sandbox: Any) -> None:
+async def test_every_example_is_accepted_by_a_sandbox(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("faults") for line in block.text.splitlines()]
     texts += re.findall(r'--fault "([^"]+)"', page.text)
     assert len(texts) >= 12
@@ -156,7 +154,7 @@ async def test_every_example_is_taken_by_a_sandbox(page: Any, sandbox: Any) -> N
         sandbox.faults.replace(faults.parse_faults(text))
 
 
-async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: Any) -> None:
+async def test_identity_service_behaves_as_documented(page: Any, sandbox: Any) -> None:
     async with (
         aiohttp.ClientSession() as session,
         session.get(sandbox.url + discovery.DISCOVERY_PATH) as response,
@@ -177,7 +175,7 @@ async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: A
     ]
 
 
-async def test_the_users_who_are_said_to_be_there_can_sign_in(page: Any, sandbox: Any) -> None:
+async def test_documented_users_can_sign_in(page: Any, sandbox: Any) -> None:
     written = re.findall(r"`(\S+@\S+)`\s+\((?:password )?`(\S+)`\)", page.text)
     assert [email for email, _ in written] == [user.email for user in user_directory.DEFAULT_USERS]
     for email, password in written:
@@ -185,7 +183,7 @@ async def test_the_users_who_are_said_to_be_there_can_sign_in(page: Any, sandbox
     assert all(f"`{uri}`" in page.text for uri in applications.DEFAULT_DESIGN_APPLICATION.redirect_uris)
 
 
-def test_the_plans_are_those_of_the_portal(page: Any) -> None:
+def test_documented_plans_are_those_of_the_portal(page: Any) -> None:
     rows = {row[0]: (int(row[1]), row[2]) for row in page.table("plan")}
     assert {name: parts for name, (parts, _) in rows.items()} == {one.name: one.parts for one in plans.PLANS.values()}
     for plan in plans.PLANS.values():
@@ -214,7 +212,7 @@ async def test_every_curl_line_works(page: Any, sandbox: Any) -> None:
                 assert response.status == 200, line
 
 
-async def test_the_mistake_gives_the_message_below_it(page: Any, sandbox: Any) -> None:
+async def test_mistake_gives_its_documented_message(page: Any, sandbox: Any) -> None:
     (mistake,) = page.blocks("json", "mistake")
     (message,) = page.blocks("json", "")
     async with (
@@ -224,7 +222,7 @@ async def test_the_mistake_gives_the_message_below_it(page: Any, sandbox: Any) -
         assert (response.status, await response.json()) == (400, json.loads(message.text))
 
 
-def test_the_journals_tables_have_every_key(page: Any) -> None:
+def test_journal_tables_have_every_key(page: Any) -> None:
     for first, kind in (("in an entry", journal.JournalEntry), ("in the totals", journal.JournalTotals)):
         rows = [row[0].strip("`") for row in page.table(first)]
         assert rows == [field.name for field in dataclasses.fields(kind)]
@@ -232,7 +230,7 @@ def test_the_journals_tables_have_every_key(page: Any) -> None:
     assert f"{admin.LAST} unless" in page.text
 
 
-async def test_the_test_that_is_shown_passes(page: Any) -> None:
+async def test_shown_test_passes(page: Any) -> None:
     (block,) = page.blocks("python")
     names: dict[str, Any] = {}
     exec(block.text, names)
@@ -246,7 +244,7 @@ def _root(kind: GraphQLObjectType | None) -> GraphQLObjectType:
     return kind
 
 
-def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
+def test_supply_queries_behave_as_documented(page: Any) -> None:
     built, text = schema.build(), " ".join(page.text.split())
     queries = Counter(name[:3] for name in _root(built.query_type).fields)
     assert (f"All {queries['sup']} `sup*`", queries["adm"]) == ("All 19 `sup*`", 2)
@@ -258,7 +256,7 @@ def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
     assert f"{round(100 - 100 * distributors.CUSTOMER_PRICE)} % lower" in text
 
 
-def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> None:
+def test_feature_table_has_every_gate_and_feature(page: Any) -> None:
     rows = {row[0].strip("`"): row[1] for row in page.table("feature")}
     assert set(rows) == applications.FEATURES
     gated = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows.items()}
@@ -269,7 +267,7 @@ def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> No
     assert set(re.findall(r"`([a-z]+status)`", rows["LIFECYCLE"])) == parts.LIFECYCLE
 
 
-async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_market(page: Any) -> None:
+async def test_shown_supply_query_finds_parts_in_order_and_market(page: Any) -> None:
     (block,) = page.blocks("graphql", "supply")
     async with app.serve(settings.SandboxSettings(no_auth=True)) as running, aiohttp.ClientSession() as session:
         body = {"query": block.text, "variables": {"filters": {"resistance": ["(1000__)"]}}}
@@ -282,7 +280,7 @@ async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_marke
     assert {price["convertedCurrency"] for offer in offers for price in offer["prices"]} == {"EUR"}
 
 
-def test_what_is_said_of_design_data_is_so(page: Any) -> None:
+def test_design_data_behaves_as_documented(page: Any) -> None:
     built = schema.build()
     queries = [name for name in _root(built.query_type).fields if name.startswith("des")]
     assert (
@@ -299,7 +297,7 @@ def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     assert files.DOWNLOAD_PATH in page.text
 
 
-def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(page: Any) -> None:
+def test_every_upstream_operation_is_in_the_schema_or_listed_as_missing(page: Any) -> None:
     built = schema.build()
     roots = (built.query_type, built.mutation_type, built.subscription_type)
     there = [name for root in roots for name in _root(root).fields]
@@ -307,7 +305,7 @@ def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(pa
     assert sorted(there + left_out) == sorted(line.split()[1] for line in OPERATIONS if not line.startswith("#"))
 
 
-async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page: Any) -> None:
+async def test_shown_bom_query_finds_catalog_parts(page: Any) -> None:
     (block,) = page.blocks("graphql", "design")
     chosen = settings.SandboxSettings(no_auth=True)
     catalog = store.open_catalog()

@@ -20,7 +20,7 @@ def page(pages: Any) -> Any:
     return pages["docs/how-to/shadow.md"]
 
 
-def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, tmp_path: Path) -> None:
+def test_documented_configuration_loads_with_the_documented_meaning(page: Any, tmp_path: Path) -> None:
     (block,) = page.blocks("yaml")
     file = tmp_path / "config.yaml"
     file.write_text(block.text)
@@ -31,21 +31,21 @@ def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, t
     }
 
 
-def test_every_reason_is_in_the_table_and_no_other(page: Any) -> None:
+def test_documented_reasons_are_exactly_those_of_the_code(page: Any) -> None:
     code = "".join((SOURCES / name).read_text() for name in ("queue.py", "job.py"))
     found = set(re.findall(r'_dropped\(asked, "([a-z ]+)"\)', code))
     found |= set(re.findall(r'return "([a-z]+)"(?: if|\n)', code)) | set(re.findall(r'application, "(off)"\]', code))
     assert {row[0].strip("`") for row in page.table("reason")} == found
 
 
-def test_every_command_of_the_page_is_there(page: Any) -> None:
+def test_every_documented_command_exists(page: Any) -> None:
     (block,) = page.blocks("sh")
     wishes = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
     assert {wish or "status" for wish in wishes} == set(Wish)
     assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
 
 
-def test_its_numbers_are_the_codes(page: Any) -> None:
+def test_documented_numbers_are_those_of_the_code(page: Any) -> None:
     assert f"{queue.BYTES_MAX // 2**20} MB of replies" in page.text
     assert controller.NOTE_SECONDS == 5.0
     assert "every five seconds at most" in page.text

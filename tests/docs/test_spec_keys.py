@@ -29,7 +29,7 @@ def rows(pages: Any) -> Any:
     return {row[0].strip("`"): row for row in pages[NAME].table("v3 key")}
 
 
-def test_the_page_is_up_to_date_and_says_how_it_is_renewed(pages: Any) -> None:
+def test_page_is_up_to_date_and_names_its_command(pages: Any) -> None:
     done = testing.CliRunner().invoke(main.app, ["surface", "--page", "spec-keys"])
     assert (done.exit_code, done.stdout) == (0, pages[NAME].text), f"{NAME} is stale; renew it with: {RENEW}"
     assert RENEW in pages[NAME].blocks("sh")[0].text
@@ -40,12 +40,12 @@ def test_every_known_key_of_v3_is_on_the_page_once(rows: Any, keys: Any, pages: 
     assert len(rows) == len(pages[NAME].table("v3 key")) == 205
 
 
-def test_a_key_has_a_source_or_a_reason_never_both(rows: Any) -> None:
+def test_key_has_either_a_source_or_a_reason(rows: Any) -> None:
     assert [key for key, row in rows.items() if bool(row[1]) == bool(row[3])] == []
     assert f"{sum(bool(row[1]) for row in rows.values())} of v3's 205 known keys" in (ROOT / NAME).read_text()
 
 
-def test_a_key_that_is_mapped_needs_no_reason(keys: Any, names: Any) -> None:
+def test_mapped_key_has_no_reason(keys: Any, names: Any) -> None:
     mapped = {entry["key"] for entry in names.values()}
     assert sorted(mapped & {key for key, reason in keys.items() if reason}) == []
 
@@ -73,11 +73,11 @@ def test_a_key_that_is_mapped_needs_no_reason(keys: Any, names: Any) -> None:
         ("wire_gauge", ["wire_cablegauge"]),
     ],
 )
-def test_keys_that_v3_programs_read_have_their_source(rows: Any, key: str, sources: Any) -> None:
+def test_keys_read_by_v3_programs_have_a_source(rows: Any, key: str, sources: Any) -> None:
     assert [source for source in sources if f"`{source}`" not in rows[key][1]] == []
 
 
-def test_no_attribute_has_the_key_of_v3_as_its_name_but_another_key(keys: Any, names: Any) -> None:
+def test_no_attribute_named_like_a_v3_key_has_another_key(keys: Any, names: Any) -> None:
     spelled = {name.replace("_", ""): key for key in keys for name in [key]}
     missed = [name for name, entry in names.items() if name in spelled and entry["key"] != spelled[name]]
     assert missed == []

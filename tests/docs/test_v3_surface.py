@@ -28,16 +28,16 @@ def book() -> Any:
     return loader.load(shipped.path("mappings"))
 
 
-def test_the_page_is_up_to_date(book: Any) -> None:
+def test_page_is_up_to_date(book: Any) -> None:
     fresh = surface_page.page(book)
     assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/reference/v3-surface.md is stale; renew it with: {RENEW}"
 
 
-def test_the_page_says_how_it_is_renewed(pages: Any) -> None:
+def test_page_names_its_command(pages: Any) -> None:
     assert RENEW in pages["docs/reference/v3-surface.md"].blocks("sh")[0].text
 
 
-def test_the_command_prints_the_page(book: Any) -> None:
+def test_command_prints_the_page(book: Any) -> None:
     done = testing.CliRunner().invoke(main.app, ["surface"])
     assert (done.exit_code, done.stdout) == (0, surface_page.page(book))
 
@@ -56,7 +56,7 @@ def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages: Any
     assert sorted(told[len(book.tables.search) + 1 :]) == sorted(known)
 
 
-def test_what_has_no_source_says_why_and_what_a_client_sees(pages: Any) -> None:
+def test_field_without_source_has_a_reason_and_client_value(pages: Any) -> None:
     told = [
         row for row in pages["docs/reference/v3-surface.md"].table("field") if len(row) == 5 and row[2] == "no source"
     ]
@@ -65,14 +65,14 @@ def test_what_has_no_source_says_why_and_what_a_client_sees(pages: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["Part", "Brand", "Category", "Seller"])
-def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book: Any, name: str) -> None:
+def test_fields_of_show_hide_and_slice_are_those_of_the_object(book: Any, name: str) -> None:
     known = set(object_schemas.paths_of(book, name))
     by_name = {each.name: field_names.named(book, name, each) for each in parameters.GLOBALS}
     assert set(by_name["include[]"]) == book.includable(name)
     assert set(by_name[f"slice[{parameters.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
 
 
-def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults() -> None:
+def test_documented_query_keys_and_defaults_are_those_of_the_code() -> None:
     assert {key.name: key.default for key in parameters.QUERY} == match_queries.DEFAULTS
     echo = next(each for each in response_schemas.MATCH if each.name == "PartsMatchQuery")
     assert [field.name for field in echo.fields] == list(match_queries.DEFAULTS)
@@ -129,7 +129,7 @@ async def client() -> Any:
 
 
 @pytest.mark.parametrize("endpoint", endpoints.ENDPOINTS, ids=lambda endpoint: endpoint.path)
-async def test_the_parameters_that_are_described_are_those_that_are_read(
+async def test_documented_parameters_are_those_of_the_code(
     endpoint: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = [parameters.APIKEY, *parameters.of(endpoint), *parameters.GLOBALS]

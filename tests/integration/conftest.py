@@ -32,7 +32,7 @@ def signing_key() -> keys.SigningKey:
 
 
 @pytest.fixture(autouse=True)
-def written() -> Iterator[io.StringIO]:
+def log_output() -> Iterator[io.StringIO]:
     """The log output of a test, configured as the command line configures it."""
     with log_lines.collected() as stream:
         yield stream
@@ -80,7 +80,7 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
 
 
 @pytest.fixture
-async def nobody(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
+async def unreachable_url(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
     """A URL at which no server listens any more."""
     async with app.serve(settings.SandboxSettings(), clock=time, catalog=catalog, key=signing_key) as gone:
         return gone.url

@@ -167,7 +167,7 @@ async def test_readiness_probes_until_a_token_is_accepted() -> None:
             for ready in [await environment.get("/readyz") for _ in range(3)]:
                 assert (ready.status, ready.json["reasons"]) == (503, red)
             assert (environment.upstream.tokens, len(environment.upstream.requests)) == (2 + 2 * rounds, 2 + 2 * rounds)
-        assert environment.upstream.requests[-1]["operationName"] == "trial"
+        assert environment.upstream.requests[-1]["operationName"] == "probe"
         environment.upstream.respond_with(GOOD)
         assert (await environment.get("/readyz")).status == 503
         environment.time.advance(30)

@@ -13,7 +13,7 @@ import msgspec
 from proxy.compare.judging.tally import Tally
 from proxy.stores.protocols import Store
 
-TALLIES = "shadow"  # kinds of notes
+TALLIES = "shadow-2"  # kinds of notes
 CONTROL = "shadow control"
 SWITCH, EPOCH = "switch", "epoch"  # notes of CONTROL
 

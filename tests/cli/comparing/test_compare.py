@@ -14,7 +14,7 @@ from proxy.compare.recording import line_files
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
-async def test_two_sides_that_answer_alike_are_equivalent(run: Any, two: Any, log: Any) -> None:
+async def test_equal_services_are_equivalent(run: Any, two: Any, log: Any) -> None:
     found = await run("compare", *two.sides, "--requests", log(30, SEEN), "--budget", "90", "--json", "r.json")
     assert found.code == 0, found
     assert "equivalent on 100" in found.out
@@ -24,7 +24,7 @@ async def test_two_sides_that_answer_alike_are_equivalent(run: Any, two: Any, lo
     assert set(two.candidate.keys) == {SEEN}
 
 
-async def test_no_output_holds_a_key(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
+async def test_no_output_holds_an_api_key(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     def echoing(key: Any, price: Any) -> Any:
         return lambda q: {"results": [{"click": f"https://x/?apikey={key}&k={key}", key: price, "q": f"{key} {q}"}]}
 
@@ -52,7 +52,7 @@ async def test_no_output_holds_a_key(run: Any, two: Any, log: Any, tmp_path: Pat
     assert "erp" in found.out
 
 
-async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run: Any, two: Any, log: Any) -> None:
+async def test_service_that_returns_html_is_named_and_the_run_completes(run: Any, two: Any, log: Any) -> None:
     two.baseline.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
     command = ("compare", *two.sides, "--requests", log(40), "--budget", "200")
     found = await run(*command)
@@ -95,7 +95,7 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run: A
         (["--column", "mpn=A"], "has no columns to be named with --column, read as urls"),
     ],
 )
-async def test_what_does_not_go_together_is_one_clear_message(
+async def test_conflicting_options_give_one_clear_message(
     run: Any, two: Any, log: Any, arguments: Any, words: str
 ) -> None:
     found = await run("compare", *two.sides, "--requests", log(1), "--yes", *arguments)
@@ -106,7 +106,7 @@ async def test_what_does_not_go_together_is_one_clear_message(
     assert two.candidate.requests == []
 
 
-async def test_columns_of_a_list_of_parts_are_named_on_the_command_line(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_bom_columns_can_be_named_on_the_command_line(run: Any, two: Any, tmp_path: Path) -> None:
     (tmp_path / "bom.csv").write_text("Pos;Teil;Firma\n1;LM358N;TI\n")
     columns = ("--column", "mpn=Teil", "--column", "manufacturer=Firma")
     none = await run("compare", *two.sides, "--requests", "bom.csv", "--yes")
@@ -125,7 +125,7 @@ async def test_columns_of_a_list_of_parts_are_named_on_the_command_line(run: Any
         ([], "--old: there is nothing to compare with"),
     ],
 )
-async def test_options_are_checked_before_a_service_is_made(
+async def test_options_are_checked_before_services_start(
     run: Any, log: Any, tmp_path: Path, arguments: Any, words: str
 ) -> None:
     (tmp_path / "own.yaml").write_text(
@@ -141,9 +141,7 @@ async def test_options_are_checked_before_a_service_is_made(
     assert loaded & {"proxy.sandbox.app", "proxy.workers.alone"} == set()
 
 
-async def test_answers_of_ones_own_are_the_baseline_side_and_say_what_to_ask(
-    run: Any, two: Any, tmp_path: Path
-) -> None:
+async def test_response_file_is_baseline_and_request_source(run: Any, two: Any, tmp_path: Path) -> None:
     lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
     found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes")
@@ -152,13 +150,13 @@ async def test_answers_of_ones_own_are_the_baseline_side_and_say_what_to_ask(
     assert "1 line is no response, the first is 5" in found.err
 
 
-async def test_the_embedded_baseline_service_comes_with_the_shipped_configuration(run: Any, log: Any) -> None:
+async def test_embedded_baseline_service_has_the_shipped_configuration(run: Any, log: Any) -> None:
     found = await run("compare", "--old", "sandbox", "--requests", log(2, "EXAMPLE_KEY"))
     assert found.code == 0, found
     assert "none is paid for" in found.err
 
 
-async def test_no_output_holds_a_key_of_baseline_answers_of_ones_own(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_no_output_holds_an_api_key_of_a_response_file(run: Any, two: Any, tmp_path: Path) -> None:
     body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
     line = json.dumps({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part&limit=3", "body": body})
     (tmp_path / "own.jsonl").write_text(line + "\n")
@@ -169,7 +167,7 @@ async def test_no_output_holds_a_key_of_baseline_answers_of_ones_own(run: Any, t
 
 
 @pytest.mark.parametrize("option", ["--old", "--new"])
-async def test_a_side_that_is_missing_is_named(run: Any, two: Any, log: Any, option: str) -> None:
+async def test_missing_side_is_named(run: Any, two: Any, log: Any, option: str) -> None:
     given = dict(zip(two.sides[::2], two.sides[1::2], strict=True))
     given.pop(option)
     found = await run("compare", *(word for pair in given.items() for word in pair), "--requests", log(1), "--yes")

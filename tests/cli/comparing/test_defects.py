@@ -66,7 +66,7 @@ def _asks_no_uids(request: Any) -> Any:
 
 
 @pytest.mark.usefixtures("recorded")
-async def test_every_defect_is_found_at_its_field_and_nothing_else_is(run: Any, tmp_path: Path, copied: Any) -> None:
+async def test_every_defect_is_found_at_exactly_its_field(run: Any, tmp_path: Path, copied: Any) -> None:
     folder, change = copied
 
     async def paths() -> Any:

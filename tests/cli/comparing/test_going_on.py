@@ -14,9 +14,7 @@ from support import commands
 from support.comparison_server import serve
 
 
-async def test_requests_with_failure_are_asked_again_by_the_same_command(
-    run: Any, two: Any, log: Any, tmp_path: Path
-) -> None:
+async def test_failed_requests_are_repeated_by_the_same_command(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     released = asyncio.Event()
 
     async def odd(request: Any) -> Any:
@@ -48,7 +46,7 @@ async def test_requests_with_failure_are_asked_again_by_the_same_command(
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
+async def test_interrupted_run_resumes_without_repeating_requests(
     start: Any, run: Any, two: Any, log: Any, tmp_path: Path, how: Any
 ) -> None:
     reached, released = asyncio.Event(), asyncio.Event()
@@ -91,7 +89,7 @@ async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
         assert any("parts more may have been spent: on requests that were cut off" in note for note in result["notes"])
 
 
-async def test_a_run_keeps_its_budget_and_goes_on_with_another(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
+async def test_run_stops_at_its_budget_and_resumes_with_another(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     command = ("compare", *two.sides, "--requests", log(30))
     found = await run(*command, "--budget", "25", "--json", "r.json")
     assert found.code == 2, found
@@ -105,7 +103,7 @@ async def test_a_run_keeps_its_budget_and_goes_on_with_another(run: Any, two: An
     assert Counter(two.candidate.requests) == Counter(f"part-{n}" for n in range(30))
 
 
-async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run: Any, two: Any, log: Any) -> None:
+async def test_non_interactive_run_needs_a_part_budget(run: Any, two: Any, log: Any) -> None:
     found = await run("compare", *two.sides, "--requests", log(5))
     assert found.code == 2
     assert "15 parts at worst; no budget: a request whose data moves meanwhile is paid for twice" in found.err
@@ -113,7 +111,7 @@ async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(ru
     assert two.candidate.requests == []
 
 
-async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run: Any, two: Any, log: Any) -> None:
+async def test_changed_request_file_does_not_mix_two_runs(run: Any, two: Any, log: Any) -> None:
     two.baseline.answer = lambda q: web.Response(text="<html>", content_type="text/html")
     await run("compare", *two.sides, "--requests", log(12), "--yes")
     two.baseline.answer = lambda q: {"hits": len(q)}
@@ -124,7 +122,7 @@ async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run: Any, tw
     assert found.code == 0, found
 
 
-async def test_what_was_compared_before_it_was_to_be_recorded_is_counted(run: Any, two: Any, log: Any) -> None:
+async def test_requests_compared_before_recording_are_counted(run: Any, two: Any, log: Any) -> None:
     command = ("compare", *two.sides, "--requests", log(30))
     await run(*command, "--budget", "25")
     found = await run(*command, "--budget", "1000", "--record", "rec.zst")
@@ -164,7 +162,7 @@ def on_terminal(start: Any) -> Any:
         os.close(primary)
 
 
-async def test_on_a_terminal_a_question_is_asked_before_parts_are_spent(on_terminal: Any, two: Any, log: Any) -> None:
+async def test_terminal_asks_for_confirmation_before_parts_are_used(on_terminal: Any, two: Any, log: Any) -> None:
     command = ("compare", *two.sides, "--requests", log(5))
     asked = await on_terminal(*command)
     await asked.until("Up to 15 parts may be spent. Go on?")

@@ -18,9 +18,7 @@ TARGETS = """/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N"}]
 """
 
 
-async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothing(
-    run: Any, tmp_path: Path, copied: Any
-) -> None:
+async def test_replay_verifies_a_changed_mapping_without_cost(run: Any, tmp_path: Path, copied: Any) -> None:
     folder, change = copied
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
@@ -55,9 +53,7 @@ async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothin
         assert ".shortDescription): record again" in failure["reason"]
 
 
-async def test_a_replay_is_compared_with_baseline_answers_of_ones_own_where_there_are_some(
-    run: Any, tmp_path: Path
-) -> None:
+async def test_replay_is_compared_with_a_response_file(run: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run("record", "--config", "own.yaml", "--requests", "urls.txt", "--output", "r.zst")
@@ -70,7 +66,7 @@ async def test_a_replay_is_compared_with_baseline_answers_of_ones_own_where_ther
     assert any(sample["baseline"] == '"many"' for group in result["groups"] for sample in group["samples"])
 
 
-async def test_a_replay_needs_no_credentials(run: Any, tmp_path: Path) -> None:
+async def test_replay_needs_no_credentials(run: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run(
@@ -89,9 +85,7 @@ applications:
     assert found.code == 0, found
 
 
-async def test_a_recording_of_the_baseline_side_alone_costs_nothing_and_goes_on(
-    run: Any, two: Any, log: Any, tmp_path: Path
-) -> None:
+async def test_baseline_only_recording_is_free_and_resumes(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     two.baseline.answer = lambda q: {"hits": 1} if len(two.baseline.requests) <= 5 else web.Response(status=502)
     command = ("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(30), "--output", "rec.zst")
     found = await run(*command)
@@ -108,7 +102,7 @@ async def test_a_recording_of_the_baseline_side_alone_costs_nothing_and_goes_on(
     assert sum(row["requests"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
 
 
-async def test_a_recording_without_upstream_answers_cannot_be_mapped_again(run: Any, two: Any, log: Any) -> None:
+async def test_recording_without_upstream_responses_cannot_be_replayed(run: Any, two: Any, log: Any) -> None:
     await run("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(2), "--output", "rec.zst")
     found = await run("compare", "--replay", "rec.zst")
     assert found.code == 2

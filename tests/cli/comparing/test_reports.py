@@ -16,7 +16,7 @@ def asked(tmp_path: Path) -> Any:
     return ("--requests", "urls.txt", "--yes")
 
 
-async def test_a_report_can_have_standard_output_for_itself(run: Any, two: Any, asked: Any) -> None:
+async def test_report_can_be_written_to_standard_output(run: Any, two: Any, asked: Any) -> None:
     found = await run("compare", *two.sides, *asked, "--json", "-")
     assert (found.code, json.loads(found.out)["verdict"]) == (0, "ready")
     assert "Ready: equivalent on 100" in found.err
@@ -25,16 +25,14 @@ async def test_a_report_can_have_standard_output_for_itself(run: Any, two: Any, 
     assert "only one report can go to standard output" in refused.err
 
 
-async def test_a_verdict_of_one_request_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_single_request_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
     (tmp_path / "urls.txt").write_text(REQUESTS.partition("\n")[0])
     found = await run("compare", *two.sides, "--requests", "urls.txt", "--yes", "--json", "-")
     assert json.loads(found.out)["verdict"] == "inconclusive"
     assert "Inconclusive: equivalent on 100" in found.err
 
 
-async def test_what_the_side_that_refuses_says_is_in_every_report(
-    run: Any, two: Any, asked: Any, tmp_path: Path
-) -> None:
+async def test_refusal_message_is_in_every_report(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
     refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
     two.candidate.answer = lambda q: web.json_response(refusal, status=400)
     files = {name: tmp_path / f"report.{name}" for name in ("html", "json", "markdown", "junit")}
@@ -47,7 +45,7 @@ async def test_what_the_side_that_refuses_says_is_in_every_report(
         assert "q is too short for this" in text
 
 
-async def test_a_curl_line_is_there_only_where_there_is_an_address(
+async def test_curl_line_is_shown_only_for_sides_with_an_address(
     run: Any, two: Any, asked: Any, tmp_path: Path
 ) -> None:
     recorded = await run("record", "--old", two.old_url, "--old-rate", "0", *asked, "--output", "old.zst")
@@ -67,7 +65,7 @@ rules:
 """
 
 
-async def test_a_rule_that_hides_more_than_before_fails_the_run(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
+async def test_rule_that_ignores_more_than_before_fails_the_run(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
     command = ("compare", *two.sides, *asked, "--rules", "own.yaml")
     two.candidate.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
@@ -85,7 +83,9 @@ async def test_a_rule_that_hides_more_than_before_fails_the_run(run: Any, two: A
     assert (await run(*command, *held, "--fresh")).code == 0
 
 
-async def test_what_varies_is_not_held_to_the_baseline(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
+async def test_varying_values_are_not_compared_with_the_baseline_report(
+    run: Any, two: Any, asked: Any, tmp_path: Path
+) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
     (tmp_path / "hidden.json").write_text('{"requests": 4, "hidden": {}}')
     two.baseline.answer = lambda q: {"hits": len(q), "took": 1}
@@ -95,7 +95,7 @@ async def test_what_varies_is_not_held_to_the_baseline(run: Any, two: Any, asked
 
 
 @pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is no baseline: ")])
-async def test_a_baseline_that_is_none_is_refused_before_anything_is_asked(
+async def test_invalid_baseline_report_is_refused_before_any_request(
     run: Any, two: Any, asked: Any, tmp_path: Path, text: str | None, words: str
 ) -> None:
     if text is not None:

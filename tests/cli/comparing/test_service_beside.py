@@ -15,9 +15,7 @@ shadow: {{old_url: "{old}", rate: 0}}
 """
 
 
-async def test_clients_that_the_baseline_service_still_answers_are_asked_for_the_candidate_way(
-    run: Any, two: Any, log: Any, tmp_path: Path
-) -> None:
+async def test_forwarded_clients_are_compared_with_the_candidate(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=two.old_url))
     found = await run(
         *("compare", "--old", two.old_url, "--config", "own.yaml", "--requests", log(3, "EXAMPLE_KEY")),
@@ -34,7 +32,7 @@ def log_line(request: Any, key: Any) -> Any:
     return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
 
 
-async def test_clients_whose_key_it_does_not_know_are_named(run: Any, tmp_path: Path) -> None:
+async def test_clients_with_unknown_keys_are_named(run: Any, tmp_path: Path) -> None:
     key = "c4n4ry-of-nobody"
     lines = [log_line(request, key) for request in (SEARCH, PART, BRANDS, SEARCH)]
     (tmp_path / "access.log").write_text("".join(lines))

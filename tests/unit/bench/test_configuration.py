@@ -30,18 +30,18 @@ ADDRESSES = {
 }
 
 
-def test_nothing_but_addresses_and_credentials_is_changed() -> None:
+def test_only_addresses_and_credentials_are_changed() -> None:
     assert _changed(processes.configuration(9, Path("/state"), {})) == ADDRESSES
 
 
-def test_what_a_row_changes_is_in_its_name() -> None:
+def test_row_name_holds_the_changed_settings() -> None:
     made = processes.configuration(9, Path("/state"), processes.ALONE)
     assert _changed(made) == {**ADDRESSES, **processes.ALONE}
     assert processes.written(processes.ALONE) == "coalescing.enabled: false, cache.seconds: 0"
     assert processes.written({}) == "as shipped"
 
 
-def test_the_floor_and_the_service_answer_the_same_question_with_the_same_parts(tmp_path: Path) -> None:
+def test_floor_and_service_return_equal_parts(tmp_path: Path) -> None:
     with (
         processes.upstream() as upstream,
         processes.floor(upstream) as floor,

@@ -24,11 +24,11 @@ from bench.goals import Goal
         (Goal("≤", "no such row"), 1.0, "not measured"),
     ],
 )
-def test_a_goal_is_held_to_the_figure_itself(goal: Goal, figure: float, outcome: str) -> None:
+def test_goal_is_checked_against_the_unrounded_figure(goal: Goal, figure: float, outcome: str) -> None:
     assert goal.outcome(figure, {"by chance": 1.2}) == outcome
 
 
-def test_every_figure_has_a_row_and_so_has_every_goal_without_a_figure() -> None:
+def test_every_figure_and_every_goal_has_a_row() -> None:
     made = goals.rows({"fast (ms)": 1.5, "size": 3.0}, {"fast (ms)": Goal("≤", 1.0), "gone": Goal("≥", 2.0)})
     assert made == [
         ("fast (ms)", "1.50", "≤ 1.00", "missed"),
@@ -49,7 +49,7 @@ def _bench(monkeypatch: pytest.MonkeyPatch, results: Path, **figures: float) -> 
     monkeypatch.setattr(runs, "RESULTS", results)
 
 
-def test_a_whole_run_writes_its_results_and_fails_where_a_goal_is_missed(
+def test_complete_run_writes_results_and_fails_on_a_missed_goal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "RESULTS.md"
@@ -62,7 +62,7 @@ def test_a_whole_run_writes_its_results_and_fails_where_a_goal_is_missed(
     assert "slow" not in results.read_text("utf-8")
 
 
-def test_a_run_of_some_benches_prints_and_leaves_the_results_alone(
+def test_partial_run_prints_and_keeps_the_results_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "RESULTS.md"
@@ -74,7 +74,7 @@ def test_a_run_of_some_benches_prints_and_leaves_the_results_alone(
     assert not results.exists()
 
 
-def test_every_bench_has_goals_or_says_that_it_has_none() -> None:
+def test_every_bench_declares_its_goals() -> None:
     stated = {name: bench.GOALS for name, bench in runs.BENCHES.items()}
     assert {name for name, found in stated.items() if not found} == {"latency", "bom", "ledger", "startup"}
     assert stated["diff"] == {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}

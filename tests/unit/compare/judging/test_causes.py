@@ -27,7 +27,7 @@ MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "
         ("/brands/get_multi", "[*].homepage_url", "Brand.homepage_url", ()),
     ],
 )
-def test_the_field_of_a_path_is_found_through_the_list(
+def test_field_of_a_path_is_found_through_the_list(
     causes: Any, endpoint: Any, path: str, field: str, rest: Any
 ) -> None:
     found = causes.field(endpoint, path)
@@ -47,11 +47,11 @@ def test_the_field_of_a_path_is_found_through_the_list(
         ("/nowhere", "mpn"),
     ],
 )
-def test_nothing_is_known_of_what_stands_around_objects(causes: Any, endpoint: Any, path: str) -> None:
+def test_envelope_paths_have_no_field(causes: Any, endpoint: Any, path: str) -> None:
     assert causes.field(endpoint, path) is None
 
 
-def test_every_field_of_the_list_is_found_from_some_endpoint(causes: Any) -> None:
+def test_every_listed_field_is_reachable_from_an_endpoint(causes: Any) -> None:
     """No object of the list is out of reach."""
     objects, found = v3_fields.load(), set()
 
@@ -96,7 +96,7 @@ def test_every_field_of_the_list_is_found_from_some_endpoint(causes: Any) -> Non
         (Difference("value", "request.limit", "", 3, 2), "unexplained"),
     ],
 )
-def test_a_difference_has_its_cause(causes: Any, difference: Any, cause: str) -> None:
+def test_difference_has_its_cause(causes: Any, difference: Any, cause: str) -> None:
     assert causes.of(MATCH, difference) == cause
     assert cause in CAUSES
 
@@ -111,11 +111,11 @@ def test_a_difference_has_its_cause(causes: Any, difference: Any, cause: str) ->
         (MATCH, "results[*]", "unexplained"),
     ],
 )
-def test_a_part_is_one_wherever_an_endpoint_has_them(causes: Any, endpoint: Any, path: str, cause: str) -> None:
+def test_part_paths_are_recognised_in_every_endpoint(causes: Any, endpoint: Any, path: str, cause: str) -> None:
     assert causes.of(endpoint, Difference("extra", path, path, candidate={})) == cause
 
 
-def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes: Any) -> None:
+def test_difference_between_two_errors_is_the_shape_of_errors(causes: Any) -> None:
     assert causes.of(MATCH, Difference("value", "message", "message", "a", "b"), refused=True) == "error shape"
     assert causes.of(MATCH, Difference("status", "(status)", "(status)", 403, 400), refused=True) == "status"
 
@@ -137,11 +137,11 @@ def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes: Any) -
         ("results[*].items[*].mpn", "value", "moved", "the data has moved"),
     ],
 )
-def test_a_cause_is_explained_in_a_sentence(causes: Any, path: str, kind: str, cause: str, words: str) -> None:
+def test_cause_is_explained_in_a_sentence(causes: Any, path: str, kind: str, cause: str, words: str) -> None:
     assert words in causes.why(MATCH, path, kind, cause)
 
 
-def test_every_cause_has_words(causes: Any) -> None:
+def test_every_cause_has_an_explanation(causes: Any) -> None:
     assert all(causes.why(MATCH, "results[*].items[*].mpn", "value", cause) for cause in CAUSES)
 
 
@@ -154,7 +154,7 @@ def test_every_cause_has_words(causes: Any) -> None:
         ("/brands/{uid}", 200, 404, "status"),
     ],
 )
-def test_a_part_that_one_side_does_not_know_is_missing_or_extra(
+def test_part_unknown_to_one_side_is_missing_or_extra(
     causes: Any, endpoint: Any, baseline: int, candidate: int, cause: str
 ) -> None:
     assert causes.of(endpoint, Difference("status", "(status)", "(status)", baseline, candidate)) == cause

@@ -42,12 +42,12 @@ OFFERS = "results[*].items[*].offers"
 AT_OFFERS = "results[0].items[aa00000000000001].offers"
 
 
-def test_equal_answers_have_no_difference_whatever_the_order_of_their_keys() -> None:
+def test_equal_responses_have_no_difference_in_any_key_order() -> None:
     baseline = of_offers(offer(), offer("67K1122"))
     assert diff.diff(baseline, dict(reversed(baseline.items()))) == []
 
 
-def test_a_changed_price_stands_at_its_quantity() -> None:
+def test_changed_price_is_reported_at_its_quantity() -> None:
     baseline = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.5"]]}))
     candidate = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.6"]]}))
     assert diff.diff(baseline, candidate) == [
@@ -61,7 +61,7 @@ def test_a_changed_price_stands_at_its_quantity() -> None:
     ]
 
 
-def test_a_dropped_price_break_is_one_difference() -> None:
+def test_dropped_price_break_is_one_difference() -> None:
     baseline = of_offers(offer(prices={"USD": [[1, "0.7"], [10, "0.6"], [100, "0.5"]]}))
     candidate = of_offers(offer(prices={"USD": [[1, "0.7"], [100, "0.5"]]}))
     assert diff.diff(baseline, candidate) == [
@@ -71,7 +71,7 @@ def test_a_dropped_price_break_is_one_difference() -> None:
     ]
 
 
-def test_a_quantity_written_as_text_is_that_and_no_price_break_lost() -> None:
+def test_text_quantity_is_a_type_difference_and_no_lost_price_break() -> None:
     baseline, candidate = (of_offers(offer(prices={"USD": [[quantity, "0.7"]]})) for quantity in (10, "10"))
     path = "[*].prices.USD[*].quantity"
     assert seen(baseline, candidate) == [
@@ -79,7 +79,7 @@ def test_a_quantity_written_as_text_is_that_and_no_price_break_lost() -> None:
     ]
 
 
-def test_a_price_break_of_another_shape_is_compared_piece_by_piece() -> None:
+def test_malformed_price_break_is_compared_by_element() -> None:
     baseline = of_offers(offer(prices={"USD": [[10, "0.7"]]}))
     candidate = of_offers(offer(prices={"USD": [[10, "0.7", "net"]]}))
     place = AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10][net]"
@@ -87,7 +87,7 @@ def test_a_price_break_of_another_shape_is_compared_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_an_added_offer_is_one_difference_wherever_it_stands(at: int) -> None:
+def test_added_offer_is_one_difference_at_any_position(at: int) -> None:
     offers = [offer(), offer("67K1122", MOUSER)]
     added = offer("candidate", MOUSER)
     candidate = of_offers(*offers[:at], added, *offers[at:])
@@ -96,7 +96,7 @@ def test_an_added_offer_is_one_difference_wherever_it_stands(at: int) -> None:
     ]
 
 
-def test_offers_that_have_moved_are_one_difference_of_the_list() -> None:
+def test_moved_offers_are_one_difference_of_the_list() -> None:
     offers = [offer("1"), offer("2"), offer("3")]
     assert diff.diff(of_offers(*offers), of_offers(*reversed(offers))) == [
         Difference(
@@ -109,7 +109,7 @@ def test_offers_that_have_moved_are_one_difference_of_the_list() -> None:
     ]
 
 
-def test_what_has_moved_and_changed_is_both() -> None:
+def test_moved_and_changed_element_is_two_differences() -> None:
     baseline = of_offers(offer("1", moq=1), offer("2"))
     candidate = of_offers(offer("2"), offer("1", moq=9))
     assert seen(baseline, candidate) == [
@@ -118,7 +118,7 @@ def test_what_has_moved_and_changed_is_both() -> None:
     ]
 
 
-def test_offers_of_one_sku_are_told_apart_by_packaging() -> None:
+def test_offers_of_one_sku_are_distinguished_by_packaging() -> None:
     reel, cut = offer(packaging="Reel", moq=1000), offer(packaging="Cut Tape", moq=1)
     candidate = of_offers({**cut, "moq": 2}, {**reel, "moq": 2000})
     assert [(each.kind, each.baseline, each.candidate) for each in diff.diff(of_offers(reel, cut), candidate)] == [
@@ -128,7 +128,7 @@ def test_offers_of_one_sku_are_told_apart_by_packaging() -> None:
     ]
 
 
-def test_of_offers_that_nothing_tells_apart_none_is_lost() -> None:
+def test_indistinguishable_offers_are_all_compared() -> None:
     one, other = offer(moq=1), offer(moq=2)
     assert seen(of_offers(one, other), of_offers(other)) == [
         ("missing", OFFERS + "[*]", AT_OFFERS + "[Digi-Key 296-1-ND]")
@@ -139,13 +139,13 @@ def test_of_offers_that_nothing_tells_apart_none_is_lost() -> None:
     ]
 
 
-def test_another_packaging_is_a_change_of_the_offer_where_its_sku_is_the_only_one() -> None:
+def test_changed_packaging_of_a_unique_sku_is_a_change_of_the_offer() -> None:
     assert seen(of_offers(offer(packaging="Reel")), of_offers(offer(packaging="Tube"))) == [
         ("value", OFFERS + "[*].packaging", AT_OFFERS + "[Digi-Key 296-1-ND].packaging")
     ]
 
 
-def test_offers_that_lost_their_sku_are_compared_in_turn() -> None:
+def test_offers_without_sku_are_compared_by_position() -> None:
     offers = [offer("1"), offer("2", MOUSER)]
     lost = [{key: value for key, value in each.items() if key != "sku"} for each in offers]
     assert seen(of_offers(*offers), of_offers(*lost)) == [
@@ -154,12 +154,12 @@ def test_offers_that_lost_their_sku_are_compared_in_turn() -> None:
     ]
 
 
-def test_a_seller_of_another_uid_is_known_by_its_name() -> None:
+def test_seller_with_another_uid_is_matched_by_name() -> None:
     renamed = offer(seller={**DIGI_KEY, "uid": "0" * 16})
     assert [each.path for each in diff.diff(of_offers(offer()), of_offers(renamed))] == [OFFERS + "[*].seller.uid"]
 
 
-def test_a_part_that_is_not_there_is_one_difference() -> None:
+def test_missing_part_is_one_difference() -> None:
     one, other = part(), part("aa00000000000002", "SN74LS74")
     candidate = {**answer(match(one)), "results": [{**match(one), "hits": 2}]}
     assert diff.diff(answer(match(one, other)), candidate) == [
@@ -167,17 +167,17 @@ def test_a_part_that_is_not_there_is_one_difference() -> None:
     ]
 
 
-def test_a_part_of_another_uid_is_known_by_number_and_maker() -> None:
+def test_part_with_another_uid_is_matched_by_mpn_and_manufacturer() -> None:
     baseline, candidate = answer(match(part())), answer(match(part("bb00000000000001")))
     assert seen(baseline, candidate) == [("value", "results[*].items[*].uid", "results[0].items[aa00000000000001].uid")]
 
 
-def test_another_part_in_the_place_of_one_is_no_change_of_it() -> None:
+def test_replaced_part_is_missing_and_extra() -> None:
     baseline, candidate = answer(match(part())), answer(match(part("bb00000000000001", "LM358")))
     assert [kind for kind, _, _ in seen(baseline, candidate)] == ["missing", "extra"]
 
 
-def test_results_are_known_by_their_reference() -> None:
+def test_results_are_matched_by_reference() -> None:
     baseline = answer(match(part(), reference="a"), match(reference="b"))
     candidate = answer(match(reference="b"), match(part(moq=1), reference="a"))
     assert seen(baseline, candidate) == [
@@ -186,7 +186,7 @@ def test_results_are_known_by_their_reference() -> None:
     ]
 
 
-def test_results_without_a_reference_are_known_by_their_position() -> None:
+def test_results_without_reference_are_matched_by_position() -> None:
     nothing, one = match(), match(part())
     assert seen(answer(nothing, one, nothing), answer(one, nothing, nothing)) == [("order", "results", "results")]
     other = match(part(moq=1))
@@ -198,7 +198,7 @@ def test_results_without_a_reference_are_known_by_their_position() -> None:
     ]
 
 
-def test_a_reference_of_another_type_is_that_and_no_other_result() -> None:
+def test_reference_of_another_type_is_a_type_difference() -> None:
     baseline, candidate = (
         answer(match(reference=7), match(reference=8)),
         answer(match(reference="7"), match(reference="8")),
@@ -209,12 +209,12 @@ def test_a_reference_of_another_type_is_that_and_no_other_result() -> None:
     ]
 
 
-def test_a_result_that_is_not_there_is_found_among_others_like_it() -> None:
+def test_missing_result_is_found_among_equal_ones() -> None:
     results = [match(part(f"aa0000000000000{number}")) for number in range(5)]
     assert seen(answer(*results), answer(*results[:1], *results[2:])) == [("missing", "results[*]", "results[1]")]
 
 
-def test_results_of_a_search_are_known_by_what_they_hold() -> None:
+def test_search_results_are_matched_by_their_item() -> None:
     one, other = ({"item": part(f"aa0000000000000{number}"), "snippet": None} for number in (1, 2))
     changed = {**one, "snippet": "text"}
     assert seen({"results": [one, other]}, {"results": [other, changed]}) == [
@@ -226,7 +226,7 @@ def test_results_of_a_search_are_known_by_what_they_hold() -> None:
     ]
 
 
-def test_the_uids_of_get_multi_are_data() -> None:
+def test_uids_of_get_multi_are_data() -> None:
     one, other = part(), part("aa00000000000002")
     baseline = {one["uid"]: one, "bb00000000000009": other}
     assert diff.diff(baseline, {one["uid"]: {**one, "mpn": "X"}}) == [
@@ -235,7 +235,7 @@ def test_the_uids_of_get_multi_are_data() -> None:
     ]
 
 
-def test_a_uid_is_data_beside_an_error_as_well() -> None:
+def test_uid_is_data_beside_an_error() -> None:
     candidate = {"__class__": "ClientErrorResponse", "message": "no"}
     assert seen({"aa00000000000001": part()}, candidate) == [
         ("missing", "[*]", "[aa00000000000001]"),
@@ -244,21 +244,21 @@ def test_a_uid_is_data_beside_an_error_as_well() -> None:
     ]
 
 
-def test_a_missing_field_is_one_difference_however_much_is_in_it() -> None:
+def test_missing_field_is_one_difference_of_any_size() -> None:
     baseline = of_offers(offer(prices={"USD": [[1, "1.0"], [2, "2.0"]], "EUR": [[1, "1.0"]]}))
     assert seen(baseline, of_offers(offer(prices={"EUR": [[1, "1.0"]]}))) == [
         ("missing", OFFERS + "[*].prices.USD", AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD")
     ]
 
 
-def test_keys_that_are_no_names_are_quoted() -> None:
+def test_unusual_keys_are_quoted() -> None:
     baseline = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 1}}}}
     candidate = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 2}}}}
     where = 'facet_results.fields["specs.resistance.value"].missing'
     assert seen(baseline, candidate) == [("value", where, where)]
 
 
-def test_documents_are_known_by_url_and_descriptions_by_their_text() -> None:
+def test_documents_are_matched_by_url_and_descriptions_by_text() -> None:
     baseline = part(datasheets=[{"url": "a"}, {"url": "b"}], descriptions=[{"value": "x"}, {"value": "y"}])
     candidate = part(datasheets=[{"url": "b", "mimetype": "text/html"}], descriptions=[{"value": "y"}, {"value": "x"}])
     assert seen(baseline, candidate) == [
@@ -268,7 +268,7 @@ def test_documents_are_known_by_url_and_descriptions_by_their_text() -> None:
     ]
 
 
-def test_texts_of_a_list_are_known_by_themselves() -> None:
+def test_texts_of_a_list_are_matched_by_value() -> None:
     baseline, candidate = part(category_uids=["a", "b", "c"]), part(category_uids=["a", "c", "d"])
     assert seen(baseline, candidate) == [
         ("missing", "category_uids[*]", "category_uids[b]"),
@@ -276,11 +276,11 @@ def test_texts_of_a_list_are_known_by_themselves() -> None:
     ]
 
 
-def test_a_lone_text_that_says_something_else_is_a_change() -> None:
+def test_single_different_text_is_a_change() -> None:
     assert diff.diff({"value": ["22"]}, {"value": ["33"]}) == [Difference("value", "value[*]", "value[22]", "22", "33")]
 
 
-def test_what_nothing_identifies_is_compared_in_turn() -> None:
+def test_elements_without_identity_are_compared_by_position() -> None:
     baseline = {"_custom": [{"a": 1}, {"a": 2}, {"b": 0}]}
     candidate = {"_custom": [{"a": 2}, {"a": 3}, {"b": 0}]}
     assert seen(baseline, candidate) == [("value", "_custom[*].a", "_custom[#1].a")]
@@ -311,24 +311,22 @@ def test_what_nothing_identifies_is_compared_in_turn() -> None:
     ],
 )
 @pytest.mark.parametrize("around", [b"%s", b'{"a": [{"b": %s}], "c": [%s]}', b'[[%s], {"uid": 4, "d": {"e": %s}}]'])
-def test_nothing_is_hidden_by_what_python_takes_for_equal(
-    baseline: bytes, candidate: bytes, kind: str, around: bytes
-) -> None:
+def test_values_equal_only_in_python_differ(baseline: bytes, candidate: bytes, kind: str, around: bytes) -> None:
     values = [responses.read_json(around.replace(b"%s", text)).value for text in (baseline, candidate)]
     assert {each.kind for each in diff.diff(*values)} == {kind}
     assert diff.diff(values[0], values[0]) == []
 
 
 @pytest.mark.parametrize("name", ["mpn", "sku", "uid", "name", "reference"])
-def test_a_name_that_looks_like_a_number_is_none(name: str) -> None:
+def test_numeric_looking_name_is_no_index(name: str) -> None:
     assert seen({name: "1.5"}, {name: "1.50"}) == [("value", name, name)]
 
 
-def test_a_whole_answer_of_another_type_is_one_difference() -> None:
+def test_response_of_another_type_is_one_difference() -> None:
     assert diff.diff({"a": 1}, [1]) == [Difference("type", "$", "$", {"a": 1}, [1])]
 
 
-def test_keys_that_stand_twice_on_one_side_are_differences() -> None:
+def test_duplicate_keys_of_one_side_are_differences() -> None:
     baseline, candidate = JsonDocument({}, ("sku", "a.b")), JsonDocument({}, ("a.b", "uid"))
     assert diff.diff_documents(baseline, candidate) == [
         Difference("twice", "**.sku", "**.sku", "twice", "once"),
@@ -336,14 +334,14 @@ def test_keys_that_stand_twice_on_one_side_are_differences() -> None:
     ]
 
 
-def test_documents_are_compared_by_their_values_too() -> None:
+def test_documents_are_compared_by_value() -> None:
     baseline, candidate = responses.read_json(b'{"a": 1, "a": 2}'), responses.read_json(b'{"a": 3}')
     assert [each.kind for each in diff.diff_documents(baseline, candidate)] == ["value", "twice"]
 
 
 @pytest.mark.parametrize("around", [b"[%s]", b'{"a": %s}', b'{"items": [%s]}'])
 @pytest.mark.parametrize("leaf", [b"1", b"123456789012345678901234567890"])
-def test_deep_nesting_is_walked_to_its_end(around: bytes, leaf: bytes) -> None:
+def test_deep_nesting_is_compared_completely(around: bytes, leaf: bytes) -> None:
     levels = 125 if b"items" in around else 250
 
     def nested(text: Any) -> Any:
@@ -356,7 +354,7 @@ def test_deep_nesting_is_walked_to_its_end(around: bytes, leaf: bytes) -> None:
     assert diff.diff(nested(leaf), nested(leaf)) == []
 
 
-def test_huge_texts_are_kept_whole_as_values_and_cut_in_places() -> None:
+def test_huge_texts_are_complete_as_values_and_truncated_in_paths() -> None:
     huge = "x" * 10_000_000
     [missing, extra] = diff.diff({"l": [huge, "a"], "v": 1}, {"l": ["a", huge + "y"], "v": 1})
     assert (missing.baseline, extra.candidate) == (huge, huge + "y")
@@ -364,7 +362,7 @@ def test_huge_texts_are_kept_whole_as_values_and_cut_in_places() -> None:
     assert missing.place != extra.place
 
 
-def test_halves_of_characters_are_compared_like_any_text() -> None:
+def test_lone_surrogates_are_compared_like_text() -> None:
     baseline, candidate = (
         responses.read_json(rb'{"a": "\ud800", "b": [1]}').value,
         responses.read_json(rb'{"b": [1], "a": "\ud801"}').value,
@@ -373,5 +371,5 @@ def test_halves_of_characters_are_compared_like_any_text() -> None:
     assert diff.diff(baseline, dict(reversed(baseline.items()))) == []
 
 
-def test_a_decimal_is_no_object_that_looks_like_one() -> None:
+def test_decimal_differs_from_a_similar_object() -> None:
     assert seen({"a": [Decimal("1.5")]}, {"a": [{"Decimal": "1.5"}]}) == [("type", "a[*]", "a[1.5]")]

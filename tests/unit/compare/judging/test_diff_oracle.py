@@ -96,14 +96,14 @@ def test_changes_are_found_where_deepdiff_finds_them(value: Any, rng: Any, times
 
 @given(v3_responses.RESPONSES, v3_responses.RESPONSES, v3_responses.RANDOM)
 @settings(max_examples=50)
-def test_two_answers_differ_exactly_where_deepdiff_says_so(value: Any, other: Any, rng: Any) -> None:
+def test_differences_equal_those_of_deepdiff(value: Any, other: Any, rng: Any) -> None:
     for made in (other, copy.deepcopy(value), change(value, rng, 1)):
         assert bool(diff.diff(value, made)) == bool(deep(value, made))
 
 
 @given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 2))
 @settings(max_examples=50)
-def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -> None:
+def test_differences_without_order_equal_those_of_deepdiff(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
     for each in v3_responses.containers(made, list):
         if not v3_responses.is_break(each):
@@ -114,5 +114,5 @@ def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -
 
 @given(st.lists(v3_responses.PLAIN_JSON, max_size=4), st.lists(v3_responses.PLAIN_JSON, max_size=4))
 @settings(max_examples=50)
-def test_of_any_json_the_two_agree(baseline: Any, candidate: Any) -> None:
+def test_differences_of_any_json_equal_those_of_deepdiff(baseline: Any, candidate: Any) -> None:
     assert bool(diff.diff(baseline, candidate)) == bool(deep(baseline, candidate))

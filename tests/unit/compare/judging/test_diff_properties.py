@@ -63,12 +63,12 @@ def changed(value: Any, rng: random.Random) -> tuple[Any, bool]:
 
 
 @given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
-def test_nothing_differs_from_itself(value: Any, rng: Any) -> None:
+def test_value_does_not_differ_from_itself(value: Any, rng: Any) -> None:
     assert diff.diff(value, again(value, rng)) == []
 
 
 @given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
-def test_there_is_a_difference_exactly_where_two_values_are_not_alike(baseline: Any, candidate: Any) -> None:
+def test_differences_exist_exactly_for_unequal_values(baseline: Any, candidate: Any) -> None:
     assert (diff.diff(baseline, candidate) == []) == alike(baseline, candidate)
 
 
@@ -79,7 +79,7 @@ def test_every_single_change_is_found(value: Any, rng: Any) -> None:
 
 
 @given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
-def test_missing_and_extra_are_each_others_mirror(value: Any, rng: Any) -> None:
+def test_missing_and_extra_are_symmetric(value: Any, rng: Any) -> None:
     made, _ = changed(changed(shuffled(value, rng), rng)[0], rng)
     mirrored = {"missing": "extra", "extra": "missing"}
     forth = Counter(
@@ -98,7 +98,7 @@ def test_missing_and_extra_are_each_others_mirror(value: Any, rng: Any) -> None:
 
 
 @given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.ANY_JSON, v3_responses.RANDOM)
-def test_one_element_more_in_any_list_is_one_difference(value: Any, added: Any, rng: Any) -> None:
+def test_additional_list_element_is_one_difference(value: Any, added: Any, rng: Any) -> None:
     made = copy.deepcopy(value)
     breaks = [
         each for found in v3_responses.containers(made, dict) for each in v3_responses.containers(prices(found), list)
@@ -114,7 +114,7 @@ def test_one_element_more_in_any_list_is_one_difference(value: Any, added: Any, 
 
 
 @given(v3_responses.RESPONSES, v3_responses.RANDOM)
-def test_another_order_of_v3s_lists_is_nothing_but_that(value: Any, rng: Any) -> None:
+def test_reordered_v3_list_is_only_an_order_difference(value: Any, rng: Any) -> None:
     assert {each.kind for each in diff.diff(value, shuffled(value, rng))} <= {"order"}
 
 
@@ -123,7 +123,7 @@ def test_another_order_of_v3s_lists_is_nothing_but_that(value: Any, rng: Any) ->
     st.sampled_from(["results", "items", "offers", "other", "queries"]),
     v3_responses.RANDOM,
 )
-def test_another_order_of_any_list_is_nothing_but_that(elements: Any, name: Any, rng: Any) -> None:
+def test_reordered_list_is_only_an_order_difference(elements: Any, name: Any, rng: Any) -> None:
     other = list(elements)
     rng.shuffle(other)
     found = diff.diff({name: elements}, {name: other})
@@ -131,6 +131,6 @@ def test_another_order_of_any_list_is_nothing_but_that(elements: Any, name: Any,
 
 
 @given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
-def test_no_two_differences_of_a_kind_share_a_place(baseline: Any, candidate: Any) -> None:
+def test_differences_of_a_kind_have_distinct_paths(baseline: Any, candidate: Any) -> None:
     found = Counter((each.kind, each.place) for each in diff.diff(baseline, candidate))
     assert set(found.values()) <= {1}

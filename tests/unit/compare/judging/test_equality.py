@@ -20,19 +20,19 @@ ALL_DIFFERENT = [
 
 
 @pytest.mark.parametrize("around", [lambda value: value, lambda value: [value], lambda value: {"x": [0, value]}])
-def test_values_that_are_written_otherwise_are_not_the_same(around: Any) -> None:
+def test_values_with_different_json_are_unequal(around: Any) -> None:
     for baseline, candidate in itertools.combinations(map(around, ALL_DIFFERENT), 2):
         assert not equality.same(baseline, candidate)
         assert equality.canonical(baseline) != equality.canonical(candidate)
 
 
 @pytest.mark.parametrize("inner", ["a", "\ud800", 10**25, Decimal("1.0")])
-def test_the_order_of_keys_says_nothing(inner: Any) -> None:
+def test_key_order_is_ignored(inner: Any) -> None:
     baseline, candidate = {"a": {"x": inner, "y": 1}, "b": 2}, {"b": 2, "a": {"y": 1, "x": inner}}
     assert equality.same(baseline, candidate)
     assert equality.canonical(baseline) == equality.canonical(candidate)
 
 
 @given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
-def test_two_values_are_the_same_exactly_where_their_forms_are(baseline: Any, candidate: Any) -> None:
+def test_values_are_equal_exactly_if_their_canonical_forms_are(baseline: Any, candidate: Any) -> None:
     assert equality.same(baseline, candidate) == (equality.canonical(baseline) == equality.canonical(candidate))

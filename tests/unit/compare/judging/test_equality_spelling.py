@@ -24,7 +24,7 @@ from proxy.compare.judging import equality
         ("2020-01-01T00:00:00", "2020-01-01 00:00:00.0"),
     ],
 )
-def test_the_same_in_other_letters(baseline: Any, candidate: str) -> None:
+def test_equivalent_spellings_are_equal(baseline: Any, candidate: str) -> None:
     assert equality.same_spelling(baseline, candidate)
     assert equality.same_spelling(candidate, baseline)
 
@@ -52,5 +52,5 @@ def test_the_same_in_other_letters(baseline: Any, candidate: str) -> None:
         ("a", "A"),
     ],
 )
-def test_something_else(baseline: Any, candidate: Any) -> None:
+def test_different_values_are_unequal(baseline: Any, candidate: Any) -> None:
     assert not equality.same_spelling(baseline, candidate)

@@ -20,7 +20,7 @@ def found(comparison: Any) -> Any:
     return [(each.difference.kind, each.difference.path, each.cause) for each in comparison.findings]
 
 
-def test_the_same_twice_is_equivalent(judge: Any, v3_request: Any, response: Any) -> None:
+def test_equal_responses_are_equivalent(judge: Any, v3_request: Any, response: Any) -> None:
     comparison = judge().compare(
         v3_request, 7.0, ResponsePair(response(parts("X1"), seconds=0.2), response(parts("X1"), parts=3))
     )
@@ -29,7 +29,7 @@ def test_the_same_twice_is_equivalent(judge: Any, v3_request: Any, response: Any
     assert (comparison.baseline_seconds, comparison.candidate_seconds) == (0.2, 0.1)
 
 
-def test_what_differs_is_found_with_its_cause(judge: Any, v3_request: Any, response: Any) -> None:
+def test_difference_is_reported_with_its_cause(judge: Any, v3_request: Any, response: Any) -> None:
     comparison = judge().compare(v3_request, 0, ResponsePair(response(parts("X1", "X2")), response(parts("X9"))))
     assert found(comparison) == [
         ("value", "results[*].items[*].mpn", "unexplained"),
@@ -37,7 +37,7 @@ def test_what_differs_is_found_with_its_cause(judge: Any, v3_request: Any, respo
     ]
 
 
-def test_what_rules_hide_is_counted_and_no_finding(judge: Any, v3_request: Any, response: Any) -> None:
+def test_ignored_difference_is_counted_and_no_finding(judge: Any, v3_request: Any, response: Any) -> None:
     baseline, candidate = response(parts("X1")), response({**parts("X1"), "msec": 99})
     comparison = judge("shipped_rules: true").compare(v3_request, 0, ResponsePair(baseline, candidate))
     assert comparison.equivalent
@@ -66,7 +66,7 @@ def test_what_rules_hide_is_counted_and_no_finding(judge: Any, v3_request: Any, 
         ),
     ],
 )
-def test_whole_responses_differ_by_status_or_body(
+def test_responses_differ_by_status_or_body(
     judge: Any, v3_request: Any, response: Any, baseline: Any, candidate: Any, findings: Any
 ) -> None:
     comparison = judge().compare(v3_request, 0, ResponsePair(response(*baseline), response(*candidate)))
@@ -83,7 +83,7 @@ def test_whole_responses_differ_by_status_or_body(
         ({"body": b""}, {}, "baseline: an empty body"),
     ],
 )
-def test_what_cannot_be_compared_is_failure_of_a_side(
+def test_incomparable_response_is_a_failure_of_its_side(
     judge: Any, v3_request: Any, response: Any, baseline: Any, candidate: Any, failure: str
 ) -> None:
     comparison = judge().compare(
@@ -94,7 +94,7 @@ def test_what_cannot_be_compared_is_failure_of_a_side(
     assert judge().differences(v3_request, response(parts("X1"), **baseline), response(parts("X2"), **candidate)) == []
 
 
-def test_a_script_is_read_as_the_json_in_it(judge: Any, response: Any) -> None:
+def test_jsonp_is_read_as_its_json(judge: Any, response: Any) -> None:
     v3_request = requests.V3Request("/parts/match", (("callback", "show"),))
     baseline, candidate = response(b'show({"hits": 1})'), response(b'/**/show({"hits": 1});')
     assert judge().compare(v3_request, 0, ResponsePair(baseline, candidate)).equivalent
@@ -102,14 +102,14 @@ def test_a_script_is_read_as_the_json_in_it(judge: Any, response: Any) -> None:
     assert found(judge().compare(v3_request, 0, ResponsePair(baseline, plain))) == [("format", "(body)", "unexplained")]
 
 
-def test_a_script_that_nobody_asked_for_is_no_json(judge: Any, v3_request: Any, response: Any) -> None:
+def test_unrequested_jsonp_is_no_json(judge: Any, v3_request: Any, response: Any) -> None:
     assert (
         judge().compare(v3_request, 0, ResponsePair(response(b"show({})"), response({}))).failure
         == "baseline: something that is no JSON"
     )
 
 
-def test_slowness_counts_where_the_settings_say_so(judge: Any, v3_request: Any, response: Any) -> None:
+def test_slowness_counts_if_configured(judge: Any, v3_request: Any, response: Any) -> None:
     baseline, candidate = response(parts("X1"), seconds=1.0), response(parts("X1"), seconds=2.6)
     assert judge().compare(v3_request, 0, ResponsePair(baseline, candidate)).equivalent
     strict = judge("latency: 1.5")
@@ -120,7 +120,7 @@ def test_slowness_counts_where_the_settings_say_so(judge: Any, v3_request: Any, 
     assert judge("latency: 1.7").compare(v3_request, 0, ResponsePair(baseline, candidate)).equivalent
 
 
-def test_what_the_sides_agree_on_when_asked_again_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
+def test_difference_gone_on_repetition_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X2"), parts=1))
     again = {"baseline_again": response(parts("X2")), "candidate_again": response(parts("X2"), parts=1)}
     comparison = judge().compare(v3_request, 0, pair, **again)
@@ -129,9 +129,7 @@ def test_what_the_sides_agree_on_when_asked_again_has_moved(judge: Any, v3_reque
     assert (comparison.parts, comparison.price) == (2, 1)
 
 
-def test_what_neither_side_says_any_longer_has_moved_though_they_still_differ(
-    judge: Any, v3_request: Any, response: Any
-) -> None:
+def test_difference_with_both_sides_changed_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X2")))
     comparison = judge().compare(
         v3_request, 0, pair, baseline_again=response(parts("X3")), candidate_again=response(parts("X4"))
@@ -140,7 +138,7 @@ def test_what_neither_side_says_any_longer_has_moved_though_they_still_differ(
     assert comparison.equivalent
 
 
-def test_what_the_candidate_side_goes_on_saying_is_found_though_the_baseline_one_has_changed(
+def test_stable_candidate_value_is_a_finding_despite_a_changed_baseline(
     judge: Any, v3_request: Any, response: Any
 ) -> None:
     """It may be wrong about both."""
@@ -150,7 +148,7 @@ def test_what_the_candidate_side_goes_on_saying_is_found_though_the_baseline_one
         assert (len(comparison.findings), comparison.moved) == (1, ())
 
 
-def test_what_is_still_there_when_asked_again_is_found(judge: Any, v3_request: Any, response: Any) -> None:
+def test_difference_confirmed_on_repetition_is_a_finding(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X2")))
     comparison = judge().compare(
         v3_request, 0, pair, baseline_again=response(parts("X1")), candidate_again=response(parts("X2"))
@@ -158,7 +156,7 @@ def test_what_is_still_there_when_asked_again_is_found(judge: Any, v3_request: A
     assert (len(comparison.findings), comparison.moved) == (1, ())
 
 
-def test_one_side_asked_again_is_enough(judge: Any, v3_request: Any, response: Any) -> None:
+def test_repetition_of_one_side_is_sufficient(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X2")))
     assert judge().compare(v3_request, 0, pair, baseline_again=response(parts("X2"))).equivalent
     assert judge().compare(v3_request, 0, pair, candidate_again=response(parts("X1"))).equivalent
@@ -173,7 +171,7 @@ def test_one_side_asked_again_is_enough(judge: Any, v3_request: Any, response: A
         {"body": b'{"__class__":"ServerErrorResponse"}'},
     ],
 )
-def test_what_an_error_lacks_has_not_moved(judge: Any, v3_request: Any, response: Any, again: Any) -> None:
+def test_fields_missing_in_an_error_have_not_moved(judge: Any, v3_request: Any, response: Any, again: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X2")))
     broken = msgspec.structs.replace(response(parts("X2")), **again)
     comparison = judge().compare(v3_request, 0, pair, baseline_again=broken, candidate_again=broken)
@@ -181,17 +179,13 @@ def test_what_an_error_lacks_has_not_moved(judge: Any, v3_request: Any, response
     assert len(judge().compare(v3_request, 0, pair, candidate_again=broken).findings) == 1
 
 
-def test_a_status_of_the_candidate_side_has_not_moved_because_it_is_gone(
-    judge: Any, v3_request: Any, response: Any
-) -> None:
+def test_changed_candidate_status_has_not_moved(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response({"message": "closed"}, 503))
     same = {"baseline_again": response(parts("X1")), "candidate_again": response(parts("X1"))}
     assert found(judge().compare(v3_request, 0, pair, **same)) == [("status", "(status)", "status")]
 
 
-def test_a_status_that_the_baseline_side_itself_has_changed_has_moved(
-    judge: Any, v3_request: Any, response: Any
-) -> None:
+def test_changed_baseline_status_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response({"message": "closed"}, 503), response(parts("X1")))
     comparison = judge().compare(
         v3_request, 0, pair, baseline_again=response(parts("X1")), candidate_again=response(parts("X1"))
@@ -200,9 +194,7 @@ def test_a_status_that_the_baseline_side_itself_has_changed_has_moved(
     assert comparison.moved[0].difference.kind == "status"
 
 
-def test_the_baseline_sides_own_unrest_is_noted_for_requests_of_the_sample_only(
-    judge: Any, v3_request: Any, response: Any
-) -> None:
+def test_baseline_noise_is_recorded_for_sampled_requests_only(judge: Any, v3_request: Any, response: Any) -> None:
     pair, again = ResponsePair(response(parts("X1")), response(parts("X1"))), response(parts("X2"))
     sampled, other = judge(ALWAYS_TWICE), judge("shipped_rules: false\nnoise: {share: 0}")
     assert sampled.is_in_noise_sample(v3_request)
@@ -213,7 +205,7 @@ def test_the_baseline_sides_own_unrest_is_noted_for_requests_of_the_sample_only(
     assert other.compare(v3_request, 0, pair, baseline_again=again).flaky_fields is None
 
 
-def test_a_second_answer_that_never_came_says_nothing_of_unrest(judge: Any, v3_request: Any, response: Any) -> None:
+def test_failed_repetition_gives_no_baseline_noise(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X1")))
     assert (
         judge(ALWAYS_TWICE)
@@ -223,16 +215,14 @@ def test_a_second_answer_that_never_came_says_nothing_of_unrest(judge: Any, v3_r
     )
 
 
-def test_keys_are_taken_out_of_what_is_kept_and_not_of_what_is_compared(
-    judge: Any, v3_request: Any, response: Any
-) -> None:
+def test_api_keys_are_redacted_in_samples_and_not_in_the_comparison(judge: Any, v3_request: Any, response: Any) -> None:
     hiding = judge(redact=lambda text: text.replace("k3y", "…").replace("0ther", "…"))
     comparison = hiding.compare(v3_request, 0, ResponsePair(response(parts("k3y")), response(parts("0ther"))))
     (finding,) = comparison.findings
     assert (finding.difference.baseline, finding.difference.candidate) == ("…", "…")
 
 
-def test_a_refusal_is_known_to_cost_nothing(judge: Any, v3_request: Any, response: Any) -> None:
+def test_refusal_costs_nothing(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response({"message": "no"}, status=404), response({"message": "no"}, status=404, parts=None))
     comparison = judge().compare(v3_request, 0, pair)
     assert (comparison.parts, comparison.price) == (0, 0)
@@ -240,7 +230,7 @@ def test_a_refusal_is_known_to_cost_nothing(judge: Any, v3_request: Any, respons
     assert judge().compare(v3_request, 0, pair).price is None
 
 
-def test_a_list_that_says_no_cost_is_known_to_cost_nothing(judge: Any, v3_request: Any, response: Any) -> None:
+def test_list_without_cost_header_costs_nothing(judge: Any, v3_request: Any, response: Any) -> None:
     listed = msgspec.structs.replace(v3_request, path="/brands/search")
     pair = ResponsePair(response({"results": []}), response({"results": []}, parts=None))
     assert judge().compare(listed, 0, pair).price == 0
@@ -254,7 +244,7 @@ def test_a_list_that_says_no_cost_is_known_to_cost_nothing(judge: Any, v3_reques
         (403, 200, "baseline: the side does not know the key of erp (HTTP 403: no key)"),
     ],
 )
-def test_a_key_that_one_side_does_not_know_is_failure_and_no_difference(
+def test_api_key_unknown_to_one_side_is_a_failure(
     judge: Any, v3_request: Any, response: Any, baseline: int, candidate: int, failure: str
 ) -> None:
     refusal = {"__class__": "ClientErrorResponse", "message": "no key"}
@@ -264,12 +254,12 @@ def test_a_key_that_one_side_does_not_know_is_failure_and_no_difference(
     assert judge().differences(v3_request, *pair) == []
 
 
-def test_two_sides_that_both_refuse_a_key_are_compared(judge: Any, v3_request: Any, response: Any) -> None:
+def test_api_key_refused_by_both_sides_is_compared(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response({"message": "a"}, 403), response({"message": "b"}, 403))
     assert [each.cause for each in judge().compare(v3_request, 0.0, pair).findings] == ["error shape"]
 
 
-def test_a_status_comes_with_the_message_of_the_side_that_refuses(judge: Any, v3_request: Any, response: Any) -> None:
+def test_status_difference_has_the_message_of_the_refusing_side(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response({}), response({"__class__": "ClientErrorResponse", "message": "q is empty"}, 400))
     (finding,) = judge().compare(v3_request, 0.0, pair).findings
     assert (finding.difference.kind, finding.difference.message) == ("status", "q is empty")

@@ -22,7 +22,9 @@ ELEMENTS = st.lists(
 
 
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
-def test_no_element_is_lost_and_none_is_paired_twice(baseline: Any, candidate: Any, name: Any, within: Any) -> None:
+def test_every_element_is_paired_at_most_once_and_none_lost(
+    baseline: Any, candidate: Any, name: Any, within: Any
+) -> None:
     found = matching.match(baseline, candidate, identity.for_list(name, within, [*baseline, *candidate]))
     pairs = [*found.same, *found.changed]
     assert sorted([*(was for was, _ in pairs), *found.missing]) == list(range(len(baseline)))
@@ -30,22 +32,20 @@ def test_no_element_is_lost_and_none_is_paired_twice(baseline: Any, candidate: A
 
 
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
-def test_same_pairs_are_the_same_and_changed_ones_are_not(
-    baseline: Any, candidate: Any, name: Any, within: Any
-) -> None:
+def test_equal_pairs_are_equal_and_changed_pairs_are_not(baseline: Any, candidate: Any, name: Any, within: Any) -> None:
     found = matching.match(baseline, candidate, identity.for_list(name, within, [*baseline, *candidate]))
     assert all(equality.same(baseline[was], candidate[now]) for was, now in found.same)
     assert not any(equality.same(baseline[was], candidate[now]) for was, now in found.changed)
 
 
 @given(ELEMENTS, ELEMENTS)
-def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(baseline: Any, candidate: Any) -> None:
+def test_element_is_missing_only_without_a_counterpart(baseline: Any, candidate: Any) -> None:
     found = matching.match(baseline, candidate, identity.for_list("other", "", []))
     left = {equality.canonical(candidate[at]) for at in found.extra}
     assert not left.intersection(equality.canonical(baseline[at]) for at in found.missing)
 
 
-def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common() -> None:
+def test_elements_with_equal_keys_are_paired_by_similarity() -> None:
     """Two offers of one SKU, each with its own price, whose links differ on every side."""
     seller = {"uid": "1", "name": "Digi-Key"}
 

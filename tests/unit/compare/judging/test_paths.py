@@ -39,30 +39,30 @@ def test_plain_names_are_joined_by_dots() -> None:
         ("a\n", '["a\\n"]'),
     ],
 )
-def test_any_other_key_is_quoted_in_ascii(key: str, written: str) -> None:
+def test_unusual_key_is_quoted_in_ascii(key: str, written: str) -> None:
     assert path(key) == written
     assert path("a", key, None) == f"a{written}[*]"
     assert paths.steps(path("a", key, None)) == ("a", written, "[*]")
 
 
 @given(st.lists(HOSTILE | st.none()), st.lists(HOSTILE | st.none()))
-def test_two_ways_through_an_answer_never_have_one_path(one: Any, other: Any) -> None:
+def test_paths_are_unambiguous(one: Any, other: Any) -> None:
     assert (path(*one) == path(*other)) == (one == other)
 
 
 @given(st.lists(HOSTILE | st.none(), min_size=1))
-def test_a_path_comes_apart_into_as_many_steps_as_it_has(keys: Any) -> None:
+def test_path_splits_into_its_steps(keys: Any) -> None:
     assert len(paths.steps(path(*keys))) == len(keys)
 
 
 @given(st.lists(st.tuples(HOSTILE | st.none(), st.integers(1, 3)), min_size=2, max_size=2, unique=True))
-def test_two_elements_never_have_one_place(both: Any) -> None:
+def test_elements_have_distinct_places(both: Any) -> None:
     one, other = (paths.element("l", label, turn) for label, turn in both)
     assert one != other
     assert one.isprintable()
 
 
-def test_what_is_long_is_cut_and_still_told_apart() -> None:
+def test_long_steps_are_truncated_and_stay_distinct() -> None:
     one, other = path("x" * 1_000_000 + "1"), path("x" * 1_000_000 + "2")
     assert one != other
     assert len(one) < 150
@@ -71,7 +71,7 @@ def test_what_is_long_is_cut_and_still_told_apart() -> None:
 
 
 @pytest.mark.parametrize("text", ["Digi-Key 296-1-ND", "10", "10 kΩ ±5%", "a.b"])
-def test_what_identifies_an_element_is_shown_as_it_is(text: str) -> None:
+def test_identifying_value_is_shown_unchanged(text: str) -> None:
     assert paths.element("offers", text) == f"offers[{text}]"
 
 
@@ -119,6 +119,6 @@ def test_what_identifies_an_element_is_shown_as_it_is(text: str) -> None:
         ("homepage_url", "other"),
     ],
 )
-def test_what_a_program_reads_there(where: str, what: str) -> None:
+def test_expression_that_a_program_reads_is_shown(where: str, what: str) -> None:
     assert paths.subject(where) == what
     assert what in paths.SUBJECTS

@@ -30,7 +30,7 @@ from proxy.compare.judging.paths import PathPattern, steps
         ("(status)", "(status)"),
     ],
 )
-def test_a_pattern_is_for_a_path(pattern: str, path: str) -> None:
+def test_pattern_matches_path(pattern: str, path: str) -> None:
     assert PathPattern(pattern).matches(path)
 
 
@@ -50,20 +50,20 @@ def test_a_pattern_is_for_a_path(pattern: str, path: str) -> None:
         ("fields.*.missing", 'fields["a].b.missing"]'),
     ],
 )
-def test_a_pattern_is_not_for_another_path(pattern: str, path: str) -> None:
+def test_pattern_does_not_match_other_paths(pattern: str, path: str) -> None:
     assert not PathPattern(pattern).matches(path)
 
 
-def test_a_quoted_key_is_one_step_whatever_is_in_it() -> None:
+def test_quoted_key_is_one_step() -> None:
     assert steps(r'fields["a.b[*]\"]."][*].value') == ("fields", r'["a.b[*]\"]."]', "[*]", "value")
 
 
-def test_a_hostile_path_is_settled_in_little_time() -> None:
+def test_hostile_path_is_matched_in_bounded_time() -> None:
     assert not PathPattern("**.a.**.a.**.a.**.b").matches(".".join(["a"] * 5000))
 
 
 @given(st.lists(st.sampled_from(["a", "b", "[*]", "c-d", '["x.y"]']), max_size=8))
-def test_every_path_is_matched_by_itself_and_by_any_number_of_steps(parts: Any) -> None:
+def test_every_path_matches_itself_and_the_double_wildcard(parts: Any) -> None:
     path = "".join(part if part.startswith("[") else f".{part}" for part in parts).lstrip(".")
     assert steps(path) == tuple(parts)
     assert PathPattern(path).matches(path)

@@ -22,25 +22,25 @@ def rules(load: Any, causes: Any) -> Any:
     return of
 
 
-def test_a_rule_hides_what_is_at_its_path_and_counts_it(rules: Any) -> None:
+def test_rule_ignores_and_counts_differences_at_its_path(rules: Any) -> None:
     hits = Difference("value", "results[*].hits", "results[0].hits", 1, 2)
     applied = rules("path: '**.mpn', ignore: all, expires: never").apply(MATCH, [MPN, hits, MPN])
     assert applied.left == [hits]
     assert applied.hidden == {"ours.yaml:3": 2}
 
 
-def test_a_rule_for_kinds_leaves_the_others(rules: Any) -> None:
+def test_rule_for_kinds_keeps_other_kinds(rules: Any) -> None:
     found = rules("path: '**.mpn', ignore: [order, format], expires: never")
     assert found.apply(MATCH, [MPN]).left == [MPN]
 
 
-def test_a_rule_for_endpoints_leaves_the_others(rules: Any) -> None:
+def test_rule_for_endpoints_keeps_other_endpoints(rules: Any) -> None:
     found = rules("path: '**', ignore: all, endpoint: [/parts/search, /parts/match], expires: never")
     assert found.apply(MATCH, [MPN]).left == []
     assert found.apply("/parts/{uid}", [MPN]).left == [MPN]
 
 
-def test_the_first_rule_that_fits_takes_it(rules: Any) -> None:
+def test_first_matching_rule_applies(rules: Any) -> None:
     found = rules(
         "path: '**', normalise: trim, name: trim, expires: never",
         "path: '**', normalise: lower-case, name: case, expires: never",
@@ -66,11 +66,11 @@ def test_the_first_rule_that_fits_takes_it(rules: Any) -> None:
         ("normalise: moment", Difference("value", "p", "p", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"), True),
     ],
 )
-def test_a_rule_hides_only_what_is_the_same_to_it(rules: Any, way: str, difference: Any, hidden: bool) -> None:
+def test_rule_ignores_only_values_within_its_tolerance(rules: Any, way: str, difference: Any, hidden: bool) -> None:
     assert bool(rules(f"path: p, {way}, expires: never").apply(MATCH, [difference]).hidden) is hidden
 
 
-def test_what_has_no_source_is_hidden_field_by_field_with_the_tables_reason(rules: Any) -> None:
+def test_fields_without_source_are_ignored_with_the_documented_reason(rules: Any) -> None:
     found = rules("cause: no source, ignore: all, name: no source, expires: never")
     path = "results[*].items[*].offers[*].seller.has_ecommerce"
     null, wrong = Difference("type", path, path, True, None), Difference("value", path, path, True, False)
@@ -88,14 +88,14 @@ def test_what_has_no_source_is_hidden_field_by_field_with_the_tables_reason(rule
     )
 
 
-def test_a_rule_can_be_for_derived_fields_at_a_path(rules: Any) -> None:
+def test_rule_can_apply_to_derived_fields_at_a_path(rules: Any) -> None:
     found = rules("cause: derived, path: '**.brand.**', ignore: [value], name: copies, expires: never")
     brand = Difference("value", "results[*].items[*].brand.name", "", "A", "B")
     uid = Difference("value", "results[*].items[*].manufacturer.uid", "", "A", "B")
     assert found.apply(MATCH, [brand, uid, MPN]) == ([uid, MPN], {"copies: Part.brand": 1})
 
 
-def test_a_rule_holds_to_the_end_of_its_last_day(rules: Any) -> None:
+def test_rule_is_valid_until_the_end_of_its_last_day(rules: Any) -> None:
     text = "path: '**', ignore: all, name: baseline, expires: 2026-05-31"
     held, expired = rules(text, today=date(2026, 5, 31)), rules(text, today=date(2026, 6, 1))
     assert (held.apply(MATCH, [MPN]).hidden, held.expired) == ({"baseline": 1}, ())
@@ -104,26 +104,26 @@ def test_a_rule_holds_to_the_end_of_its_last_day(rules: Any) -> None:
     assert expired.uses({})[0] == RuleUse("baseline", "because", "2026-05-31", 0, True)
 
 
-def test_a_rule_that_hid_nothing_is_there_with_nothing(rules: Any) -> None:
+def test_unused_rule_is_reported_with_zero(rules: Any) -> None:
     found = rules(
         "path: a, ignore: all, name: a, expires: never", "cause: derived, ignore: all, name: d, expires: never"
     )
     assert [(use.name, use.hidden) for use in found.uses({"a": 3})] == [("a", 3), ("d", 0)]
 
 
-def test_what_a_rule_hid_that_has_gone_since_is_not_lost(rules: Any) -> None:
+def test_uses_of_removed_rules_are_kept(rules: Any) -> None:
     uses = rules("path: a, ignore: all, name: a, expires: never").uses({"b": 2})
     assert [(use.name, use.hidden) for use in uses] == [("a", 0), ("b", 2)]
 
 
-def test_paths_without_end_are_not_all_remembered(rules: Any) -> None:
+def test_remembered_paths_are_bounded(rules: Any) -> None:
     found = rules("path: '**.x', ignore: all, expires: never")
     for number in range(5000):
         found.apply(MATCH, [Difference("extra", f"k{number}", "k", candidate=1)])
     assert found._at.cache_info().currsize <= 2000
 
 
-def test_of_the_shipped_rules_only_those_that_hid_something_are_told(load: Any, causes: Any) -> None:
+def test_only_used_shipped_rules_are_reported(load: Any, causes: Any) -> None:
     both = RuleSet(
         load("rules:\n  - {reason: because, path: '**.mpn', ignore: all, name: own, expires: never}\n").rules,
         causes,

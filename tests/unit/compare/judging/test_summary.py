@@ -46,7 +46,7 @@ def requests(number: Any, findings: Any = (), start: int = 0, client: str = "erp
     ]
 
 
-def test_a_row_says_how_many_of_how_many_are_equivalent(summarise: Any) -> None:
+def test_row_has_equivalent_and_total_requests(summarise: Any) -> None:
     result = summarise([*requests(995), *requests(5, (MPN,), 1000), *requests(3, (), 2000, failure="old: gone")])
     (row,) = result.rows
     assert (row.client, row.endpoint, row.requests, row.occurrences, row.equivalent, row.not_compared) == (
@@ -61,12 +61,12 @@ def test_a_row_says_how_many_of_how_many_are_equivalent(summarise: Any) -> None:
     ]
 
 
-def test_a_run_without_differences_is_ready(summarise: Any) -> None:
+def test_run_without_differences_is_ready(summarise: Any) -> None:
     result = summarise(requests(400))
     assert (result.verdict, result.failed, result.groups) == ("ready", (), ())
 
 
-def test_a_source_that_was_asked_whole_needs_no_least_number(summarise: Any) -> None:
+def test_completely_compared_source_needs_no_minimum(summarise: Any) -> None:
     asked = {("erp", "/parts/match"): SourceCount(5, 10)}
     run = RunInfo(
         **{name: getattr(RUN, name) for name in ("started", "ended", "source", "baseline", "candidate")}, asked=asked
@@ -75,7 +75,7 @@ def test_a_source_that_was_asked_whole_needs_no_least_number(summarise: Any) -> 
     assert summarise(requests(4), run=run).verdict == "inconclusive"
 
 
-def test_a_client_that_was_never_reached_has_its_row(summarise: Any) -> None:
+def test_client_never_compared_has_a_row(summarise: Any) -> None:
     asked = {("erp", "/parts/match"): SourceCount(400, 800), ("shop", "/parts/match"): SourceCount(5, 10)}
     result = summarise(
         requests(400), run=RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", asked=asked)
@@ -87,7 +87,7 @@ def test_a_client_that_was_never_reached_has_its_row(summarise: Any) -> None:
     assert result.verdict == "inconclusive"
 
 
-def test_a_group_says_why_and_shows_where(summarise: Any) -> None:
+def test_group_has_cause_and_samples(summarise: Any) -> None:
     (group,) = summarise(requests(3, (MPN, MPN))).groups
     assert (group.requests, group.differences, group.counts, group.noise) == (3, 6, True, None)
     assert group.why == "Part.mpn is read from SupPart.mpn"
@@ -99,13 +99,13 @@ def test_a_group_says_why_and_shows_where(summarise: Any) -> None:
     assert sample.baseline_curl == """curl -g 'https://old/v3/parts/match?q=x'"&apikey=$APIKEY\""""
 
 
-def test_a_side_that_is_a_file_has_no_curl_line(summarise: Any) -> None:
+def test_response_file_has_no_curl_line(summarise: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="answers.jsonl", candidate="http://127.0.0.1/v3")
     sample = summarise(requests(1, (MPN,)), run=run).groups[0].samples[0]
     assert (sample.baseline_curl, bool(sample.candidate_curl)) == ("", True)
 
 
-def test_what_the_baseline_side_does_by_itself_does_not_count(summarise: Any) -> None:
+def test_baseline_noise_does_not_count(summarise: Any) -> None:
     wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
     calm = requests(180, (), 6000, flaky_fields=())
     result = summarise([*requests(760, ()), *requests(40, (MPN,), 1000), *wavering, *calm])
@@ -114,7 +114,7 @@ def test_what_the_baseline_side_does_by_itself_does_not_count(summarise: Any) ->
     assert (result.rows[0].equivalent, result.verdict) == (1000, "ready")
 
 
-def test_more_than_the_baseline_side_does_by_itself_counts(summarise: Any) -> None:
+def test_differences_beyond_baseline_noise_count(summarise: Any) -> None:
     wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
     calm = requests(180, (), 6000, flaky_fields=())
     result = summarise([*requests(500, ()), *requests(300, (MPN,), 1000), *wavering, *calm])
@@ -122,7 +122,7 @@ def test_more_than_the_baseline_side_does_by_itself_counts(summarise: Any) -> No
     assert result.rows[0].equivalent == 700
 
 
-def test_a_request_with_noise_and_something_else_is_not_equivalent(summarise: Any) -> None:
+def test_request_with_noise_and_another_difference_is_not_equivalent(summarise: Any) -> None:
     noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
     result = summarise([*noisy, *requests(5, (MPN, PRICE)), *requests(5, (MPN,), 100)])
     assert {group.path: group.counts for group in result.groups} == {
@@ -132,19 +132,19 @@ def test_a_request_with_noise_and_something_else_is_not_equivalent(summarise: An
     assert result.rows[0].equivalent == 205
 
 
-def test_what_has_moved_is_shown_and_does_not_count(summarise: Any) -> None:
+def test_moved_differences_are_shown_and_do_not_count(summarise: Any) -> None:
     result = summarise(requests(400, moved=(Finding(MPN.difference, "moved"),)))
     assert [(group.cause, group.counts) for group in result.groups] == [("moved", False)]
     assert result.verdict == "ready"
 
 
-def test_groups_that_count_come_first_and_the_most_frequent_before_the_others(summarise: Any) -> None:
+def test_groups_are_sorted_by_counting_then_frequency(summarise: Any) -> None:
     moved = Finding(Difference("value", "a", "a", 1, 2), "moved")
     result = summarise([*requests(5, (MPN,)), *requests(9, (PRICE,), 100), *requests(50, moved=(moved,))])
     assert [group.requests for group in result.groups] == [9, 5, 50]
 
 
-def test_a_broken_threshold_is_said_in_words(summarise: Any) -> None:
+def test_exceeded_threshold_is_explained(summarise: Any) -> None:
     made = [*requests(97), *requests(2, (PRICE,), 100), *requests(1, (PRICE, MPN), 200)]
     result = summarise(made, "shipped_rules: false\nfail_on: [price>2%, value-price>5%, extra, value]")
     assert result.failed == (
@@ -154,24 +154,24 @@ def test_a_broken_threshold_is_said_in_words(summarise: Any) -> None:
     assert result.verdict == "not ready"
 
 
-def test_what_is_noise_breaks_no_threshold(summarise: Any) -> None:
+def test_noise_exceeds_no_threshold(summarise: Any) -> None:
     noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
     assert summarise([*noisy, *requests(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
 
 
-def test_an_expired_rule_fails_the_run(summarise: Any) -> None:
+def test_expired_rule_fails_the_run(summarise: Any) -> None:
     text = "shipped_rules: false\nrules: [{name: old, path: a, ignore: all, reason: r, expires: 2026-05-31}]"
     result = summarise(requests(400), text)
     assert result.failed == ("the rule old has expired: it held until 2026-05-31",)
     assert (result.verdict, result.rules[0].expired) == ("not ready", True)
 
 
-def test_what_rules_hid_is_counted(summarise: Any) -> None:
+def test_ignored_differences_are_counted(summarise: Any) -> None:
     result = summarise(requests(3, hidden={"msec": 2}), "shipped_rules: true")
     assert {use.name: use.hidden for use in result.rules}["msec"] == 6
 
 
-def test_differences_without_a_place_in_the_list_are_a_note(summarise: Any) -> None:
+def test_differences_beyond_the_group_limit_are_a_note(summarise: Any) -> None:
     many = tuple(Finding(Difference("extra", f"k{n}", "k", candidate=n), "unexplained") for n in range(150))
     result = summarise(requests(1, many))
     assert len(result.groups) == 100
@@ -179,14 +179,14 @@ def test_differences_without_a_place_in_the_list_are_a_note(summarise: Any) -> N
     assert result.rows[0].equivalent == 0
 
 
-def test_the_month_and_what_was_spent_are_there(summarise: Any) -> None:
+def test_summary_has_monthly_cost_and_usage(summarise: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", seconds=86_400.0, budget=50)
     cost = summarise(requests(10, price=2, parts=4), run=run).cost
     assert (cost.spent, cost.budget, cost.per_month) == (40, 50, 1200)
 
 
 @pytest.mark.parametrize("seconds, told", [(None, False), (5_400.0, True), (86_400.0, False)])
-def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from(
+def test_source_of_less_than_a_day_gets_a_note_on_monthly_cost(
     summarise: Any, seconds: float | None, told: bool
 ) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", seconds=seconds)
@@ -194,7 +194,7 @@ def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from
     assert any("covers 1.5 hours" in note for note in notes) == told
 
 
-def test_a_run_that_was_cut_short_is_not_ready(summarise: Any) -> None:
+def test_incomplete_run_is_not_ready(summarise: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", complete=False)
     result = summarise(requests(400), run=run)
     assert (result.verdict, result.complete) == ("inconclusive", False)

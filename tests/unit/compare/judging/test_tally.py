@@ -69,20 +69,20 @@ comparisons = st.builds(
 
 @given(st.lists(comparisons, max_size=12).flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))))
 @settings(max_examples=60)
-def test_the_order_in_which_requests_are_counted_does_not_matter(both: Any) -> None:
+def test_counting_order_does_not_matter(both: Any) -> None:
     one, other = both
     assert of(*one) == of(*other)
 
 
 @given(st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5))
 @settings(max_examples=60)
-def test_tallies_add_up_in_any_grouping(one: Any, two: Any, three: Any) -> None:
+def test_adding_tallies_is_associative(one: Any, two: Any, three: Any) -> None:
     a, b, c = of(*one), of(*two), of(*three)
     assert merged(merged(a, b), c) == merged(a, merged(b, c)) == merged(c, b, a) == of(*one, *two, *three)
     assert merged(a) == a
 
 
-def test_adding_leaves_the_other_alone() -> None:
+def test_adding_does_not_change_the_other_tally() -> None:
     one, other = of(Comparison(request(), 1.0, (MPN,))), of(Comparison(request(1), 2.0, (MPN,)))
     before = msgspec.json.encode(other)
     one.merge(other)
@@ -92,18 +92,18 @@ def test_adding_leaves_the_other_alone() -> None:
 
 @given(st.lists(comparisons, max_size=8))
 @settings(max_examples=30)
-def test_a_tally_is_the_same_after_it_was_kept(made: Any) -> None:
+def test_stored_tally_is_read_back_equal(made: Any) -> None:
     whole = of(*made)
     assert msgspec.json.decode(msgspec.json.encode(whole), type=Tally) == whole
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(whole), type=Tally) == whole
 
 
-def test_a_request_counts_once_as_compared_and_as_often_as_it_stands_in_the_log() -> None:
+def test_request_counts_once_compared_and_by_frequency_in_the_log() -> None:
     (row,) = of(Comparison(request(times=40), 1.0, (MPN, MPN, PRICE), price=2)).rows.values()
     assert (row.compared, row.asked, row.differing, row.paid, row.priced) == (1, 40, 1, 80, 40)
 
 
-def test_a_group_counts_its_requests_and_its_differences() -> None:
+def test_group_counts_requests_and_differences() -> None:
     made = of(
         Comparison(request(1), 5.0, (MPN, MPN)),
         Comparison(request(2, "shop"), 3.0, (MPN,)),
@@ -116,18 +116,18 @@ def test_a_group_counts_its_requests_and_its_differences() -> None:
     assert {(kept.baseline, kept.candidate) for kept in group.samples.values()} == {('"A"', '"B"')}
 
 
-def test_what_has_moved_is_a_group_but_no_difference_of_its_request() -> None:
+def test_moved_difference_is_a_group_but_no_difference_of_its_request() -> None:
     made = of(Comparison(request(), 1.0, moved=(Finding(MPN.difference, "moved"),)))
     assert [group.cause for group in made.groups.values()] == ["moved"]
     assert [row.differing for row in made.rows.values()] == [0]
 
 
-def test_what_a_side_has_not_is_none_in_a_sample() -> None:
+def test_missing_value_is_none_in_a_sample() -> None:
     (group,) = of(Comparison(request(), 1.0, (PRICE,))).groups.values()
     assert [(kept.baseline, kept.candidate) for kept in group.samples.values()] == [('[10,"1"]', None)]
 
 
-def test_three_samples_are_kept_and_no_request_without_end_among_them() -> None:
+def test_group_keeps_three_samples_without_oversized_requests() -> None:
     long = V3Request("/parts/match", (("q", "x" * 9000),))
     made = of(*(Comparison(request(n), 1.0, (MPN,)) for n in range(50)), Comparison(long, 1.0, (MPN,)))
     (group,) = made.groups.values()
@@ -140,7 +140,7 @@ def flood(number: Any, cause: Cause = "unexplained") -> Finding:
     return Finding(Difference("extra", f"k{number}", f"k{number}", candidate=number), cause)
 
 
-def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others() -> None:
+def test_excess_groups_are_counted_without_displacing_others() -> None:
     hostile = [Comparison(request(n), 1.0, tuple(flood(n * 100 + at) for at in range(100))) for n in range(30)]
     real = Comparison(request(99), 1.0, (MPN,))
     one, other = of(real, *hostile), merged(of(*hostile[15:]), of(*hostile[:15]), of(real))
@@ -151,7 +151,7 @@ def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others() -> None:
     assert len(msgspec.json.encode(one)) < 500_000
 
 
-def test_clients_without_end_become_one() -> None:
+def test_excess_clients_are_merged() -> None:
     made = [Comparison(request(n, f"key {n}", times=2), 1.0, (MPN,), price=1) for n in range(700)]
     whole = of(*made)
     assert whole == merged(of(*made[350:]), of(*made[:350]))
@@ -161,7 +161,7 @@ def test_clients_without_end_become_one() -> None:
     assert (others.compared, others.asked, others.differing, others.paid) == (200, 400, 200, 400)
 
 
-def test_reasons_without_end_become_one() -> None:
+def test_excess_reasons_are_merged() -> None:
     made = [Comparison(request(n), float(n), failure=f"baseline: {n}") for n in range(300)]
     whole = of(*made)
     assert whole == merged(of(*made[150:]), of(*made[:150]))
@@ -169,7 +169,7 @@ def test_reasons_without_end_become_one() -> None:
     assert sum(each.requests for each in whole.failures.values()) == 300
 
 
-def test_paths_that_flaky_field_without_end_are_not_all_kept() -> None:
+def test_flaky_paths_are_bounded() -> None:
     whole = of(
         *(Comparison(request(n), 1.0, flaky_fields=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15))
     )
@@ -177,7 +177,7 @@ def test_paths_that_flaky_field_without_end_are_not_all_kept() -> None:
     assert whole.twice == {"/parts/match": 15}
 
 
-def test_times_are_as_near_as_their_bounds() -> None:
+def test_times_are_precise_to_their_buckets() -> None:
     whole = of(*(Comparison(request(n), 1.0, baseline_seconds=n / 100, candidate_seconds=500.0) for n in range(1, 101)))
     baseline, candidate = whole.times["/parts/match baseline"], whole.times["/parts/match candidate"]
     assert sum(baseline.buckets) == 100
@@ -186,7 +186,7 @@ def test_times_are_as_near_as_their_bounds() -> None:
     assert candidate.quantile(0.5) == counting.BOUNDS[-1]
 
 
-def test_when_it_was_counted_is_known() -> None:
+def test_tally_has_the_time_of_counting() -> None:
     whole = of(Comparison(request(1), 5.0), Comparison(request(2), 2.0, failure="baseline: gone"))
     assert (whole.first, whole.last) == (2.0, 5.0)
     assert (Tally().first, Tally().last) == (None, None)

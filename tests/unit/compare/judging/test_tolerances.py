@@ -30,7 +30,7 @@ from proxy.compare.judging.tolerances import Tolerance
         ("empty", {}, None),
     ],
 )
-def test_two_spellings_are_the_same(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
+def test_equivalent_spellings_are_equal(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalised(one, (spelling,)) == tolerances.normalised(other, (spelling,))
 
 
@@ -52,17 +52,17 @@ def test_two_spellings_are_the_same(spelling: tolerances.NormalForm, one: Any, o
         ("empty", "", False),
     ],
 )
-def test_two_values_stay_apart(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
+def test_different_values_stay_unequal(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalised(one, (spelling,)) != tolerances.normalised(other, (spelling,))
 
 
-def test_every_spelling_leaves_alone_what_it_cannot_read() -> None:
+def test_every_spelling_keeps_unreadable_values() -> None:
     for spelling in tolerances.NORMAL_FORMS:
         for value in (7, True, None, "plain", ["plain"], {"k": 1}, ABSENT):
             tolerances.normalised(value, (spelling,))
 
 
-def test_spellings_are_taken_one_after_the_other() -> None:
+def test_spellings_are_applied_in_order() -> None:
     assert tolerances.normalised(" ABC ", ("trim", "lower-case")) == "abc"
 
 
@@ -86,6 +86,6 @@ def test_spellings_are_taken_one_after_the_other() -> None:
         (Tolerance(absolute=0.01), {"a": 1}, {"b": 1}, False),
     ],
 )
-def test_values_are_near_enough_or_not(tolerance: Any, baseline: Any, candidate: Any, allowed: bool) -> None:
+def test_numeric_tolerance_decides_equality(tolerance: Any, baseline: Any, candidate: Any, allowed: bool) -> None:
     assert tolerance.allows(baseline, candidate) is allowed
     assert tolerance.allows(candidate, baseline) is allowed

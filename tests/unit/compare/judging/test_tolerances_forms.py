@@ -48,23 +48,23 @@ UID = "2c3be9310496fffc"
         ("uid", UID[:-1], False),
     ],
 )
-def test_a_value_has_its_form_or_not(form: tolerances.Form, value: Any, has: bool) -> None:
+def test_value_matches_its_form_or_not(form: tolerances.Form, value: Any, has: bool) -> None:
     assert tolerances.has_form(value, (form,)) is has
 
 
-def test_one_of_several_forms_is_enough() -> None:
+def test_one_of_several_forms_is_sufficient() -> None:
     assert tolerances.has_form(None, ("text", "no-value"))
     assert not tolerances.has_form(1, ("text", "no-value"))
 
 
-def test_the_uid_that_was_asked_for_is_no_other() -> None:
+def test_requested_uid_must_be_equal() -> None:
     asked = frozenset((UID, "0" * 16))
     assert not tolerances.has_form(UID, ("other-uid",), "redirected_uids[0]", asked)
     assert tolerances.has_form("1" * 16, ("other-uid",), "redirected_uids[0]", asked)
     assert not tolerances.has_form("x", ("other-uid",), "redirected_uids[0]", asked)
 
 
-def test_of_several_parts_each_was_asked_for_by_its_own_uid() -> None:
+def test_each_of_several_parts_has_its_requested_uid() -> None:
     asked = frozenset((UID, "0" * 16))
     assert not tolerances.has_form(UID, ("other-uid",), f"[{UID}].redirected_uids[0]", asked)
     assert tolerances.has_form(UID, ("other-uid",), f"[{'0' * 16}].redirected_uids[0]", asked)

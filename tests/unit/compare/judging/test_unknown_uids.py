@@ -63,7 +63,7 @@ ALL = {
 }
 
 
-def test_the_same_objects_under_computed_uids_differ_in_that_alone(candidate: Any) -> None:
+def test_equal_objects_with_computed_uids_differ_only_in_uids(candidate: Any) -> None:
     assert differences(PART, candidate) == {*ALL, ("order", "offers")}
 
 
@@ -95,7 +95,7 @@ def _set(path: str, value: Any) -> Callable[[Any], None]:
         (_set("offers.0.moq", 7), ("value", "offers[*].moq")),
     ],
 )
-def test_what_is_wrong_is_found_beside_unknown_uids(
+def test_other_differences_are_found_beside_unknown_uids(
     candidate: Any, change: Callable[[Any], None], found: tuple[str, str]
 ) -> None:
     change(candidate)
@@ -103,13 +103,13 @@ def test_what_is_wrong_is_found_beside_unknown_uids(
 
 
 @pytest.mark.parametrize("field", ["brand", "manufacturer"])
-def test_a_computed_uid_in_place_of_one_on_record_is_wrong(candidate: Any, field: str) -> None:
+def test_computed_uid_instead_of_a_recorded_one_counts(candidate: Any, field: str) -> None:
     baseline = copy.deepcopy(PART)
     baseline[field]["uid"] = TI  # type: ignore[index]
     assert ("value", f"{field}.uid") in differences(baseline, candidate)
 
 
-def test_offers_of_one_sku_are_matched_by_seller_whatever_its_uid() -> None:
+def test_offers_of_one_sku_are_matched_by_seller_name() -> None:
     def offers(*sellers: tuple[str, str, str, int]) -> Any:
         return {
             "offers": [
@@ -123,7 +123,7 @@ def test_offers_of_one_sku_are_matched_by_seller_whatever_its_uid() -> None:
     assert differences(baseline, candidate) == {("uid not known", "offers[*].seller.uid"), ("order", "offers")}
 
 
-def test_a_category_under_other_ancestors_is_another() -> None:
+def test_category_with_other_ancestors_is_another_category() -> None:
     baseline = {"__class__": "Category", "uid": MINE, "name": "Other", "parent_uid": TI[::-1], "ancestor_names": ["A"]}
     candidate = {**baseline, "uid": CATEGORIES[0], "parent_uid": CATEGORIES[1]}
     assert differences(baseline, candidate) == {("uid not known", "uid"), ("uid not known", "parent_uid")}
@@ -131,7 +131,7 @@ def test_a_category_under_other_ancestors_is_another() -> None:
 
 
 @pytest.mark.parametrize("counts, same", [((3, 1), True), ((3, 2), False)])
-def test_facets_by_uid_have_to_have_the_same_counts(counts: tuple[int, int], same: bool) -> None:
+def test_facets_by_uid_must_have_equal_counts(counts: tuple[int, int], same: bool) -> None:
     def facet(uids_: tuple[str, str], counts: tuple[int, int]) -> Any:
         values = [{"value": uid, "count": count} for uid, count in zip(uids_, counts, strict=True)]
         return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
@@ -155,7 +155,7 @@ def test_facets_by_uid_have_to_have_the_same_counts(counts: tuple[int, int], sam
         ("/categories/search", (("filter[fields][parent_uid]", MINE),), {MINE}),
     ],
 )
-def test_the_uids_that_a_request_is_about(path: str, query: Any, asked: set[str]) -> None:
+def test_requested_uids_are_found(path: str, query: Any, asked: set[str]) -> None:
     assert unknown_uids.requested(V3Request(path, query)) == asked
 
 
@@ -206,7 +206,7 @@ NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
         ),
     ],
 )
-def test_a_request_by_a_uid_that_one_side_cannot_know_counts_and_says_so(
+def test_request_by_an_unknown_uid_counts_with_its_own_cause(
     judge: Callable[..., Judge],
     v3_request: V3Request,
     baseline: tuple[int, Any],
@@ -227,14 +227,14 @@ def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], candi
     assert {each.cause for each in found.unknown_uids} == {"uid not known"}
 
 
-def test_with_a_table_of_its_own_the_uid_is_on_record(judge: Callable[..., Judge]) -> None:
+def test_own_uid_table_makes_the_uid_recorded(judge: Callable[..., Judge]) -> None:
     pair = ResponsePair(_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
     found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), 0.0, pair)
     assert [each.difference.kind for each in found.findings] == ["value"]
     assert parse_response(V3Request(f"/brands/{MINE}"), pair.baseline).asked == {MINE}
 
 
-def test_the_comparisons_list_of_uids_on_record_is_complete() -> None:
+def test_list_of_recorded_uids_is_complete() -> None:
     """It does not read the proxy's table: whoever learns a uid writes it into both."""
     table = loader.load_uids(shipped.path("mappings"))
     assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._targets)

@@ -56,26 +56,26 @@ def named(facts: Any) -> Any:
     return {name for names in facts.values() for name in names}
 
 
-def test_what_has_no_source_is_what_the_contract_says() -> None:
+def test_fields_without_source_are_those_of_the_contract() -> None:
     assert of_kind("no source") == named(NO_SOURCE)
 
 
-def test_what_is_derived_is_what_the_contract_says() -> None:
+def test_derived_fields_are_those_of_the_contract() -> None:
     assert of_kind("derived") == named(DERIVED)
 
 
-def test_every_field_says_where_it_comes_from_or_why_nowhere() -> None:
+def test_every_field_has_a_source_or_a_reason() -> None:
     for fields in v3_fields.load().values():
         for field, entry in fields.items():
             assert bool(entry.source) is (entry.kind != "no source"), field
             assert bool(entry.why) is (entry.kind == "no source"), field
 
 
-def test_the_catalog_sites_name_is_filled_in() -> None:
+def test_catalog_site_name_is_inserted() -> None:
     assert "shop_url" in v3_fields.load("shop")["Part"]
 
 
-def test_mappings_give_up_no_field_that_has_a_source() -> None:
+def test_no_field_with_a_source_is_unmapped() -> None:
     """A rule that says `none` or `always` would be found by a comparison; it is found here without one."""
     listed = {name.replace("octopart_", "{site}_") for name in of_kind("no source")}
     files = [file for file in shipped.path("mappings").glob("*.yaml")]

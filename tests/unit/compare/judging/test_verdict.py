@@ -39,11 +39,11 @@ READY = ReadinessSettings(share=0.99, min_requests=100)
         (199, 200, True, "ready"),
     ],
 )
-def test_a_row_has_its_verdict(equivalent: int, compared: int, whole: bool, message: str) -> None:
+def test_row_has_its_verdict(equivalent: int, compared: int, whole: bool, message: str) -> None:
     assert verdict.row_verdict(equivalent, compared, READY, whole=whole) == message
 
 
-def test_a_least_number_of_requests_holds_where_the_share_would_not_need_it() -> None:
+def test_minimum_number_of_requests_applies_to_any_share() -> None:
     lax = ReadinessSettings(share=0.5, min_requests=100)
     assert verdict.row_verdict(99, 99, lax, whole=False) == "inconclusive"
     assert verdict.row_verdict(100, 100, lax, whole=False) == "ready"
@@ -67,7 +67,7 @@ def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) ->
         ([], [], True, "inconclusive"),
     ],
 )
-def test_a_run_is_as_bad_as_its_worst_row(message: Any, failed: Any, complete: bool, whole: str) -> None:
+def test_run_has_the_verdict_of_its_worst_row(message: Any, failed: Any, complete: bool, whole: str) -> None:
     assert verdict.run_verdict([row(each) for each in message], failed, complete=complete) == whole
 
 
@@ -113,11 +113,11 @@ def result(*, rows: Any = ONE, counts: Any = (), failed: Any = (), complete: boo
         (result(complete=False, counts=(True,)), False, 1),
     ],
 )
-def test_a_shell_is_told_by_the_exit_code(made: Any, thresholds: bool, code: int) -> None:
+def test_exit_code_follows_the_verdict(made: Any, thresholds: bool, code: int) -> None:
     assert verdict.exit_code(made, thresholds=thresholds) == code
 
 
-def test_one_request_says_nothing() -> None:
+def test_single_request_is_inconclusive() -> None:
     assert verdict.row_verdict(1, 1, READY, whole=True) == "inconclusive"
     assert verdict.row_verdict(0, 1, READY, whole=True) == "inconclusive"
 
@@ -133,12 +133,12 @@ def test_one_request_says_nothing() -> None:
         (0, [], "inconclusive"),
     ],
 )
-def test_a_client_with_a_single_request_in_the_source(equivalent: int, others: Any, whole: str) -> None:
+def test_client_with_a_single_request_gets_its_verdict(equivalent: int, others: Any, whole: str) -> None:
     alone = EndpointResult("shop", "/parts/{uid}", 1, 1, equivalent, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
     rows = [alone, *(row(each) for each in others)]
     assert verdict.run_verdict(rows, (), complete=True, single={("shop", "/parts/{uid}")}) == whole
 
 
-def test_one_request_of_more_that_were_not_asked_holds_the_run_back() -> None:
+def test_one_of_many_uncompared_requests_makes_the_run_inconclusive() -> None:
     alone = EndpointResult("shop", "/parts/{uid}", 1, 1, 1, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
     assert verdict.run_verdict([alone, row()], (), complete=True) == "inconclusive"

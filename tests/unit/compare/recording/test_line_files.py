@@ -27,7 +27,7 @@ PACKED = {
 
 
 @pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
-def test_lines_come_whole(tmp_path: Path, packed: Any) -> None:
+def test_lines_are_complete(tmp_path: Path, packed: Any) -> None:
     (tmp_path / "lines").write_bytes(packed)
     lines = line_files.WholeLines(tmp_path / "lines")
     assert list(lines) == LINES
@@ -35,7 +35,7 @@ def test_lines_come_whole(tmp_path: Path, packed: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "frames", "gzip"])
-def test_of_a_cut_file_the_whole_lines_are_given(tmp_path: Path, kind: str) -> None:
+def test_truncated_file_gives_its_complete_lines(tmp_path: Path, kind: str) -> None:
     (tmp_path / "lines").write_bytes(PACKED[kind][: -len(PACKED[kind]) // 3 - 4])
     lines = line_files.WholeLines(tmp_path / "lines")
     found = list(lines)
@@ -44,12 +44,12 @@ def test_of_a_cut_file_the_whole_lines_are_given(tmp_path: Path, kind: str) -> N
     assert len(found) > 1000
 
 
-def test_nothing_in_a_file_is_no_line(tmp_path: Path) -> None:
+def test_empty_file_has_no_lines(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"")
     assert list(line_files.WholeLines(tmp_path / "lines")) == []
 
 
-def test_whole_frames_end_where_more_can_be_appended(tmp_path: Path) -> None:
+def test_complete_frames_end_at_the_append_position(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     whole = frames()
     for cut in (0, 1, 7, len(whole) // 2):
@@ -61,7 +61,7 @@ def test_whole_frames_end_where_more_can_be_appended(tmp_path: Path) -> None:
     assert line_files.whole_frames(file) == len(file.read_bytes())
 
 
-def test_a_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_file_is_readable_by_the_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "mine"
     file.touch(0o644)
     for _ in range(2):
@@ -71,7 +71,7 @@ def test_a_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_is_for_one_at_a_time(tmp_path: Path) -> None:
+def test_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
     with line_files.open_locked(tmp_path / "mine"), pytest.raises(OSError, match="another run is writing to it"):
         line_files.open_locked(tmp_path / "mine")
     line_files.open_locked(tmp_path / "mine").close()

@@ -3,7 +3,7 @@
 from proxy.compare.recording.line_files import Spool
 
 
-def test_lines_are_found_by_their_keys_and_the_later_counts() -> None:
+def test_spool_finds_the_latest_line_of_a_key() -> None:
     with Spool() as spool:
         for n in range(1000):
             spool.add(f"key {n % 500}", b"line %d" % n * 50)

@@ -55,7 +55,7 @@ def replay(tmp_path: Path) -> Any:
         each.close()
 
 
-async def test_a_request_is_answered_by_its_application_from_its_notes_for_nothing(replay: Any) -> None:
+async def test_request_is_replayed_by_its_application_without_cost(replay: Any) -> None:
     side, service = replay({"demo": "k1", "other": "k2"})
     response = await side.ask(REQUEST, "r1")
     assert (response.body, response.parts, response.failure) == (b"{}", 0, None)
@@ -64,30 +64,30 @@ async def test_a_request_is_answered_by_its_application_from_its_notes_for_nothi
     assert side.place == "0.zst, mapped again"
 
 
-async def test_the_only_application_answers_whatever_it_was_called_then(replay: Any) -> None:
+async def test_single_application_replays_under_any_recorded_name(replay: Any) -> None:
     side, service = replay({"renamed": "k1"})
     await side.ask(REQUEST, "r1")
     assert service.asked == [("renamed", (NOTE,))]
 
 
-async def test_an_application_that_is_gone_is_named(replay: Any) -> None:
+async def test_missing_application_is_named(replay: Any) -> None:
     side, _ = replay({"a": "k1", "b": "k2"})
     response = await side.ask(REQUEST, "r1")
     assert response.failure == "has no application demo, which answered when this was recorded"
 
 
-async def test_what_the_recording_lacks_is_failure(replay: Any) -> None:
+async def test_incomplete_recording_is_a_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"}, lacks=True)
     response = await side.ask(REQUEST, "r1")
     assert response.failure == "has no response: the mappings ask for more"
 
 
-async def test_a_request_that_was_not_recorded_is_failure(replay: Any) -> None:
+async def test_unrecorded_request_is_a_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"})
     response = await side.ask(request_from_target("/v3/brands/search?q=2"), "r1")
     assert response.failure == "has no recorded response to this request"
 
 
-def test_a_recording_of_two_services_elsewhere_cannot_be_mapped_again(replay: Any) -> None:
+def test_recording_of_remote_services_cannot_be_replayed(replay: Any) -> None:
     with pytest.raises(errors.ConfigError, match="holds no responses of the GraphQL service"):
         replay({"demo": "k1"}, RecordedExchange(REQUEST, RESPONSE, RESPONSE))

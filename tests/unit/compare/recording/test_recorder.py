@@ -72,7 +72,7 @@ def read() -> Any:
         each.close()
 
 
-def test_what_was_recorded_is_read_again(file: Any, record: Any, read: Any) -> None:
+def test_recording_is_read_back_equal(file: Any, record: Any, read: Any) -> None:
     record(answers(1), answers(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
     recorded = read(file)
     assert recorded.header == HEADER
@@ -88,9 +88,7 @@ def test_what_was_recorded_is_read_again(file: Any, record: Any, read: Any) -> N
     assert (recorded.upstream, recorded.cut, recorded.junk.lines) == (1, False, 0)
 
 
-def test_the_same_question_in_another_order_or_of_another_client_finds_its_answer(
-    file: Any, record: Any, read: Any
-) -> None:
+def test_equivalent_request_of_any_client_finds_its_response(file: Any, record: Any, read: Any) -> None:
     record(answers(1))
     recorded = read(file)
     assert recorded.line(request_from_target("/v3/brands/search?start=0&q=1", client="erp"))
@@ -98,7 +96,7 @@ def test_the_same_question_in_another_order_or_of_another_client_finds_its_answe
     assert recorded.line(request_from_target("/v3/brands/search?start=1&q=1", client="erp")) is None
 
 
-def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
+def test_recording_holds_no_api_key(file: Any, record: Any) -> None:
     request = request_from_target(f"/v3/brands/search?q={KEY}", client="erp")
     body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()
     record(
@@ -111,19 +109,19 @@ def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_bytes_that_are_no_text_come_back_as_they_were(file: Any, record: Any, read: Any) -> None:
+def test_binary_bodies_are_read_back_unchanged(file: Any, record: Any, read: Any) -> None:
     record(answers(1, baseline=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
     recorded = read(file)
     assert recorded.line(answers(1).request).baseline.response().body == b'{"a": "\xff\xfe"}'
 
 
-def test_a_document_is_written_once(file: Any, record: Any) -> None:
+def test_document_is_written_once(file: Any, record: Any) -> None:
     record(*(answers(n) for n in range(5)))
     assert sum(b'"document":{' in line for line in WholeLines(file)) == 1
 
 
 @pytest.mark.parametrize("off", [1, 10, 100])
-def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file: Any, record: Any, read: Any, off: int) -> None:
+def test_truncated_recording_is_read_to_the_cut_and_resumed(file: Any, record: Any, read: Any, off: int) -> None:
     record(*(answers(n) for n in range(3)))
     file.write_bytes(file.read_bytes()[:-off])
     recorded = read(file)
@@ -137,7 +135,7 @@ def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file: Any, reco
     assert whole.notes(whole.line(answers(3).request)) == (note('{"q":3}'),)
 
 
-def test_a_recording_that_was_packed_anew_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
+def test_repacked_recording_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
     record(answers(1), answers(2))
     text = b"\n".join([*WholeLines(file), b""])
     for name, packed in (("plain", text), ("one frame", zstandard.ZstdCompressor().compress(text))):
@@ -146,7 +144,7 @@ def test_a_recording_that_was_packed_anew_is_read(file: Any, record: Any, read: 
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstandard.ZstdCompressor().compress(text)[:-9]])
-def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file: Any, record: Any, pack: Any) -> None:
+def test_recording_that_cannot_be_resumed_is_unchanged(file: Any, record: Any, pack: Any) -> None:
     record(answers(1), answers(2))
     file.write_bytes(pack(b"\n".join([*WholeLines(file), b""])))
     before = file.read_bytes()
@@ -155,7 +153,7 @@ def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file: Any, rec
     assert file.read_bytes() == before
 
 
-def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file: Any, record: Any) -> None:
+def test_recording_with_an_invalid_line_is_unchanged(file: Any, record: Any) -> None:
     record(answers(1))
     before = file.read_bytes() + zstandard.ZstdCompressor().compress(b'{"call": 7}\n')
     file.write_bytes(before)
@@ -164,7 +162,7 @@ def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file: Any, record
     assert file.read_bytes() == before
 
 
-def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file: Any, record: Any) -> None:
+def test_recordings_of_other_runs_and_other_files_are_unchanged(file: Any, record: Any) -> None:
     record(answers(1))
     before = file.read_bytes()
     with pytest.raises(errors.ConfigError, match="holds the recording of another run"):
@@ -179,14 +177,14 @@ def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file:
     assert file.read_bytes() == b"somebody's notes\n"
 
 
-def test_a_recording_of_a_later_program_is_refused(file: Any) -> None:
+def test_recording_of_a_newer_version_is_refused(file: Any) -> None:
     file.write_bytes(b'{"v3bridge-recording":2,"by":"v3bridge 9","made":1.0,"old":null,"new":null,"source":"x"}\n')
     with pytest.raises(errors.ConfigError, match="is a recording of format 2; this program reads 1"):
         Recording(file)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, folder: str) -> None:
+def test_unwritable_path_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.ConfigError, match=r"the recording .*rec\.zst cannot be written"):
         Recorder(tmp_path / folder / "rec.zst", HEADER, Redaction([]))
@@ -201,7 +199,7 @@ what is this
 """
 
 
-async def test_answers_of_ones_own_are_the_baseline_side(tmp_path: Path, read: Any) -> None:
+async def test_response_file_is_the_baseline(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
     recorded = read(tmp_path / "own.jsonl")
     side = RecordedSide(recorded)
@@ -216,7 +214,7 @@ async def test_answers_of_ones_own_are_the_baseline_side(tmp_path: Path, read: A
     assert not side.live
 
 
-def test_a_request_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
+def test_request_without_its_document_is_junk(file: Any, read: Any) -> None:
     header = b'{"v3bridge-recording":1,"made":1.0,"old":null,"new":null,"source":"x"}'
     lost = b'{"call":{"path":"/brands/a"},"upstream":[{"operation":"a","variables":{},"document":"1","body":"{}"}]}'
     file.write_bytes(b"\n".join((header, lost, b'{"call":{"path":"/brands/b"}}', b"")))
@@ -225,20 +223,20 @@ def test_a_request_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
     assert (recorded.junk.lines, recorded.junk.first) == (1, 2)
 
 
-async def test_what_is_not_in_the_file_is_failure(tmp_path: Path, read: Any) -> None:
+async def test_request_missing_in_the_file_is_a_failure(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
     response = await RecordedSide(read(tmp_path / "own.jsonl")).ask(request_from_target("/v3/brands/search?q=9"), "1")
     assert response.failure == "has no response to this request in its file"
 
 
 @pytest.mark.parametrize("text,words", [(b"", "holds no response"), (b"junk\n", r"holds no response \(line 1 is none")])
-def test_a_file_without_answers_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
+def test_file_without_responses_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "own.jsonl").write_bytes(text)
     with pytest.raises(errors.ConfigError, match=words):
         Recording(tmp_path / "own.jsonl")
 
 
-def test_an_address_without_its_scheme_is_told_what_it_lacks(tmp_path: Path) -> None:
+def test_address_without_scheme_gets_an_explanation(tmp_path: Path) -> None:
     with pytest.raises(
         errors.ConfigError, match="v3 cannot be read: there is no such file, and an address begins with"
     ):

@@ -40,7 +40,7 @@ def counts(found: LearnedUids) -> tuple[int, int, int, int]:
     return found.learnt, found.known, len(found.conflicts), found.unmatched
 
 
-def test_of_two_responses_an_object_at_the_same_place_gets_the_services_id() -> None:
+def test_objects_at_equal_places_are_paired_with_the_upstream_id() -> None:
     baseline = {
         "results": [{"items": [part("b" * 16, obj("Brand", A, "Yageo")), part("a" * 16, obj("Brand", B, "Panjit"))]}]
     }
@@ -59,19 +59,19 @@ def test_of_two_responses_an_object_at_the_same_place_gets_the_services_id() -> 
     assert counts(found) == (2, 0, 0, 0)
 
 
-def test_an_offers_seller_is_known_by_its_id_whatever_it_is_called() -> None:
+def test_seller_of_an_offer_is_matched_by_id() -> None:
     baseline = part("a" * 16, None, offer("X", obj("Seller", A, "Zoro Tools", id="8284")))
     candidate = part("a" * 16, None, offer("X", obj("Seller", "5e11e4000000205c", "Zoro", id="8284")))
     assert lines(learnt((baseline, candidate))) == {"Seller": {(A, "Zoro Tools", "8284")}}
 
 
-def test_of_baseline_responses_alone_sellers_are_known_by_id_and_others_by_name() -> None:
+def test_baseline_only_learning_matches_sellers_by_id_and_others_by_name() -> None:
     baseline = part("a" * 16, obj("Brand", A, "Yageo"), offer("X", obj("Seller", B, "Zoro", id="8284")))
     found = learnt((baseline, None), both=False)
     assert lines(found) == {"Brand": {(A, "Yageo", None)}, "Seller": {(B, "Zoro", "8284")}}
 
 
-def test_categories_tell_the_names_of_those_above_them_and_bare_uids_teach_nothing() -> None:
+def test_categories_teach_ancestor_names_and_bare_uids_nothing() -> None:
     baseline = obj(
         "Category", A, "Diodes (all)", ancestor_uids=[B, C], ancestor_names=["One", "Two"], children_uids=[D]
     )
@@ -82,7 +82,7 @@ def test_categories_tell_the_names_of_those_above_them_and_bare_uids_teach_nothi
     }
 
 
-def test_sources_share_uids_and_are_known_by_name() -> None:
+def test_sources_share_uids_and_are_matched_by_name() -> None:
     baseline = [{"attribution": {"sources": [obj("Source", A, name)]}} for name in ("One", "Two")]
     assert lines(learnt((baseline, None), both=False)) == {"Source": {(A, "One", None), (A, "Two", None)}}
     assert counts(learnt(([{"sources": [obj("Source", A, "")]}], None), both=False)) == (0, 0, 0, 0)
@@ -95,7 +95,7 @@ def test_sources_share_uids_and_are_known_by_name() -> None:
         (obj("Seller", "029cc79618fcd15b", "Freelance Electronics", id="3917"), False),  # an older one than is sent
     ],
 )
-def test_what_is_sent_already_is_known(seller: dict[str, Any], known: bool) -> None:
+def test_uids_sent_already_are_known(seller: dict[str, Any], known: bool) -> None:
     found = learnt((seller, None), both=False)
     assert (found.known, found.learnt) == ((1, 0) if known else (0, 1))
 
@@ -108,27 +108,25 @@ def test_what_is_sent_already_is_known(seller: dict[str, Any], known: bool) -> N
         (obj("Seller", A, "x", id="7"), obj("Seller", B, "y", id="7"), f"Seller 7 has the uids {A}, {B}"),
     ],
 )
-def test_conflicts_are_told_and_nothing_is_taken_of_them(
-    first: dict[str, Any], second: dict[str, Any], words: str
-) -> None:
+def test_conflicts_are_reported_and_not_learned(first: dict[str, Any], second: dict[str, Any], words: str) -> None:
     found = learnt((first, None), (second, None), (obj("Brand", C, "Panjit"), None), both=False)
     assert words in found.conflicts
     assert lines(found) == {"Brand": {(C, "Panjit", None)}}
 
 
-def test_what_the_candidate_side_has_not_or_requests_otherwise_is_not_matched() -> None:
+def test_objects_missing_in_the_candidate_are_not_matched() -> None:
     baseline = {A: obj("Brand", A, "Yageo"), B: obj("Brand", B, "Panjit"), C: obj("Brand", C, "ON Semi")}
     candidate = {A: obj("Brand", "b4a2d0000000026d", "Yageo"), C: obj("Brand", "b4a2d00000000117", "onsemi")}
     found = learnt((baseline, candidate))
     assert (lines(found), found.unmatched) == ({"Brand": {(A, "Yageo", "621")}}, 2)
 
 
-def test_a_learnt_line_is_one_of_a_table() -> None:
+def test_learned_line_is_valid_in_a_table() -> None:
     (line,) = learnt((obj("Brand", A, "Yageo"), None), both=False).lines["Brand"]
     assert line == KnownUid(A, "Yageo", None, (), source="learnt")
     assert line.mistake() is None
 
 
 @pytest.mark.parametrize("value", [None, 7, [], "x", {"__class__": "Brand", "uid": "no uid", "name": "x"}, {"uid": A}])
-def test_what_holds_no_object_teaches_nothing(value: Any) -> None:
+def test_responses_without_objects_teach_nothing(value: Any) -> None:
     assert counts(learnt((value, None), (value, value), both=False)) == (0, 0, 0, 0)

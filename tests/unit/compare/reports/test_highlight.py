@@ -19,7 +19,7 @@ def marked(side: highlight.HighlightedText | None) -> list[str]:
     return [piece.text for piece in side.pieces if piece.marked]
 
 
-def test_only_the_characters_that_differ_are_marked() -> None:
+def test_only_different_characters_are_marked() -> None:
     baseline, candidate = highlight.highlight_pair('[1000,"0.21430"]', '[1000,"0.21980"]')
     assert baseline is not None
     assert baseline.pieces == (Piece('[1000,"0.21', False), Piece("43", True), Piece('0"]', False))
@@ -31,28 +31,28 @@ def test_two_changes_far_apart_are_two_marks() -> None:
     assert (marked(baseline), marked(candidate)) == (["O", "PDIP"], ["o", "SOIC"])
 
 
-def test_texts_that_have_little_in_common_are_marked_whole() -> None:
+def test_dissimilar_texts_are_marked_completely() -> None:
     baseline, candidate = highlight.highlight_pair('"general purpose"', '"±16V/32V 8-Pin"')
     assert (len(marked(baseline)), len(marked(candidate))) == (1, 1)
 
 
-def test_a_side_that_has_nothing_is_none_and_the_other_marked() -> None:
+def test_missing_side_is_none_and_the_other_is_marked() -> None:
     pair = highlight.highlight_pair(None, '{"uid":"1"}')
     assert pair.baseline is None
     assert marked(pair.candidate) == ['{"uid":"1"}']
 
 
-def test_equal_texts_have_no_mark() -> None:
+def test_equal_texts_have_no_marks() -> None:
     baseline, candidate = highlight.highlight_pair('"0.5"', '"0.5"')
     assert marked(baseline) == marked(candidate) == []
 
 
-def test_a_repeated_end_is_not_counted_twice() -> None:
+def test_repeated_suffix_is_not_counted_twice() -> None:
     baseline, candidate = highlight.highlight_pair("aaaa", "aa")
     assert (text(baseline), text(candidate)) == ("aaaa", "aa")
 
 
-def test_a_change_deep_in_a_long_text_is_in_the_window() -> None:
+def test_change_deep_in_a_long_text_is_visible() -> None:
     body = "x" * 5_000_000
     baseline, candidate = highlight.highlight_pair(f'"{body}1{body}"', f'"{body}2{body}"')
     assert (marked(baseline), marked(candidate)) == (["1"], ["2"])
@@ -61,7 +61,7 @@ def test_a_change_deep_in_a_long_text_is_in_the_window() -> None:
     assert baseline.before + highlight.WINDOW + baseline.after == len(body) * 2 + 3
 
 
-def test_the_worst_of_texts_takes_no_longer_than_a_moment() -> None:
+def test_worst_case_texts_take_bounded_time() -> None:
     began = time.process_time()
     for n in range(10):
         highlight.highlight_pair("ab" * (5_000_000 + n), "ba" * 5_000_000)
@@ -70,7 +70,7 @@ def test_the_worst_of_texts_takes_no_longer_than_a_moment() -> None:
 
 @settings(database=None)
 @given(st.text(max_size=highlight.WIDTH), st.text(max_size=highlight.WIDTH), st.integers(8, 60))
-def test_the_pieces_are_the_text(baseline: str, candidate: str, window: int) -> None:
+def test_joined_pieces_equal_the_text(baseline: str, candidate: str, window: int) -> None:
     for side, whole in zip(highlight.highlight_pair(baseline, candidate, window), (baseline, candidate), strict=True):
         assert side is not None
         assert side.before + len(text(side)) + side.after == len(whole)
@@ -79,7 +79,7 @@ def test_the_pieces_are_the_text(baseline: str, candidate: str, window: int) -> 
 
 @settings(database=None)
 @given(st.text(), st.text())
-def test_what_two_texts_share_is_found(baseline: str, candidate: str) -> None:
+def test_common_text_is_found(baseline: str, candidate: str) -> None:
     length = highlight.common_prefix(baseline, candidate)
     assert baseline[:length] == candidate[:length]
     assert length == min(len(baseline), len(candidate)) or baseline[length] != candidate[length]

@@ -16,11 +16,11 @@ VALUES = st.recursive(
 )
 
 
-def test_a_short_value_stays_in_its_line() -> None:
+def test_short_value_stays_on_one_line() -> None:
     assert highlight.spread('[1000,"0.21430"]') == '[1000,"0.21430"]'
 
 
-def test_a_long_object_has_a_member_a_line_and_short_ones_in_one() -> None:
+def test_long_object_has_one_member_per_line() -> None:
     text = '{"brand":{"name":"TI","uid":"1"},"offers":[{"sku":"' + "x" * 60 + '","n":1.10}]}'
     assert highlight.spread(text).split("\n") == [
         "{",
@@ -37,15 +37,15 @@ def test_a_long_object_has_a_member_a_line_and_short_ones_in_one() -> None:
 
 @settings(database=None)
 @given(VALUES)
-def test_nothing_is_changed_but_white_space(value: Any) -> None:
+def test_layout_changes_only_white_space(value: Any) -> None:
     assert json.loads(highlight.spread(json.dumps(value))) == value
 
 
 @pytest.mark.parametrize("cut", range(0, 200, 7))
-def test_json_that_was_cut_keeps_every_character_but_white_space(cut: int) -> None:
+def test_truncated_json_keeps_every_character(cut: int) -> None:
     text = json.dumps({"offers": [{"sku": f"number-{n}", "text": 'a "quoted" \\ one'} for n in range(9)]})[:cut]
     assert "".join(highlight.spread(text).split()) == "".join(text.split())
 
 
-def test_brackets_that_close_nothing_do_no_harm() -> None:
+def test_unbalanced_brackets_are_accepted() -> None:
     assert "".join(highlight.spread("]}" * 60).split()) == "]}" * 60

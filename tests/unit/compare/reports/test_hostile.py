@@ -28,20 +28,20 @@ REPORTS = {**SHORT_REPORTS, "json": results.render_json}
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_every_report_of_hostile_data_is_text_that_can_be_written(name: str) -> None:
+def test_reports_of_hostile_data_can_be_encoded(name: str) -> None:
     render: Callable[[ComparisonResult], str] = REPORTS[name]
     for control in (comparison_result.HOSTILE, "".join(map(chr, range(0x3000))), "\ud800\udfff\ufffe\uffff"):
         assert render(comparison_result.hostile_result(control)).encode()
 
 
 @pytest.mark.parametrize("name", SHORT_REPORTS)
-def test_fields_of_ten_million_characters_are_cut_and_say_so(name: str) -> None:
+def test_huge_fields_are_truncated_with_a_note(name: str) -> None:
     text = SHORT_REPORTS[name](comparison_result.hostile_result(LONG))
     assert len(text) < 400_000
     assert "characters more" in text.replace("\n", " ").replace("  ", " ") or "left out" in text
 
 
-def test_the_json_keeps_what_it_is_given() -> None:
+def test_json_report_keeps_values_unchanged() -> None:
     written = json.loads(results.render_json(comparison_result.result(notes=(LONG, "\x00\x1b</script>"))))
     assert written["notes"] == [LONG, "\x00\x1b</script>"]
 
@@ -51,6 +51,6 @@ def test_xml_of_hostile_data_is_well_formed_and_holds_the_text() -> None:
     assert "</script><script>window.hacked=1" in (top.find("testsuite/testcase/failure").text or "")  # type: ignore[union-attr]
 
 
-def test_a_template_in_the_data_is_text() -> None:
+def test_template_syntax_in_data_is_text() -> None:
     text = html.render(comparison_result.hostile_result("{{7*7}}{% raw %}"))
     assert "{{7*7}}{% raw %}" in text

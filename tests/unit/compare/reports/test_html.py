@@ -48,7 +48,7 @@ def test_every_tag_is_closed_where_it_was_opened(page: _Page) -> None:
     assert page.open == []
 
 
-def test_nothing_is_loaded_from_anywhere(page: _Page) -> None:
+def test_page_loads_no_external_resource(page: _Page) -> None:
     loading = {"src", "srcset", "action", "data", "background", "poster", "formaction"}
     assert [tag for tag, attributes in page.tags if loading & set(attributes)] == []
     assert {attributes["href"][:1] for _, attributes in page.tags if attributes.get("href")} == {"#"}  # type: ignore[index]
@@ -56,7 +56,7 @@ def test_nothing_is_loaded_from_anywhere(page: _Page) -> None:
     assert "@import" not in page.raw["style"]
 
 
-def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else(page: _Page) -> None:
+def test_content_policy_allows_only_own_style_and_script(page: _Page) -> None:
     (policy,) = (a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -68,11 +68,11 @@ def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else(page:
     assert rules == hashes
 
 
-def test_no_attribute_is_style_or_code(page: _Page) -> None:
+def test_no_attribute_holds_style_or_code(page: _Page) -> None:
     assert [name for _, a in page.tags for name in a if name == "style" or name.startswith("on")] == []
 
 
-def test_every_field_is_labelled_and_every_table_headed(page: _Page) -> None:
+def test_every_field_has_a_label_and_every_table_a_header(page: _Page) -> None:
     text = html.render(comparison_result.result())
     assert len(re.findall("<label", text)) == len(re.findall("<(?:select|input)", text))
     heads = [a for tag, a in page.tags if tag == "th"]
@@ -80,18 +80,18 @@ def test_every_field_is_labelled_and_every_table_headed(page: _Page) -> None:
     assert all(head.get("scope") in ("col", "row") for head in heads)
 
 
-def test_hostile_text_makes_no_tag_and_no_attribute() -> None:
+def test_hostile_text_creates_no_tag_and_no_attribute() -> None:
     names = [(tag, sorted(a)) for tag, a in _Page(html.render(comparison_result.hostile_result())).tags]
     expected = [(tag, sorted(a)) for tag, a in _Page(html.render(comparison_result.hostile_result("harmless"))).tags]
     pieces = ("del", "ins", "span")
     assert [each for each in names if each[0] not in pieces] == [each for each in expected if each[0] not in pieces]
 
 
-def test_ten_million_characters_in_every_field_make_a_small_page() -> None:
+def test_huge_fields_give_a_small_page() -> None:
     assert len(html.render(comparison_result.hostile_result("<\x00&\u202e" * 2_500_000))) < 500_000
 
 
-def test_a_run_that_compared_nothing_is_a_page_too() -> None:
+def test_empty_run_gives_a_page() -> None:
     bare = comparison_result.result(rows=(), groups=(), rules=(), times=(), failures=(), failed=(), notes=())
     text = html.render(bare)
     assert "No request was compared." in text

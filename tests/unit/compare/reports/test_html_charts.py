@@ -13,7 +13,7 @@ def times(side: str, buckets: tuple[int, ...], bounds: tuple[float, ...] = (0.1,
     return LatencyDistribution("/parts/match", side, sum(buckets), 0.15, 0.3, 0.5, bounds, buckets)  # type: ignore[arg-type]
 
 
-def test_a_bar_is_as_high_as_its_share_of_the_answers() -> None:
+def test_bar_height_is_the_share_of_responses() -> None:
     chart = html.latency_chart([times("baseline", (1, 3, 0, 0)), times("candidate", (200, 200, 0, 0))])
     assert chart is not None
     baseline, candidate = chart.rows
@@ -30,7 +30,7 @@ def test_sides_share_one_scale() -> None:
     assert right.x == pytest.approx(html.WIDTH * math.log(2) / math.log(4))
 
 
-def test_everything_is_inside_of_the_drawing() -> None:
+def test_shapes_are_inside_the_drawing() -> None:
     for _, sides in (("a", comparison_result.result().times[:2]), ("b", [times("baseline", (0, 0, 0, 5))])):
         chart = html.latency_chart(sides)
         assert chart is not None
@@ -42,19 +42,19 @@ def test_everything_is_inside_of_the_drawing() -> None:
         assert len(chart.ticks) <= html.TICKS_MOST
 
 
-def test_answers_beyond_the_last_bound_are_drawn_and_have_no_end() -> None:
+def test_responses_beyond_the_last_bound_are_drawn_open_ended() -> None:
     chart = html.latency_chart([times("baseline", (0, 0, 0, 2))])
     assert chart is not None
     assert [(bar.low, bar.high) for bar in chart.rows[0].bars] == [(0.4, None)]
 
 
-def test_a_side_that_never_answered_has_no_row() -> None:
+def test_side_without_responses_has_no_row() -> None:
     chart = html.latency_chart([times("baseline", (0, 0, 0, 0)), times("candidate", (1, 0, 0, 0))])
     assert chart is not None
     assert [row.side for row in chart.rows] == ["candidate"]
     assert html.latency_chart([times("baseline", (0, 0, 0, 0))]) is None
 
 
-def test_an_interval_is_drawn_from_the_floor_to_the_whole() -> None:
+def test_interval_is_drawn_from_lower_bound_to_one() -> None:
     assert html.whisker(Interval(0.95, 1.0), 0.975, 0.9) == pytest.approx((50, 100, 75))
     assert html.whisker(Interval(0.5, 1.0), 0.95, 0.9) == pytest.approx((0, 100, 50))

@@ -19,14 +19,14 @@ def cases(top: ElementTree.Element, suite: str) -> dict[str, str]:
     return dict(zip([case.get("name", "") for case in found], outcomes, strict=True))
 
 
-def test_a_row_is_a_case_of_its_endpoint() -> None:
+def test_row_is_a_case_of_its_endpoint() -> None:
     top = parsed(comparison_result.result())
     assert cases(top, "/parts/match") == {"bom-tool": "failure", "warehouse": "failure"}
     assert cases(top, "/parts/search") == {"bom-tool": "passed"}
     assert cases(top, "/parts/{uid}") == {"key 1": "skipped"}
 
 
-def test_the_run_itself_is_a_suite() -> None:
+def test_run_is_a_suite() -> None:
     assert cases(parsed(comparison_result.result(complete=False)), "run") == {
         "verdict": "failure",
         "rule: old footprints": "failure",
@@ -39,7 +39,7 @@ def test_the_run_itself_is_a_suite() -> None:
     }
 
 
-def test_a_failure_tells_the_differences_of_its_client_alone() -> None:
+def test_failure_lists_differences_of_its_client_only() -> None:
     match = parsed(comparison_result.result()).findall("testsuite[@name='/parts/match']/testcase")
     told = {case.get("name"): case.findtext("failure") or "" for case in match}
     assert "prices.USD[*]: another value" in told["bom-tool"]
@@ -47,14 +47,14 @@ def test_a_failure_tells_the_differences_of_its_client_alone() -> None:
     assert "prices.USD" not in told["warehouse"]
 
 
-def test_the_numbers_are_those_of_the_cases() -> None:
+def test_counts_are_those_of_the_cases() -> None:
     top = parsed(comparison_result.result())
     for suite in (top, *top.iter("testsuite")):
         counted = [len(list(suite.iter(name))) for name in ("testcase", "failure", "error", "skipped")]
         assert [int(suite.get(name, -1)) for name in ("tests", "failures", "errors", "skipped")] == counted
 
 
-def test_a_ready_run_has_no_failure() -> None:
+def test_ready_run_has_no_failure() -> None:
     top = parsed(comparison_result.ready_result())
     assert (top.get("failures"), top.get("errors"), top.get("skipped")) == ("0", "0", "0")
 

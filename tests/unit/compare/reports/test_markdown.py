@@ -16,7 +16,7 @@ def html(text: str) -> str:
     return str(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text))
 
 
-def test_the_verdict_comes_first_and_what_to_do_near_the_end() -> None:
+def test_verdict_is_first_and_advice_near_the_end() -> None:
     text = markdown.render(comparison_result.result())
     assert text.startswith("## 🔴 v3 comparison\n\n**Not ready: equivalent on 98.8")
     assert "Begin with" in text.split("**Next:**")[1]
@@ -29,13 +29,13 @@ def test_clients_and_groups_are_tables() -> None:
     assert "<td><code>results[*].items[*].offers[*].prices.USD[*]</code></td>" in shown
 
 
-def test_a_sample_is_a_diff() -> None:
+def test_sample_is_a_diff() -> None:
     text = markdown.render(comparison_result.result())
     assert '- [1000, "0.21430"]\n+ [1000, "0.21980"]\n```' in text
     assert "+ (nothing)" in text
 
 
-def test_a_ready_run_is_short() -> None:
+def test_ready_run_is_short() -> None:
     text = markdown.render(comparison_result.ready_result())
     assert text.startswith("## 🟢")
     assert "<details>" not in text
@@ -45,7 +45,7 @@ TRAPS = [comparison_result.HOSTILE, "|" * 90, "`" * 90, "\\|", "a\n\n# b\n---", 
 
 
 @pytest.mark.parametrize("text", TRAPS)
-def test_no_text_of_the_data_is_read_as_markdown_or_html(text: str) -> None:
+def test_data_is_escaped_for_markdown_and_html(text: str) -> None:
     """Wherever it stands, the page has the same elements as with a text that says nothing to anybody."""
     assert elements(markdown.render(comparison_result.hostile_result(text))) == elements(
         markdown.render(comparison_result.hostile_result("harmless"))
@@ -58,7 +58,7 @@ def elements(text: str) -> list[str]:
     return [tag for tag in tags if tag.lstrip("</") != "code"]
 
 
-def test_nobody_is_mentioned_and_nothing_linked() -> None:
+def test_data_creates_no_mentions_and_no_links() -> None:
     message = markdown.sentence("@octocat see #12, http://evil.example, www.evil.example, GH-3")
     shown = html(message)
     for mention in ("@octocat", "#12", "http://", "www.evil", "GH-3"):
@@ -66,11 +66,11 @@ def test_nobody_is_mentioned_and_nothing_linked() -> None:
     assert shown.replace("\u200b", "") == "<p>@octocat see #12, http://evil.example, www.evil.example, GH-3</p>\n"
 
 
-def test_a_fence_is_longer_than_any_in_it() -> None:
+def test_fence_is_longer_than_any_inside() -> None:
     assert markdown.fenced("diff", ["a", "`````"]) == "``````diff\na\n`````\n``````"
 
 
-def test_a_long_run_still_fits_into_a_comment() -> None:
+def test_long_run_fits_into_a_comment() -> None:
     whole = comparison_result.hostile_result("<&|*" * 3_000_000)
     many = msgspec.structs.replace(
         whole,

@@ -17,7 +17,7 @@ def printed(result: ComparisonResult, width: int = 160, colours: bool = False) -
     return file.getvalue().replace("\u00a0", " ")
 
 
-def test_the_verdict_is_the_first_line() -> None:
+def test_verdict_is_the_first_line() -> None:
     first = printed(comparison_result.result()).splitlines()[0].rstrip()
     assert first == (
         "Not ready: equivalent on 98.8 % of 12 480 requests, 3 kinds of difference left, "
@@ -25,20 +25,20 @@ def test_the_verdict_is_the_first_line() -> None:
     )
 
 
-def test_sections_stand_in_the_order_of_a_readers_questions() -> None:
+def test_sections_are_in_reading_order() -> None:
     text = printed(comparison_result.result())
     titles = "Clients and, Differences, These do not count, Rules, Cost, Could not, Notes, What to"
     places = [text.index(f"\n{title}") for title in titles.split(", ")]
     assert places == sorted(places)
 
 
-def test_a_client_stands_once_before_its_endpoints() -> None:
+def test_client_is_shown_once_before_its_endpoints() -> None:
     table = printed(comparison_result.result()).split("Clients and endpoints")[1].split("Differences")[0]
     firsts = [line.split()[0] for line in table.splitlines()[2:] if line]
     assert firsts == ["bom-tool", "/parts/search", "warehouse", "/parts/get_multi", "key", "/sellers/{uid}"]
 
 
-def test_groups_that_count_come_first_and_the_largest_before_the_others() -> None:
+def test_groups_are_sorted_by_counting_then_size() -> None:
     text = printed(comparison_result.result())
     heads = re.findall(r"^ ?(\d)\. ([a-z ]+) on (\d+) of", text, re.MULTILINE)
     assert heads == [
@@ -56,12 +56,12 @@ def test_a_run_without_differences_shows_none() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 104, 160])
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+def test_lines_fit_the_terminal_width(width: int) -> None:
     assert max(map(len, printed(comparison_result.result(), width).splitlines())) <= width
 
 
 @pytest.mark.parametrize("colours", [False, True])
-def test_nothing_in_the_data_steers_the_terminal(colours: bool) -> None:
+def test_control_characters_in_data_are_escaped(colours: bool) -> None:
     text = printed(comparison_result.hostile_result(), colours=colours)
     left = re.sub(r"\x1b\[[0-9;]*m", "", text) if colours else text
     assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066\u200b\ud800]", left) == []
@@ -70,7 +70,7 @@ def test_nothing_in_the_data_steers_the_terminal(colours: bool) -> None:
     left.encode()
 
 
-def test_many_groups_are_counted_not_listed() -> None:
+def test_excess_groups_are_counted() -> None:
     result = comparison_result.result()
     text = printed(comparison_result.result(groups=result.groups * 30))
     assert "… and 75 more: --html and --json have all of them" in text

@@ -19,22 +19,22 @@ from proxy.compare.reports import visible
         ("\u2028\u2029", "\\u2028\\u2029"),
     ],
 )
-def test_what_cannot_be_seen_is_written_out_in_a_line(text: str, shown: str) -> None:
+def test_invisible_characters_are_written_out(text: str, shown: str) -> None:
     assert visible.line(text) == shown
 
 
-def test_a_block_keeps_its_lines_and_tabs() -> None:
+def test_block_keeps_lines_and_tabs() -> None:
     assert visible.block("a\n\tb\r\x1b") == "a\n\tb\\r\\u001b"
 
 
-def test_a_long_text_is_cut_and_says_by_how_much() -> None:
+def test_long_text_is_truncated_with_its_length() -> None:
     assert visible.line("a, b" + "x" * 10_000_000, 4) == "a, b… (10\u00a0000\u00a0000 characters more)"
     assert visible.block("a\nb" + "x" * 1000, 3) == "a\nb… (1\u00a0000 characters more)"
 
 
-def test_a_text_of_just_the_length_is_whole() -> None:
+def test_text_of_the_maximum_length_is_complete() -> None:
     assert visible.line("abcd", 4) == "abcd"
 
 
-def test_half_of_a_surrogate_pair_becomes_text_that_utf_8_can_carry() -> None:
+def test_lone_surrogate_becomes_encodable_text() -> None:
     assert results.encodable("a\ud800\x1b") == "a\\ud800\x1b"

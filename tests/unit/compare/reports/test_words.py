@@ -25,7 +25,7 @@ def plain(text: str) -> str:
         (0.0, "0 %"),
     ],
 )
-def test_a_share_is_never_called_whole_or_nothing_when_it_is_not(value: float, message: str) -> None:
+def test_share_is_rounded_to_neither_all_nor_none(value: float, message: str) -> None:
     assert plain(words.share(value)) == message
 
 
@@ -33,43 +33,43 @@ def test_a_share_is_never_called_whole_or_nothing_when_it_is_not(value: float, m
     "value,message",
     [(0.0004, "0.4 ms"), (0.412, "412 ms"), (1.2389, "1.24 s"), (200, "3 min 20 s"), (120, "2 min")],
 )
-def test_a_time_has_the_unit_that_fits(value: float, message: str) -> None:
+def test_time_has_a_suitable_unit(value: float, message: str) -> None:
     assert plain(words.seconds(value)) == message
 
 
-def test_an_interval_names_its_ends() -> None:
+def test_interval_names_its_bounds() -> None:
     assert plain(words.interval(Interval(0.992, 0.995))) == "99.2–99.5 %"
 
 
-def test_the_headline_is_the_verdict_and_what_it_rests_on() -> None:
+def test_headline_has_verdict_and_its_basis() -> None:
     assert plain(words.headline(comparison_result.result())) == (
         "Not ready: equivalent on 98.8 % of 12 480 requests, 3 kinds of difference left, "
         "rules hid 100 684 differences (click links 88 204, msec 12 480), a month will cost 1 240 000 parts."
     )
 
 
-def test_the_headline_of_a_run_that_compared_nothing_says_so() -> None:
+def test_headline_of_an_empty_run_says_so() -> None:
     nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=ComparisonCost(0, None, None))
     assert words.headline(nothing) == "Inconclusive: no request could be compared."
 
 
-def test_the_headline_of_a_run_that_broke_off_says_so() -> None:
+def test_headline_of_an_incomplete_run_says_so() -> None:
     cut_off = comparison_result.result(complete=False)
     assert words.headline(cut_off).endswith(", but the run did not reach its end.")
 
 
-def test_nothing_is_called_left_only_where_something_was_compared() -> None:
+def test_headline_without_differences_says_so() -> None:
     assert "no difference left" in words.headline(comparison_result.ready_result())
 
 
-def test_a_row_says_its_share_interval_and_what_is_missing() -> None:
+def test_row_has_share_interval_and_missing_requests() -> None:
     row = comparison_result.result().rows[0]
     assert plain(words.row(row)) == (
         "equivalent on 98.1 % of 6 240 requests (95 % interval 97.7–98.4 %); 9 could not be compared"
     )
 
 
-def test_a_group_says_on_how_many_requests_of_its_endpoint_it_was_seen() -> None:
+def test_group_has_its_share_of_the_endpoint() -> None:
     result = comparison_result.result()
     assert plain(words.seen_on(result.groups[0], result)) == "61 of 3 120 requests (2 %)"
 
@@ -83,12 +83,12 @@ def test_a_group_says_on_how_many_requests_of_its_endpoint_it_was_seen() -> None
         ({"counts": False, "cause": "derived", "noise": None}, "does not count"),
     ],
 )
-def test_a_group_that_does_not_count_says_why(changes: dict[str, object], message: str) -> None:
+def test_group_that_does_not_count_has_a_reason(changes: dict[str, object], message: str) -> None:
     group = msgspec.structs.replace(comparison_result.result().groups[0], **changes)
     assert words.standing(group) == message
 
 
-def test_rules_say_what_they_did() -> None:
+def test_rules_have_their_counts() -> None:
     message = {rule.name: plain(words.used(rule)) for rule in comparison_result.result().rules}
     assert message == {
         "msec": "hid 12 480 differences",
@@ -98,7 +98,7 @@ def test_rules_say_what_they_did() -> None:
     }
 
 
-def test_costs_that_are_not_known_are_not_guessed() -> None:
+def test_unknown_costs_are_not_estimated() -> None:
     assert plain(words.spent(ComparisonCost(1, 500, None))) == "this run cost 1 part of a budget of 500"
     assert words.spent(ComparisonCost(0, None, None)).endswith("0 parts")
     assert "is not known" in words.per_month(ComparisonCost(1, 500, None))

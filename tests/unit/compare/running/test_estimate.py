@@ -54,11 +54,11 @@ UID = "9cf2558336484335"
         (V3Request("/nowhere"), 0),
     ],
 )
-def test_a_request_costs_what_its_plan_could_return(v3_request: Any, parts: int) -> None:
+def test_request_cost_is_the_maximum_of_its_plan(v3_request: Any, parts: int) -> None:
     assert estimate.worst_case_parts(v3_request) == parts
 
 
-def test_an_estimate_adds_up_by_endpoint() -> None:
+def test_estimate_is_summed_by_endpoint() -> None:
     requests = [
         V3Request("/parts/search", times=5),
         match(X),

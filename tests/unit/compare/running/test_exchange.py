@@ -74,9 +74,7 @@ def exchange(book: Any) -> Any:
     return Made()
 
 
-async def test_the_baseline_side_is_asked_before_anything_is_paid_and_equal_answers_need_no_more(
-    exchange: Any, book: Any
-) -> None:
+async def test_baseline_is_requested_first_and_equal_responses_end_the_exchange(exchange: Any, book: Any) -> None:
     found = await exchange(Told("baseline", book, "a"), Told("candidate", book, "a", parts=2))
     assert book == ["baseline", "candidate"]
     assert (found.baseline.body, found.candidate.body, found.cost, found.failure) == (b"a", b"a", 2, None)
@@ -85,7 +83,7 @@ async def test_the_baseline_side_is_asked_before_anything_is_paid_and_equal_answ
     assert exchange.paid == [(REQUEST.id, 5)]
 
 
-async def test_a_request_without_an_baseline_answer_costs_nothing(exchange: Any, book: Any) -> None:
+async def test_request_without_baseline_response_costs_nothing(exchange: Any, book: Any) -> None:
     failure = SideResponse(0, b"", 0.0, failure="cannot be reached")
     found = await exchange(Told("baseline", book, failure), Told("candidate", book, "a", parts=2))
     assert book == ["baseline"]
@@ -95,7 +93,7 @@ async def test_a_request_without_an_baseline_answer_costs_nothing(exchange: Any,
 
 
 @pytest.mark.parametrize("parts,cost", [(None, 5), (0, 0), (3, 3)])
-async def test_failure_of_the_candidate_side_may_have_been_paid_for(
+async def test_candidate_failure_is_booked_as_possibly_billed(
     exchange: Any, book: Any, parts: int | None, cost: int
 ) -> None:
     failure = SideResponse(0, b"", 0.0, parts=parts, failure="gives no complete response within 1 s")
@@ -105,34 +103,30 @@ async def test_failure_of_the_candidate_side_may_have_been_paid_for(
 
 
 @pytest.mark.parametrize("status,cost", [(200, 5), (404, 0), (500, 5)])
-async def test_an_answer_that_does_not_say_what_it_cost_is_booked_at_worst(
-    exchange: Any, book: Any, status: int, cost: int
-) -> None:
+async def test_response_without_cost_is_booked_at_the_maximum(exchange: Any, book: Any, status: int, cost: int) -> None:
     found = await exchange(Told("baseline", book, "a"), Told("candidate", book, SideResponse(status, b"a", 0.1)))
     assert found.cost == cost
 
 
-async def test_the_sample_is_asked_of_the_baseline_side_twice(exchange: Any, book: Any) -> None:
+async def test_sampled_request_is_sent_to_the_baseline_twice(exchange: Any, book: Any) -> None:
     found = await exchange(Told("baseline", book, "a", "b"), Told("candidate", book, "a", parts=1), twice=True)
     assert book == ["baseline", "candidate", "baseline"]
     assert found.baseline_again.body == b"b"
 
 
-async def test_where_the_baseline_side_insists_the_candidate_one_is_not_paid_again(exchange: Any, book: Any) -> None:
+async def test_unchanged_baseline_needs_no_second_candidate_request(exchange: Any, book: Any) -> None:
     found = await exchange(Told("baseline", book, "a"), Told("candidate", book, "b", parts=1))
     assert book == ["baseline", "candidate", "baseline"]
     assert (found.baseline_again.body, found.candidate_again) == (b"a", None)
 
 
-async def test_where_the_baseline_side_comes_round_the_candidate_one_is_not_paid_again(
-    exchange: Any, book: Any
-) -> None:
+async def test_baseline_that_now_agrees_needs_no_second_candidate_request(exchange: Any, book: Any) -> None:
     found = await exchange(Told("baseline", book, "a", "b"), Told("candidate", book, "b", parts=1))
     assert book == ["baseline", "candidate", "baseline"]
     assert found.freshest == (found.baseline_again, found.candidate)
 
 
-async def test_where_the_data_moves_on_the_candidate_side_is_asked_again(exchange: Any, book: Any) -> None:
+async def test_changed_baseline_causes_a_second_candidate_request(exchange: Any, book: Any) -> None:
     found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", "c", parts=2))
     assert book == ["baseline", "candidate", "baseline", "candidate"]
     assert (found.baseline_again.body, found.candidate_again.body) == (b"c", b"c")
@@ -140,25 +134,25 @@ async def test_where_the_data_moves_on_the_candidate_side_is_asked_again(exchang
     assert exchange.paid == [(REQUEST.id, 5)] * 2
 
 
-async def test_what_the_budget_does_not_cover_is_not_asked_again(exchange: Any, book: Any) -> None:
+async def test_exhausted_budget_prevents_repetition(exchange: Any, book: Any) -> None:
     found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", parts=2), limit=6)
     assert book == ["baseline", "candidate", "baseline"]
     assert found.candidate_again is None
     assert exchange.budget.spent == 2
 
 
-async def test_what_the_budget_does_not_cover_is_not_asked_at_all(exchange: Any, book: Any) -> None:
+async def test_exhausted_budget_prevents_the_request(exchange: Any, book: Any) -> None:
     with pytest.raises(OutOfBudgetError):
         await exchange(Told("baseline", book, "a"), Told("candidate", book, "a", parts=2), limit=4)
     assert book == []
 
 
-async def test_a_file_of_answers_is_not_asked_again(exchange: Any, book: Any) -> None:
+async def test_response_file_is_not_read_twice(exchange: Any, book: Any) -> None:
     await exchange(Told("baseline", book, "a", live=False), Told("candidate", book, "b"), twice=True)
     assert book == ["baseline", "candidate"]
 
 
-async def test_failure_on_asking_again_leaves_what_was_there(exchange: Any, book: Any) -> None:
+async def test_failed_repetition_keeps_the_first_result(exchange: Any, book: Any) -> None:
     failure = SideResponse(0, b"", 0.0, failure="cannot be reached")
     found = await exchange(Told("baseline", book, "a", failure), Told("candidate", book, "b", parts=1))
     assert found.failure is None
@@ -168,7 +162,7 @@ async def test_failure_on_asking_again_leaves_what_was_there(exchange: Any, book
     assert (found.candidate.body, found.candidate_again, found.cost) == (b"b", None, 6)
 
 
-async def test_keys_are_no_difference(exchange: Any, book: Any) -> None:
+async def test_api_keys_are_no_difference(exchange: Any, book: Any) -> None:
     baseline = Told("baseline", book, '{"url": "https://x/?apikey=key-of-the-old-side"}')
     candidate = Told("candidate", book, '{"url": "https://x/?apikey=key-of-the-new-side"}')
     found = await exchange(baseline, candidate, secrets=["key-of-the-old-side", "key-of-the-new-side"])
@@ -176,13 +170,13 @@ async def test_keys_are_no_difference(exchange: Any, book: Any) -> None:
     assert found.baseline.body == '{"url": "https://x/?apikey=…"}'.encode() == found.candidate.body
 
 
-async def test_keys_are_in_no_failure(exchange: Any, book: Any) -> None:
+async def test_failures_hold_no_api_keys(exchange: Any, book: Any) -> None:
     baseline = Told("baseline", book, SideResponse(0, b"", 0.0, failure="says that key-of-the-old-side is not known"))
     found = await exchange(baseline, Told("candidate", book, "a"), secrets=["key-of-the-old-side"])
     assert found.failure == "the baseline says that … is not known"
 
 
-async def test_a_side_that_is_not_there_is_not_asked(exchange: Any, book: Any) -> None:
+async def test_missing_side_is_not_requested(exchange: Any, book: Any) -> None:
     assert (await exchange(Told("baseline", book, "a"), None)).candidate is None
     assert exchange.budget.spent == 0
     found = await exchange(None, Told("candidate", book, "a", parts=3))

@@ -5,24 +5,24 @@ import asyncio
 from proxy.compare.running.exchange import ComparisonBudget
 
 
-async def test_without_a_limit_everything_is_covered() -> None:
+async def test_unlimited_budget_covers_everything() -> None:
     budget = ComparisonBudget(None)
     assert await budget.hold(10**9)
     await budget.settle(10**9, 5)
     assert budget.spent == 5
 
 
-async def test_what_might_exceed_the_limit_is_not_covered() -> None:
+async def test_request_that_may_exceed_the_limit_is_not_covered() -> None:
     budget = ComparisonBudget(10, spent=4)
     assert not await budget.hold(7)
     assert await budget.hold(6)
 
 
-async def test_what_costs_nothing_is_always_covered() -> None:
+async def test_free_request_is_always_covered() -> None:
     assert await ComparisonBudget(10, spent=12).hold(0)
 
 
-async def test_a_request_waits_for_others_that_may_cost_less_than_they_hold() -> None:
+async def test_request_waits_for_reservations_that_may_be_released() -> None:
     budget = ComparisonBudget(10)
     assert await budget.hold(8)
     waiting = asyncio.create_task(budget.hold(5))
@@ -33,13 +33,13 @@ async def test_a_request_waits_for_others_that_may_cost_less_than_they_hold() ->
     assert budget.spent == 3
 
 
-async def test_a_request_waits_for_nothing_that_could_not_help() -> None:
+async def test_request_does_not_wait_without_prospect() -> None:
     budget = ComparisonBudget(10)
     assert await budget.hold(8)
     assert not await budget.hold(11)
 
 
-async def test_who_waited_in_vain_is_told() -> None:
+async def test_waiting_request_is_refused_at_the_end() -> None:
     budget = ComparisonBudget(10)
     assert await budget.hold(8)
     waiting = asyncio.create_task(budget.hold(5))

@@ -32,11 +32,11 @@ def message(status: Any, body: Any) -> Any:
         (b"", ""),
     ],
 )
-def test_who_asks_for_fewer_requests_says_why_where_it_does(body: bytes, rest: str) -> None:
+def test_rate_limit_failure_has_the_reason_of_the_service(body: bytes, rest: str) -> None:
     assert message(429, body) == f"asks for fewer requests (HTTP 429){rest}"
     assert message(503, body) == f"is closed for the moment (HTTP 503){rest}"
 
 
-def test_a_long_reason_is_cut_between_words_so_that_no_key_is_cut_in_two() -> None:
+def test_long_reason_is_truncated_between_words() -> None:
     body = json.dumps({"message": f"{'word ' * 37}key-that-stands-at-the-end-of-what-is-shown"}).encode()
     assert message(429, body).endswith("word word …")

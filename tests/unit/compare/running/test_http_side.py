@@ -58,7 +58,7 @@ def of(status: int = 200, body: bytes = b'{"a": 1}', content_type: str = "applic
     )
 
 
-async def test_an_answer_is_as_it_came(side_of: Any) -> None:
+async def test_response_is_unchanged(side_of: Any) -> None:
     handler = answering(of(404, b'{"message": "x"}', X_Parts_Cost="7"))
     async with side_of(handler) as side:
         response = await side.ask(request('/v3/parts/match?queries=[{"mpn":"a+b c%26d"}]', client="erp"), "run-1")
@@ -74,7 +74,7 @@ async def test_an_answer_is_as_it_came(side_of: Any) -> None:
     assert received.headers["User-Agent"].startswith("v3bridge-compare/")
 
 
-async def test_a_client_whose_key_is_not_known_sends_none(side_of: Any) -> None:
+async def test_client_with_unknown_key_sends_none(side_of: Any) -> None:
     handler = answering(of())
     async with side_of(handler) as side:
         await side.ask(request("/v3/brands/search?q=x", client="nobody"), "1")
@@ -98,19 +98,19 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
         (of(200, b"x" * 2000), "sent a response of more than 1000 bytes", None),
     ],
 )
-async def test_what_is_no_answer_is_failure(side_of: Any, response: Any, failure: str, parts: int | None) -> None:
+async def test_invalid_response_is_a_failure(side_of: Any, response: Any, failure: str, parts: int | None) -> None:
     async with side_of(answering(response), bytes_max=1000) as side:
         found = await side.ask(request("/v3/brands/search", client="erp"), "1")
     assert (found.status, found.body, found.failure, found.parts) == (0, b"", failure, parts)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 500, 502])
-async def test_an_error_that_v3_could_have_sent_is_an_answer(side_of: Any, status: int) -> None:
+async def test_v3_error_is_a_response(side_of: Any, status: int) -> None:
     async with side_of(answering(of(status, b'{"__class__": "ClientErrorResponse"}'))) as side:
         assert (await side.ask(request("/v3/brands/search"), "1")).status == status
 
 
-async def test_redirects_are_followed_within_the_side(side_of: Any) -> None:
+async def test_redirects_are_followed_on_the_same_host(side_of: Any) -> None:
     handler = answering(of(301, Location="/v3/brands/abc?apikey=x"), of())
     async with side_of(handler) as side:
         response = await side.ask(request("/v3/brands/xyz"), "1")
@@ -118,7 +118,7 @@ async def test_redirects_are_followed_within_the_side(side_of: Any) -> None:
     assert handler.seen[1].path == "/v3/brands/abc"
 
 
-async def test_a_side_that_asks_for_fewer_requests_is_left_alone_and_asked_again(side_of: Any) -> None:
+async def test_rate_limited_request_is_retried_after_the_delay(side_of: Any) -> None:
     slept: list[float] = []
     handler = answering(of(429, Retry_After="3"), of(429), of(503, Retry_After="5"), of())
     async with side_of(handler, slept) as side:
@@ -127,7 +127,7 @@ async def test_a_side_that_asks_for_fewer_requests_is_left_alone_and_asked_again
     assert [round(each) for each in slept if each in (3.0, 2.0, 5.0)] == [3, 2, 5]
 
 
-async def test_a_side_that_never_has_time_is_failure(side_of: Any) -> None:
+async def test_persistent_rate_limit_is_a_failure(side_of: Any) -> None:
     handler = answering(of(429))
     async with side_of(handler) as side:
         response = await side.ask(request("/v3/brands/search"), "1")
@@ -136,7 +136,7 @@ async def test_a_side_that_never_has_time_is_failure(side_of: Any) -> None:
     assert len(handler.seen) == 4
 
 
-async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for(side_of: Any) -> None:
+async def test_exhausted_monthly_quota_is_not_awaited(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "nothing is left"}', Retry_After="86400"))
     async with side_of(handler) as side:
         response = await side.ask(request("/v3/brands/search"), "1")
@@ -144,7 +144,7 @@ async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for
     assert len(handler.seen) == 1
 
 
-async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of: Any) -> None:
+async def test_billed_refusal_is_not_retried(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
     async with side_of(handler) as side:
         response = await side.ask(request("/v3/brands/search"), "1")
@@ -152,14 +152,14 @@ async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of: Any) -> No
     assert response.failure == "asks for fewer requests (HTTP 429): used up"
 
 
-async def test_a_503_that_may_have_been_billed_is_not_repeated(side_of: Any) -> None:
+async def test_possibly_billed_503_is_not_retried(side_of: Any) -> None:
     handler = answering(of(503, b"{}"))
     async with side_of(handler) as side:
         await side.ask(request("/v3/brands/search"), "1")
     assert len(handler.seen) == 1
 
 
-async def test_an_answer_that_takes_too_long_is_failure(side_of: Any) -> None:
+async def test_timeout_is_a_failure(side_of: Any) -> None:
     released = asyncio.Event()
 
     async def handler(request: Any) -> Any:
@@ -172,7 +172,7 @@ async def test_an_answer_that_takes_too_long_is_failure(side_of: Any) -> None:
     assert response.failure == "gives no complete response within 0.2 s"
 
 
-async def test_an_answer_that_is_cut_is_failure(side_of: Any) -> None:
+async def test_truncated_response_is_a_failure(side_of: Any) -> None:
     async def handler(request: Any) -> Any:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -220,11 +220,11 @@ async def asked(base: Any) -> Any:
         (b"SSH-2.0-OpenSSH\r\n\r\n", "sent something that is no HTTP"),
     ],
 )
-async def test_what_is_no_http_is_failure(raw_server: Any, answer: bytes, failure: str) -> None:
+async def test_invalid_http_is_a_failure(raw_server: Any, answer: bytes, failure: str) -> None:
     assert (await asked(await raw_server(answer))).failure == failure
 
 
-async def test_nobody_at_home_is_failure_that_cost_nothing() -> None:
+async def test_refused_connection_is_a_free_failure() -> None:
     async with serve(answering(of())) as gone:
         pass
     response = await asked(f"{gone}/v3")
@@ -232,7 +232,7 @@ async def test_nobody_at_home_is_failure_that_cost_nothing() -> None:
     assert response.parts == 0
 
 
-async def test_no_more_requests_are_under_way_than_are_allowed(side_of: Any) -> None:
+async def test_concurrency_is_limited(side_of: Any) -> None:
     under_way, most, all_in = 0, 0, asyncio.Event()
 
     async def handler(request: Any) -> Any:
@@ -252,7 +252,7 @@ async def test_no_more_requests_are_under_way_than_are_allowed(side_of: Any) -> 
     assert {response.status for response in responses} == {200}
 
 
-async def test_no_failure_names_the_key(side_of: Any, raw_server: Any) -> None:
+async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
     responses = [await asked(await raw_server(b"\x00\x01\r\n\r\n"))]
     async with side_of(answering(of(302, Location=f"https://x/?apikey={KEY}"))) as side:
         responses.append(await side.ask(request("/v3/brands/search", client="erp"), "1"))

@@ -17,7 +17,7 @@ from proxy.compare.running.http_side import base_url
         ("http://[::1]:8080", "http://[::1]:8080/v3"),
     ],
 )
-def test_v3_stands_at_the_end_once(text: str, base: str) -> None:
+def test_v3_path_is_appended_once(text: str, base: str) -> None:
     assert base_url(text) == base
 
 
@@ -33,7 +33,7 @@ def test_v3_stands_at_the_end_once(text: str, base: str) -> None:
         ("https://old/v3?apikey=secret", "goes on after its path"),
     ],
 )
-def test_what_is_none_is_said_without_its_secrets(text: str, why: str) -> None:
+def test_invalid_address_error_has_no_secrets(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why.split(",", maxsplit=1)[0].replace("(", r"\(")) as raised:
         base_url(text)
     assert "secret" not in str(raised.value)

@@ -14,7 +14,7 @@ def waiting(time: Any) -> Any:
     return sleep
 
 
-async def test_turns_are_evenly_spread() -> None:
+async def test_requests_are_evenly_spaced() -> None:
     time = clock.ManualClock(0.0)
     pace, began = RequestPacer(4, time, waiting(time)), []
     for _ in range(5):
@@ -23,7 +23,7 @@ async def test_turns_are_evenly_spread() -> None:
     assert began == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-async def test_what_was_not_used_is_not_made_up_for() -> None:
+async def test_unused_rate_is_not_accumulated() -> None:
     time = clock.ManualClock(0.0)
     pace = RequestPacer(2, time, waiting(time))
     await pace.turn()
@@ -33,7 +33,7 @@ async def test_what_was_not_used_is_not_made_up_for() -> None:
     assert time.monotonic() == 100.5
 
 
-async def test_those_who_come_together_have_turns_of_their_own() -> None:
+async def test_concurrent_requests_get_distinct_times() -> None:
     time, slept = clock.ManualClock(0.0), []
 
     async def sleep(seconds: Any) -> None:
@@ -44,7 +44,7 @@ async def test_those_who_come_together_have_turns_of_their_own() -> None:
     assert slept == [0.5, 1.0, 1.5]
 
 
-async def test_without_a_rate_nobody_waits() -> None:
+async def test_missing_rate_causes_no_delay() -> None:
     time = clock.ManualClock(0.0)
     pace = RequestPacer(0, time, waiting(time))
     for _ in range(100):
@@ -52,7 +52,7 @@ async def test_without_a_rate_nobody_waits() -> None:
     assert time.monotonic() == 0.0
 
 
-async def test_a_side_that_asks_for_it_is_left_alone() -> None:
+async def test_requested_pause_is_respected() -> None:
     time = clock.ManualClock(0.0)
     pace = RequestPacer(0, time, waiting(time))
     pace.hold(7)

@@ -11,7 +11,7 @@ REQUESTS = [request_from_target(f"/v3/parts/search?q={n}&limit=5", client="erp")
 REQUESTS += [request_from_target(f"/v3/brands/search?q={n % 3}", client="shop") for n in range(9)]
 
 
-def test_each_request_is_asked_once_in_an_order_that_mixes_all_sorts() -> None:
+def test_each_request_is_planned_once_in_mixed_order() -> None:
     made = plan.make_plan(REQUESTS, None, Random(1))
     assert len(made.requests) == made.distinct == 103
     assert {request.id for request in made.requests} == {request.id for request in REQUESTS}
@@ -24,7 +24,7 @@ def test_each_request_is_asked_once_in_an_order_that_mixes_all_sorts() -> None:
     assert shop != [100, 101, 102]
 
 
-def test_a_sample_knows_the_whole_and_is_the_same_for_the_same_seed() -> None:
+def test_sample_has_the_totals_and_is_stable_for_a_seed() -> None:
     made = plan.make_plan(REQUESTS, 10, Random(1))
     assert len(made.requests) == 10
     assert made.distinct == 103
@@ -34,7 +34,7 @@ def test_a_sample_knows_the_whole_and_is_the_same_for_the_same_seed() -> None:
     assert plan.make_plan(REQUESTS, 10, Random(2)).digest != made.digest
 
 
-def test_more_requests_than_can_be_held_count_in_what_the_source_holds() -> None:
+def test_requests_beyond_the_capacity_count_in_the_totals() -> None:
     made = plan.make_plan(REQUESTS, None, Random(1), held=50)
     assert len(made.requests) <= 50
     assert made.dropped == len(REQUESTS) - sum(request.times for request in made.requests)
@@ -43,7 +43,7 @@ def test_more_requests_than_can_be_held_count_in_what_the_source_holds() -> None
     assert made.asked["shop", "/brands/search"] == SourceCount(3, 9)
 
 
-def test_what_is_done_is_left_out_and_no_longer_counted() -> None:
+def test_completed_requests_are_left_out() -> None:
     made = plan.make_plan(REQUESTS, None, Random(1))
     requests, estimate = plan.remaining(made, {request.id for request in made.requests if request.client == "shop"})
     assert len(requests) == 100

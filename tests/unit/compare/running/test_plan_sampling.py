@@ -28,7 +28,7 @@ MANY = [
 ]
 
 
-def test_the_same_request_is_kept_once_and_counted() -> None:
+def test_equal_requests_are_kept_once_and_counted() -> None:
     requests = [
         search("a", "x"),
         search("b", "x"),
@@ -42,7 +42,7 @@ def test_the_same_request_is_kept_once_and_counted() -> None:
     ]
 
 
-def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole() -> None:
+def test_reservoir_is_bounded_with_exact_counts() -> None:
     distinct = plan.DistinctRequests(most=100)
     for request in [*MANY, *reversed(MANY), *MANY]:
         distinct.add(request)
@@ -53,12 +53,12 @@ def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole() -> None:
     assert {plan.stratum(request) for request in MANY} == {plan.stratum(request) for request in kept}
 
 
-def test_all_requests_are_a_sample_where_they_are_few() -> None:
+def test_few_requests_are_all_sampled() -> None:
     assert plan.sample(MANY, len(MANY), Random(1)) == MANY
 
 
 @pytest.mark.parametrize("most", [5, 6, 20, 100, 999])
-def test_every_stratum_is_represented_and_the_rest_in_proportion(most: int) -> None:
+def test_every_stratum_is_represented_proportionally(most: int) -> None:
     chosen = plan.sample(MANY, most, Random(1))
     counts = Counter(map(plan.stratum, chosen))
     whole = Counter(map(plan.stratum, MANY))
@@ -68,18 +68,18 @@ def test_every_stratum_is_represented_and_the_rest_in_proportion(most: int) -> N
     assert [request.id for request in MANY if request in chosen] == [request.id for request in chosen]
 
 
-def test_a_sample_is_the_same_for_the_same_random_source() -> None:
+def test_sample_is_stable_for_a_random_source() -> None:
     first, again, other = (plan.sample(MANY, 50, Random(seed)) for seed in (7, 7, 8))
     assert first == again != other
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_fewer_requests_than_strata_are_of_the_largest(most: int) -> None:
+def test_sample_smaller_than_strata_takes_the_largest(most: int) -> None:
     chosen = plan.sample(MANY, most, Random(1))
     assert [plan.stratum(request).size for request in chosen] == [2, 5, 0][:most]
 
 
-def test_clients_endpoints_and_sizes_make_strata() -> None:
+def test_strata_are_clients_endpoints_and_sizes() -> None:
     requests = [
         match("a", "X"),
         match("b", "X"),

@@ -53,7 +53,7 @@ def written(file: Any) -> Any:
     return file
 
 
-def test_a_run_goes_on_with_what_it_knows(opened: Any, written: Any) -> None:
+def test_run_resumes_with_its_progress(opened: Any, written: Any) -> None:
     again = opened(written)
     first, second = again.comparisons()
     assert again.done == {compared(1).request.id, compared(2).request.id}
@@ -62,11 +62,11 @@ def test_a_run_goes_on_with_what_it_knows(opened: Any, written: Any) -> None:
     assert str(first.findings[0].difference.baseline) == "1.10"
 
 
-def test_what_was_under_way_counts_as_spent(opened: Any, written: Any) -> None:
+def test_requests_in_flight_count_as_used(opened: Any, written: Any) -> None:
     assert opened(written).spent == 3 + 1 + 20
 
 
-def test_what_met_with_failure_is_asked_again_and_then_known_once(opened: Any, written: Any) -> None:
+def test_failed_request_is_repeated_and_counted_once(opened: Any, written: Any) -> None:
     again = opened(written)
     again.note(compared(3).request.id, compared(3, parts=2))
     again.close()
@@ -76,7 +76,7 @@ def test_what_met_with_failure_is_asked_again_and_then_known_once(opened: Any, w
 
 
 @pytest.mark.parametrize("off", [1, 5, 30])
-def test_a_cut_last_line_is_left_out_and_the_next_begins_anew(opened: Any, written: Any, off: int) -> None:
+def test_truncated_last_line_is_ignored(opened: Any, written: Any, off: int) -> None:
     written.write_bytes(written.read_bytes()[:-off])
     again = opened(written)
     assert len(again.done) == 2
@@ -85,7 +85,7 @@ def test_a_cut_last_line_is_left_out_and_the_next_begins_anew(opened: Any, writt
     assert len(opened(written).done) == 3
 
 
-def test_a_run_that_was_cut_in_its_header_begins(opened: Any, file: Any) -> None:
+def test_run_truncated_in_its_header_starts_over(opened: Any, file: Any) -> None:
     opened(file).close()
     whole = file.read_bytes()
     for length in (1, 10, len(whole) - 1):
@@ -104,7 +104,7 @@ def test_a_run_that_was_cut_in_its_header_begins(opened: Any, file: Any) -> None
         ({"requests": "c2"}, "the file of requests has changed, or --sample, --seed or --kind"),
     ],
 )
-def test_another_run_is_refused_and_told_why(opened: Any, written: Any, other: Any, words: str) -> None:
+def test_progress_of_another_run_is_refused_with_the_reason(opened: Any, written: Any, other: Any, words: str) -> None:
     before = written.read_bytes()
     header = ProgressHeader(
         **{name: getattr(HEADER, name) for name in ("baseline", "candidate", "source", "settings", "requests")} | other
@@ -117,7 +117,7 @@ def test_another_run_is_refused_and_told_why(opened: Any, written: Any, other: A
 
 
 @pytest.mark.parametrize("text", [b"a file of somebody's own\n", b"no line", b'{"v3bridge-progress": 1}\n', b"\n"])
-def test_a_file_that_is_none_is_left_as_it_is(opened: Any, file: Any, text: bytes) -> None:
+def test_foreign_file_is_unchanged(opened: Any, file: Any, text: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(text)
     with pytest.raises(errors.ConfigError, match="is no progress file"):
@@ -125,7 +125,7 @@ def test_a_file_that_is_none_is_left_as_it_is(opened: Any, file: Any, text: byte
     assert file.read_bytes() == text
 
 
-def test_a_line_in_the_middle_that_cannot_be_read_is_refused(opened: Any, written: Any) -> None:
+def test_unreadable_line_in_the_middle_is_refused(opened: Any, written: Any) -> None:
     lines = written.read_bytes().splitlines(keepends=True)
     written.write_bytes(b"".join([*lines[:2], b"what is this\n", *lines[2:]]))
     with pytest.raises(errors.ConfigError, match="has a line that cannot be read"):
@@ -133,7 +133,7 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_refused(opened: Any, writte
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_two_runs_do_not_write_to_one_file(opened: Any, file: Any, fresh: bool) -> None:
+def test_progress_file_has_one_writer(opened: Any, file: Any, fresh: bool) -> None:
     first = opened(file)
     with pytest.raises(errors.ConfigError, match=r"run\.jsonl cannot be written: another run is writing to it"):
         ProgressFile(file, HEADER, fresh=fresh)
@@ -142,14 +142,14 @@ def test_two_runs_do_not_write_to_one_file(opened: Any, file: Any, fresh: bool) 
     assert opened(file).done == {"a request"}
 
 
-def test_it_is_for_its_owner_alone_and_can_be_removed(opened: Any, written: Any) -> None:
+def test_progress_file_is_private_and_removable(opened: Any, written: Any) -> None:
     progress = opened(written)
     assert written.stat().st_mode & 0o777 == 0o600
     progress.remove()
     assert not written.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_named(opened: Any, tmp_path: Path) -> None:
+def test_unwritable_folder_is_named(opened: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.ConfigError, match=r"file/run\.jsonl cannot be written"):
         opened(tmp_path / "file" / "run.jsonl")

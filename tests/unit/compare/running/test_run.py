@@ -109,7 +109,7 @@ def run() -> Any:
     return go
 
 
-async def test_every_request_is_asked_once_and_noted(run: Any) -> None:
+async def test_every_request_is_sent_and_recorded_once(run: Any) -> None:
     baseline, candidate = Side(), Side()
     noted: list[Any] = []
     told: list[Any] = []
@@ -122,7 +122,7 @@ async def test_every_request_is_asked_once_and_noted(run: Any) -> None:
     assert told[-1] == (40, 0, 0, 40)
 
 
-async def test_a_run_that_is_told_to_stop_asks_nobody_else(run: Any) -> None:
+async def test_stopped_run_sends_no_more_requests(run: Any) -> None:
     stop = asyncio.Event()
     baseline = Side(then=lambda q: stop.set() if q == 10 else None)
     ended, found = await run(baseline, Side(), stop=stop)
@@ -132,7 +132,7 @@ async def test_a_run_that_is_told_to_stop_asks_nobody_else(run: Any) -> None:
     assert len(found) == len(baseline.asked)
 
 
-async def test_a_side_that_only_has_failure_is_given_up(run: Any) -> None:
+async def test_side_that_always_fails_stops_the_run(run: Any) -> None:
     baseline = Side(lambda q: failure("answers with HTML instead of JSON (HTTP 200)"))
     candidate = Side()
     ended, found = await run(baseline, candidate)
@@ -142,7 +142,7 @@ async def test_a_side_that_only_has_failure_is_given_up(run: Any) -> None:
     assert {each.failure for each in found} == {"the baseline answers with HTML instead of JSON (HTTP 200)"}
 
 
-async def test_failure_now_and_then_stops_nobody(run: Any) -> None:
+async def test_occasional_failures_do_not_stop_the_run(run: Any) -> None:
     ended, found = await run(Side(lambda q: failure("…") if q % 3 else SideResponse(200, b"{}", 0.1)), Side())
     assert ended.stopped is None
     assert ended.complete
@@ -150,13 +150,13 @@ async def test_failure_now_and_then_stops_nobody(run: Any) -> None:
     assert len(found) == 40
 
 
-async def test_a_file_without_answers_is_not_given_up(run: Any) -> None:
+async def test_response_file_without_matches_does_not_stop_the_run(run: Any) -> None:
     ended, found = await run(Side(lambda q: failure("has no response"), live=False), Side())
     assert ended.stopped is None
     assert len(found) == 40
 
 
-async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> None:
+async def test_run_stops_at_its_budget_and_reports_the_rest(run: Any) -> None:
     candidate = Side()
     ended, found = await run(Side(), candidate, limit=20)
     assert not ended.complete
@@ -166,7 +166,7 @@ async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> N
     assert len(found) >= 19  # each held two and cost one
 
 
-async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
+async def test_unjudgeable_response_does_not_stop_the_run(run: Any) -> None:
     ended, found = await run(Side(), Side(), judge=_Judge(broken={7}))
     assert ended.complete
     assert found[7].failure == "the two responses cannot be compared (RecursionError)"
@@ -174,7 +174,7 @@ async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
     assert found[8].failure is None
 
 
-async def test_keys_in_a_request_are_not_noted(run: Any) -> None:
+async def test_progress_holds_no_api_keys(run: Any) -> None:
     request = request_from_target("/v3/brands/search?q=1&other=c4n4ry-key")
     noted = []
     notes = RunSinks(note=lambda id_, comparison: noted.append((id_, comparison)))
@@ -184,7 +184,7 @@ async def test_keys_in_a_request_are_not_noted(run: Any) -> None:
     assert "c4n4ry-key" not in repr(comparison)
 
 
-async def test_a_disk_that_is_full_ends_the_run_with_one_clear_line(run: Any) -> None:
+async def test_full_disk_stops_the_run_with_one_line(run: Any) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -192,7 +192,7 @@ async def test_a_disk_that_is_full_ends_the_run_with_one_clear_line(run: Any) ->
         await run(Side(), Side(), notes=RunSinks(note=full))
 
 
-async def test_requests_without_failure_are_recorded_once(run: Any, tmp_path: Path) -> None:
+async def test_successful_requests_are_recorded_once(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "rec.zst"
     header = RecordingHeader(made=1.0, baseline="a", candidate="b", source="c")
     for _ in range(2):
@@ -213,7 +213,7 @@ async def test_requests_without_failure_are_recorded_once(run: Any, tmp_path: Pa
     recorded.close()
 
 
-async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_asked_again(run: Any) -> None:
+async def test_unrecorded_request_is_not_marked_as_done(run: Any) -> None:
     class Full:
         known: frozenset[str] = frozenset()
 

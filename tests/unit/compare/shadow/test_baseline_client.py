@@ -19,14 +19,14 @@ from proxy.compare.shadow import baseline_client
         ("/v3/parts/search?q=µ é#\udcff", "/api/v3/parts/search?q=%C2%B5%20%C3%A9%23%FF"),
     ],
 )
-def test_a_target_is_passed_on_as_the_client_wrote_it(target: str, there: str) -> None:
+def test_target_is_forwarded_unchanged(target: str, there: str) -> None:
     assert str(baseline_client.address("http://old.example/api/v3", target)) == f"http://old.example{there}"
 
 
 @pytest.mark.parametrize(
     "target", ["/v4/parts/match", "/", "*", "v3/parts/match", "http://octopart.com", "/%763/parts"]
 )
-def test_what_is_no_path_of_v3_is_asked_of_nobody(target: str) -> None:
+def test_non_v3_path_is_not_forwarded(target: str) -> None:
     with pytest.raises(ValueError, match="does not begin"):
         baseline_client.address("http://old.example/v3", target)
 
@@ -47,7 +47,7 @@ async def ask(baseline: Any, clock: Any) -> Any:
         yield asking
 
 
-async def test_its_answer_is_a_response(baseline: Any, ask: Any) -> None:
+async def test_baseline_response_is_returned(baseline: Any, ask: Any) -> None:
     baseline.behaviour = scripted_v3.responding(b"{}", 404, **{"Content-Type": "application/json"})
     response = await ask()
     assert (response.status, response.body, response.content_type, response.failure) == (
@@ -58,7 +58,7 @@ async def test_its_answer_is_a_response(baseline: Any, ask: Any) -> None:
     )
 
 
-async def test_another_key_takes_the_place_of_the_clients(baseline: Any, ask: Any) -> None:
+async def test_configured_key_replaces_the_key_of_the_client(baseline: Any, ask: Any) -> None:
     await ask("/api/v3/parts/match?apikey=CLIENTS&queries=[]&q=%26", config.Secret("OTHER"))
     assert baseline.requests == ["/v3/parts/match?queries=[]&q=%26&apikey=OTHER"]
 
@@ -73,20 +73,20 @@ async def test_another_key_takes_the_place_of_the_clients(baseline: Any, ask: An
         (scripted_v3.responding({}, 503), "is closed for the moment"),
     ],
 )
-async def test_what_is_no_answer_is_failure(baseline: Any, ask: Any, does: Any, words: str) -> None:
+async def test_invalid_response_is_a_failure(baseline: Any, ask: Any, does: Any, words: str) -> None:
     baseline.behaviour = does
     response = await ask()
     assert words in response.failure
     assert baseline.url not in response.failure
 
 
-async def test_a_redirect_is_not_followed(baseline: Any, ask: Any) -> None:
+async def test_redirect_is_not_followed(baseline: Any, ask: Any) -> None:
     baseline.behaviour = scripted_v3.responding({}, 302, Location="/v3/parts/match")
     assert (await ask()).status == 302
     assert len(baseline.requests) == 1
 
 
-async def test_an_answer_without_end_is_given_up(baseline: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_response_is_cancelled(baseline: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_client, "BODY_MAX", 20)
     baseline.behaviour = scripted_v3.drip_bytes
     assert (await ask()).failure == "sent a response of more than 20 bytes"

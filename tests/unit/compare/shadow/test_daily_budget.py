@@ -34,7 +34,7 @@ async def state(store: Any) -> Any:
     return found[1:]
 
 
-async def test_the_worst_is_held_and_what_came_is_booked(made: Any, store: Any) -> None:
+async def test_maximum_is_reserved_and_actual_usage_booked(made: Any, store: Any) -> None:
     budget = await made(10)
     claim = await budget.reserve(REQUEST)
     assert await state(store) == (0, 0, 3)
@@ -42,7 +42,7 @@ async def test_the_worst_is_held_and_what_came_is_booked(made: Any, store: Any) 
     assert await state(store) == (2, 0, 0)
 
 
-async def test_workers_together_never_pass_it(made: Any, store: Any) -> None:
+async def test_workers_together_never_exceed_the_budget(made: Any, store: Any) -> None:
     one, two = await made(10), await made(10, "two")
     claims = [await each.reserve(REQUEST) for each in (one, two, one, two)]
     assert [claim is None for claim in claims] == [False, False, False, True]
@@ -61,7 +61,7 @@ async def test_workers_together_never_pass_it(made: Any, store: Any) -> None:
     ],
     ids=["refused", "failed", "says", "kept answer", "cut off"],
 )
-async def test_what_may_have_been_billed_is_in_doubt(
+async def test_possibly_billed_request_is_uncertain_usage(
     made: Any, store: Any, answer: Any, over: bool, booked: Any
 ) -> None:
     budget = await made(10)
@@ -69,7 +69,7 @@ async def test_what_may_have_been_billed_is_in_doubt(
     assert await state(store) == booked
 
 
-async def test_the_next_day_begins_anew(made: Any, clock: Any) -> None:
+async def test_next_day_has_a_new_budget(made: Any, clock: Any) -> None:
     budget = await made(3)
     await budget.settle(await budget.reserve(REQUEST), response(parts=3))
     assert await budget.reserve(REQUEST) is None
@@ -78,21 +78,19 @@ async def test_the_next_day_begins_anew(made: Any, clock: Any) -> None:
     assert await budget.reserve(REQUEST) is not None
 
 
-async def test_without_a_limit_everything_is_booked_all_the_same(made: Any, store: Any) -> None:
+async def test_unlimited_budget_books_usage(made: Any, store: Any) -> None:
     budget = await made(None)
     for _ in range(3):
         await budget.settle(await budget.reserve(REQUEST), response(parts=100))
     assert await state(store) == (300, 0, 0)
 
 
-async def test_what_costs_nothing_is_asked_beyond_it(made: Any) -> None:
+async def test_free_request_is_allowed_beyond_the_budget(made: Any) -> None:
     budget = await made(0, worst=0)
     assert await budget.reserve(REQUEST) is not None
 
 
-async def test_what_a_worker_that_died_held_counts_as_uncertain_usage_of_that_day(
-    made: Any, store: Any, clock: Any
-) -> None:
+async def test_reservation_of_a_dead_worker_is_uncertain_usage_of_its_day(made: Any, store: Any, clock: Any) -> None:
     dead, alive = await made(3), await made(3, "two")
     await dead.reserve(REQUEST)
     assert await alive.reserve(REQUEST) is None

@@ -55,7 +55,7 @@ async def process() -> Any:
         await each.close()
 
 
-async def test_it_is_started_with_the_first_job_and_goes_on(process: Any) -> None:
+async def test_judge_process_starts_with_the_first_job_and_stays(process: Any) -> None:
     one = process(OBEDIENT)
     assert (one.pid, await one.gathered()) == (None, None)
     assert (await one.judge(JOB)).outcome == "equivalent"
@@ -65,7 +65,7 @@ async def test_it_is_started_with_the_first_job_and_goes_on(process: Any) -> Non
 
 
 @pytest.mark.parametrize("program", [ENDS, SAYS_NONSENSE], ids=["ends", "nonsense"])
-async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(process: Any, program: Any) -> None:
+async def test_dead_judge_process_is_an_error_and_replaced_by_the_next_job(process: Any, program: Any) -> None:
     one = process(program)
     for _ in range(2):
         with pytest.raises(errors.ServerError, match="the judging process is gone"):
@@ -74,14 +74,14 @@ async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(proc
     assert one.judged == 0
 
 
-async def test_one_that_does_not_answer_is_ended(process: Any) -> None:
+async def test_unresponsive_judge_process_is_terminated(process: Any) -> None:
     one = process(SAYS_NOTHING, 0.3)
     with pytest.raises(errors.ServerError, match=r"the judging process is gone \(TimeoutError\)"):
         await one.judge(JOB)
     assert one.pid is None
 
 
-async def test_one_that_does_not_end_is_killed(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_judge_process_that_ignores_termination_is_killed(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_client, "END_SECONDS", 0.1)
     one = process(STAYS)
     await one.judge(JOB)
@@ -89,7 +89,7 @@ async def test_one_that_does_not_end_is_killed(process: Any, monkeypatch: pytest
     assert one.pid is None
 
 
-async def test_bodies_of_any_size_pass(process: Any) -> None:
+async def test_bodies_of_any_size_are_accepted(process: Any) -> None:
     one = process(OBEDIENT)
     large = SideResponse(200, b"x" * 5_000_000, 0.1)
     assert (await one.judge(messages.JudgePair(JOB.request, 1.0, large, large))).outcome == "equivalent"
@@ -112,7 +112,7 @@ asyncio.run(main())
 """
 
 
-async def test_it_does_not_outlive_a_worker_that_is_killed() -> None:
+async def test_judge_process_ends_with_a_killed_worker() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ASKS_AND_STAYS, stdout=asyncio.subprocess.PIPE, env=environment

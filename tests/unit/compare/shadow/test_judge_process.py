@@ -35,14 +35,14 @@ def gathered(judging: Any) -> Any:
     return json.loads(judging.answer(messages.TallyRequest()).text)
 
 
-def test_a_pair_is_judged_and_added_up(judging: Any) -> None:
+def test_pair_is_judged_and_tallied(judging: Any) -> None:
     assert judging.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
     assert judging.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
     (row,) = gathered(judging)["rows"].values()
     assert (row["client"], row["compared"], row["differing"]) == ("shop/1", 2, 1)
 
 
-def test_a_difference_is_asked_for_again_before_it_is_counted(judging: Any) -> None:
+def test_difference_is_confirmed_before_it_is_counted(judging: Any) -> None:
     asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
     assert judging.answer(asked).outcome == "again"
     assert gathered(judging)["rows"] == {}
@@ -51,7 +51,7 @@ def test_a_difference_is_asked_for_again_before_it_is_counted(judging: Any) -> N
     assert judging.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
 
 
-def test_a_side_without_an_answer_is_named(judging: Any) -> None:
+def test_side_without_response_is_named(judging: Any) -> None:
     not_compared = SideResponse(0, b"", 0.1, failure="cannot be reached")
     for side, pair in (("baseline", (not_compared, response({}))), ("candidate", (response({}), not_compared))):
         verdict = judging.answer(messages.JudgePair(REQUEST, 1.0, *pair))
@@ -62,7 +62,7 @@ def test_a_side_without_an_answer_is_named(judging: Any) -> None:
     }
 
 
-def test_no_key_is_in_what_it_tells(judging: Any) -> None:
+def test_results_hold_no_api_key(judging: Any) -> None:
     v3_request = V3Request("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
     judging.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, v3_request))
     text = judging.answer(messages.TallyRequest()).text
@@ -82,7 +82,7 @@ def test_no_key_is_in_what_it_tells(judging: Any) -> None:
     ],
     ids=["half a character", "deep", "no UTF-8", "huge number", "control", "twice"],
 )
-def test_nobodys_data_brings_it_down(judging: Any, baseline: bytes) -> None:
+def test_no_response_data_crashes_the_judge(judging: Any, baseline: bytes) -> None:
     assert judging.answer(
         messages.JudgePair(REQUEST, 1.0, response(baseline), response({"a": "x" * 1_000_000}))
     ).outcome in (
@@ -92,9 +92,7 @@ def test_nobodys_data_brings_it_down(judging: Any, baseline: bytes) -> None:
     json.loads(judging.answer(messages.TallyRequest()).text)
 
 
-def test_what_breaks_the_judge_is_one_request_that_could_not_be_compared(
-    judging: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_judge_error_fails_only_its_request(judging: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError(KEY)
 
@@ -104,7 +102,7 @@ def test_what_breaks_the_judge_is_one_request_that_could_not_be_compared(
     assert [each["reason"] for each in gathered(judging)["failures"].values()] == ["internal: RuntimeError"]
 
 
-def test_it_goes_on_from_what_was_gathered(judging: Any, clock: Any) -> None:
+def test_judge_continues_from_stored_results(judging: Any, clock: Any) -> None:
     judging.answer(job({}, {}))
     text = judging.answer(messages.TallyRequest()).text
     other = judge_process.JudgeProcess(messages.JudgeSetup(None, "octopart", text), clock)
@@ -113,7 +111,7 @@ def test_it_goes_on_from_what_was_gathered(judging: Any, clock: Any) -> None:
     assert row["compared"] == 2
 
 
-def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path: Path, clock: Any) -> None:
+def test_rule_expires_at_runtime(tmp_path: Path, clock: Any) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("shipped_rules: false\nrules: [{path: hits, ignore: all, reason: a while, expires: 2023-11-14}]\n")
     judging = judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
@@ -126,7 +124,7 @@ def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path: Path, clock: Any)
     assert outcomes == ["equivalent", "different"]
 
 
-def test_it_serves_until_its_input_ends(clock: Any) -> None:
+def test_judge_serves_until_end_of_input(clock: Any) -> None:
     order = messages.JudgeSetup(None, "octopart", "")
     source = io.BytesIO(b"".join(map(messages.encode, (order, job({}, {}), messages.TallyRequest()))))
     sink = io.BytesIO()

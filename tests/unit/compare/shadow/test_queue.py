@@ -68,14 +68,14 @@ def dropped(metrics: Any) -> Any:
     return {reason: count for (_, reason), count in metrics.shadow_dropped.items()}
 
 
-async def test_a_share_of_an_applications_requests_is_chosen(made: Any) -> None:
+async def test_configured_share_of_requests_is_selected(made: Any) -> None:
     shadow = await made({"half": 0.5, "all": 1.0, "none": 0.0})
     chosen = {name: sum(shadow.wants(name) for _ in range(1000)) for name in ("half", "all", "none", "other")}
     assert 400 < chosen.pop("half") < 600
     assert chosen == {"all": 1000, "none": 0, "other": 0}
 
 
-async def test_what_is_offered_is_compared_in_its_order(made: Any, jobs: Any) -> None:
+async def test_requests_are_compared_in_order(made: Any, jobs: Any) -> None:
     shadow = await made()
     jobs.gate.set()
     for target in "abc":
@@ -84,7 +84,7 @@ async def test_what_is_offered_is_compared_in_its_order(made: Any, jobs: Any) ->
     assert jobs.run_ == ["a", "b", "c"]
 
 
-async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, jobs: Any, metrics: Any) -> None:
+async def test_requests_beyond_the_queue_are_dropped(made: Any, jobs: Any, metrics: Any) -> None:
     shadow = await made(queue=2)
     shadow.offer(seen())
     await until(lambda: jobs.run_)
@@ -94,9 +94,7 @@ async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, jo
     assert metrics.shadow_queue_length[()] == 2
 
 
-async def test_bodies_that_wait_have_a_bound_too(
-    made: Any, jobs: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_queued_bytes_are_bounded(made: Any, jobs: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadowing, "BYTES_MAX", 100)
     shadow = await made()
     shadow.offer(seen())
@@ -110,7 +108,7 @@ async def test_bodies_that_wait_have_a_bound_too(
     assert dropped(metrics) == {"queue": 1}
 
 
-async def test_no_more_than_the_rate_are_taken_in_a_second(made: Any, clock: Any, metrics: Any) -> None:
+async def test_requests_per_second_are_limited(made: Any, clock: Any, metrics: Any) -> None:
     shadow = await made(rate=2)
     for _ in range(5):
         shadow.offer(seen())
@@ -120,7 +118,7 @@ async def test_no_more_than_the_rate_are_taken_in_a_second(made: Any, clock: Any
     assert dropped(metrics) == {"rate": 3}
 
 
-async def test_while_the_breaker_is_open_everything_is_dropped(made: Any, clock: Any, metrics: Any) -> None:
+async def test_open_circuit_breaker_drops_everything(made: Any, clock: Any, metrics: Any) -> None:
     shadow = await made(failures=1)
     shadow.breaker.failed()
     shadow.offer(seen())
@@ -130,7 +128,7 @@ async def test_while_the_breaker_is_open_everything_is_dropped(made: Any, clock:
     assert dropped(metrics) == {"breaker": 1}
 
 
-async def test_off_ends_what_waits_and_what_is_under_way(made: Any, jobs: Any, metrics: Any) -> None:
+async def test_switching_off_cancels_queued_and_running_comparisons(made: Any, jobs: Any, metrics: Any) -> None:
     shadow = await made()
     for _ in range(3):
         shadow.offer(seen())
@@ -145,7 +143,7 @@ async def test_off_ends_what_waits_and_what_is_under_way(made: Any, jobs: Any, m
     await until(lambda: jobs.run_[-1] == "again")
 
 
-async def test_a_request_that_fails_is_not_the_last_one(made: Any, jobs: Any, metrics: Any) -> None:
+async def test_failed_comparison_does_not_stop_the_queue(made: Any, jobs: Any, metrics: Any) -> None:
     shadow = await made()
     jobs.gate.set()
     for target in ("fails", "goes on"):

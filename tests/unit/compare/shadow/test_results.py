@@ -31,7 +31,7 @@ async def worker(store: Any, name: Any) -> Any:
     return made, await made.resume()
 
 
-async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(store: Any) -> None:
+async def test_concurrent_workers_have_their_own_slots_that_add_up(store: Any) -> None:
     one, nothing = await worker(store, "one")
     two, _ = await worker(store, "two")
     assert nothing == ""
@@ -44,7 +44,7 @@ async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(st
 
 
 @pytest.mark.parametrize("dies", [True, False])
-async def test_who_takes_a_place_goes_on_from_its_note(store: Any, clock: Any, dies: bool) -> None:
+async def test_worker_continues_from_the_note_of_its_slot(store: Any, clock: Any, dies: bool) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
     if dies:
@@ -58,7 +58,7 @@ async def test_who_takes_a_place_goes_on_from_its_note(store: Any, clock: Any, d
     assert len(await store.notes(results.TALLIES)) == 1
 
 
-async def test_a_place_that_is_looked_after_is_nobody_elses(store: Any, clock: Any) -> None:
+async def test_slot_with_a_live_owner_is_not_taken(store: Any, clock: Any) -> None:
     one, _ = await worker(store, "one")
     for _ in range(3):
         clock.advance(LEASE_SECONDS - 1)
@@ -68,7 +68,7 @@ async def test_a_place_that_is_looked_after_is_nobody_elses(store: Any, clock: A
     assert (one.placed, set(await store.notes(results.TALLIES))) == (True, {"1"})
 
 
-async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store: Any, clock: Any) -> None:
+async def test_worker_that_lost_its_slot_writes_nothing(store: Any, clock: Any) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
     clock.advance(LEASE_SECONDS + 1)
@@ -83,7 +83,7 @@ async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store: An
     assert await clients(store) == [("a", 1), ("b", 1), ("c", 1)]
 
 
-async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store: Any) -> None:
+async def test_notes_of_a_past_epoch_are_ignored(store: Any) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
     await results.forget(store)
@@ -95,7 +95,7 @@ async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store: Any) ->
     assert await clients(store) == [("b", 1)]
 
 
-async def test_every_worker_is_told_the_switch(store: Any) -> None:
+async def test_every_worker_sees_the_switch(store: Any) -> None:
     one = ResultSlot(store, "one")
     told = [(await one.look()).on]
     for on in (False, True):
