@@ -252,7 +252,7 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise errors.RequestError(400, [errors.variable_error(error)]) from error
-        scope_errors = [found for one in roots if (found := _scope_error(one, caller)) is not None]
+        scope_errors = [scope_error for one in roots if (scope_error := _scope_error(one, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
         is_billed = any(one.name in limits.PART_FIELDS for one in roots)

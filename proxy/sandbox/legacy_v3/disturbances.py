@@ -197,8 +197,8 @@ class RequestDisturbances:
         return self._strikes(flapping, self._moment.number, flapping.field, place)
 
     def _of(self, kind: type[D]) -> D | None:
-        found = self._by_kind.get(kind)
-        return found if isinstance(found, kind) else None
+        disturbances = self._by_kind.get(kind)
+        return disturbances if isinstance(disturbances, kind) else None
 
     def _strikes(self, one: Disturbance, *place: object) -> bool:
         return seeded_fraction(self._seed, words.kind_name(type(one)), *place) < one.share
