@@ -46,7 +46,7 @@ class JournalTotals:
 
 
 class RequestJournal:
-    """The last `kept` entries, and totals since the last `clear`."""
+    """The last `max_entries` entries, and totals since the last `clear`."""
 
     def __init__(self, clock: clocks.Clock, max_entries: int = MAX_ENTRIES) -> None:
         self._clock = clock

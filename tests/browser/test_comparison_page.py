@@ -27,7 +27,7 @@ Opens = Callable[[ComparisonResult], None]
 
 @pytest.fixture
 def opened(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
-    """Opens the page of a result, as a user does who was sent the file."""
+    """Opens the report of a result from a file."""
 
     def open_page(result: ComparisonResult) -> None:
         page = tmp_path / "report.html"
@@ -228,7 +228,7 @@ def test_an_invalid_url_fragment_selects_nothing(browser: Chrome, opened: Opens,
 
 
 def test_the_content_security_policy_blocks_injected_scripts(browser: Chrome, opened: Opens) -> None:
-    """What would get past the escapes still runs nothing and asks for nothing."""
+    """Injected scripts neither run nor load anything, even without escaping."""
     opened(comparison_result.result())
     stopped = browser.execute_async_script("""
         const done = arguments[0], stopped = [];

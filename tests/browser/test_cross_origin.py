@@ -1,4 +1,4 @@
-"""A web page of another origin that gets its own token and asks the query service (contract graphql.md, N-603)."""
+"""A web page of another origin that gets its own token and queries the service (contract graphql.md, N-603)."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,5 @@
-"""The IDE in Chromium: type a query with completion, run it, see parts; documents, reference, definition; a user lets
-it in. The page asks nobody but the sandbox, and the console has nothing to say.
-"""
+"""The IDE in Chromium: completion, queries, documents, reference, schema definition and authorization. All requests go
+to the sandbox, and the console stays empty."""
 
 from collections.abc import Iterator
 
@@ -24,7 +23,7 @@ def sandbox(background: Background) -> app.Sandbox:
 
 @pytest.fixture
 def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindow]:
-    """A window that was let be: it asked nobody else, and nothing went wrong in it."""
+    """An IDE window; afterwards all requests must have gone to the sandbox, without console errors."""
     sandbox.applications.choose_for_ide(applications.DEFAULT_APPLICATION.application_id)
     size = browser.get_window_size()
     browser.set_window_size(1400, 900)

@@ -1,4 +1,4 @@
-"""The login and consent pages in a browser, by keyboard: their policy lets a sign-in come back to the application."""
+"""The login and consent pages in a browser, by keyboard: their policy allows the redirect to the application."""
 
 import dataclasses
 from collections.abc import AsyncIterator
@@ -67,7 +67,7 @@ def _types(browser: webdriver.Chrome, *keys: str) -> None:
 
 
 def _presses_until(browser: webdriver.Chrome, text: str) -> None:
-    """Tab, until what has the focus says this."""
+    """Press Tab until the element with the focus has this text."""
     for _ in range(10):
         if browser.switch_to.active_element.text == text:
             return

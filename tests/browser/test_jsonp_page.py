@@ -31,7 +31,7 @@ Opens = Callable[..., None]
 
 @pytest.fixture
 def opened(browser: Chrome, page_url: Callable[..., str], proxy_url: str) -> Opens:
-    """Opens the page whose script is this target of the proxy, and waits until the page has loaded."""
+    """Opens the page with this target of the proxy as script, and waits until it has loaded."""
 
     def open_page(target: str, proxy: str = proxy_url) -> None:
         browser.get(page_url("table.html", proxy=proxy, target=target))
@@ -44,7 +44,7 @@ def state(browser: Chrome) -> str:
 
 
 def rows(browser: Chrome) -> list[list[str]]:
-    """What a user reads in the table, all of it at one moment."""
+    """Texts of all table cells, read at once."""
     cells = "Array.from(row.cells, cell => cell.innerText)"
     found: list[list[str]] = browser.execute_script(
         f"return Array.from(document.getElementById('rows').rows, row => {cells})"
@@ -115,7 +115,7 @@ def hostile_answer() -> dict[str, Any]:
 
 @pytest.fixture
 def hostile_target(upstream: scripted_upstream.ScriptedUpstream) -> str:
-    """A target of the scripted proxy; its answer has the hostile text wherever there is text."""
+    """A target of the scripted proxy; all texts of its response are hostile."""
     upstream.respond_with(hostile_answer())
     return f"{SEARCH}&show[]=mpn&show[]=manufacturer.name&show[]=short_description&callback=show"
 

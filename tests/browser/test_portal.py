@@ -27,7 +27,7 @@ def sandbox(background: Background) -> app.Sandbox:
 
 @pytest.fixture
 def at_portal(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdriver.Chrome]:
-    """The browser, whose user has signed in at the portal."""
+    """The browser, signed in at the portal."""
     browser.delete_all_cookies()
     browser.get(sandbox.portal_url)
     _until(browser, "Sign in")
@@ -47,12 +47,12 @@ def _types(browser: webdriver.Chrome, *keys: str) -> None:
 
 
 def _label(browser: webdriver.Chrome) -> str:
-    """What a screen reader calls the element with the focus."""
+    """The accessible name of the element with the focus."""
     return browser.switch_to.active_element.accessible_name
 
 
 def _presses_until(browser: webdriver.Chrome, name: str, key: str = Keys.TAB) -> None:
-    """Tab, until what has the focus is called this. Each stop on the way can be seen to have the focus."""
+    """Press Tab until the element with the focus has this name. Every element on the way has a visible focus."""
     passed = []
     for _ in range(MOST_TABS):
         if _label(browser) == name:

@@ -34,7 +34,7 @@ def sandbox(background: Background) -> app.Sandbox:
 
 @pytest.fixture
 def window(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
-    """A browser whose user is not signed in; at the end as wide as before."""
+    """A browser without a session; its size is restored at the end."""
     yield browser
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
@@ -43,7 +43,7 @@ def window(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
 
 
 def _leads_to(browser: webdriver.Chrome, name: str) -> None:
-    """Press Tab until what has the focus is called this."""
+    """Press Tab until the element with the focus has this name."""
     for _ in range(MOST_TABS):
         focused = browser.switch_to.active_element
         if focused.accessible_name == name:

@@ -44,13 +44,13 @@ def sandbox() -> Iterator[app.Sandbox]:
 
 @pytest.fixture(autouse=True)
 def _without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """oauthlib talks to nobody without TLS unless it is told to."""
+    """Let oauthlib connect without TLS."""
     monkeypatch.setitem(os.environ, "OAUTHLIB_INSECURE_TRANSPORT", "1")
 
 
 @pytest.fixture
 def said(sandbox: app.Sandbox) -> dict[str, Any]:
-    """The discovery document: all that a client knows."""
+    """The discovery document, from which a client gets all URLs."""
     document: dict[str, Any] = requests.get(sandbox.url + "/.well-known/openid-configuration", timeout=30).json()
     return document
 

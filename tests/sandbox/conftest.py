@@ -64,7 +64,7 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
 def start_old(
     catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock
 ) -> legacy_client.StartLegacy:
-    """Starts a sandbox whose old v3 service has these settings; without a limit of requests unless one is given."""
+    """Starts a sandbox whose old v3 service has these settings; without a rate limit by default."""
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[legacy_client.LegacyClient]:
@@ -101,7 +101,7 @@ def opens(start: StartSandbox) -> DeskOpens:
 
 @pytest.fixture
 async def desk(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
-    """An application whose users come to a sandbox of its own."""
+    """An authorization code flow on its own sandbox."""
     async with opens() as opened:
         yield opened
 

@@ -1,4 +1,4 @@
-"""/admin: faults declared, listed and lifted over HTTP, the journal read and cleared, mistakes answered."""
+"""/admin: declare, list and remove faults over HTTP, read and clear the journal, reject invalid requests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The adm* queries: who sees which organisation, its users and its applications (contract graphql.md §5.4)."""
+"""The adm* queries: visibility of organisations, users and applications (contract graphql.md §5.4)."""
 
 import dataclasses
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ BY_ID = "query($id: String!) { admApplicationById(id: $id) { name deleted supply
 
 @pytest.fixture
 async def member(start_design: StartDesignSandbox) -> AsyncIterator[DesignClient]:
-    """Ada of the organisation Sandbox, where another organisation is there too."""
+    """A client with a token of Ada of the organisation Sandbox, in a sandbox with another organisation."""
     async with start_design(
         applications=(APPLICATION, applications.DEFAULT_APPLICATION, DESIGN_ONLY, THEIRS),
         organisations=(user_directory.DEFAULT_ORGANISATION, OTHERS),

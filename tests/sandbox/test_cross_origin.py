@@ -1,4 +1,4 @@
-"""Programs in web pages of other origins: which of the sandbox's addresses they may ask, and which stay shut."""
+"""Cross-origin requests of web pages: which endpoints of the sandbox allow them."""
 
 import pytest
 from support.code_flow import CodeFlow

@@ -1,5 +1,4 @@
-"""The mutations of design data: what they change is what is read next, and a refusal is said (contract graphql.md
-§5.2)."""
+"""The mutations of design data: changes are visible at once, and errors are reported (contract graphql.md §5.2)."""
 
 import csv
 import io

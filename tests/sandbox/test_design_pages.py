@@ -12,7 +12,7 @@ ITEMS = list("abcdefgh")
 
 
 class Row(NamedTuple):
-    """A record with the kinds of fields that can be asked about."""
+    """A record with the kinds of fields that can be filtered."""
 
     name: str
     description: str | None = None

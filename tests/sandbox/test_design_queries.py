@@ -1,4 +1,4 @@
-"""Design data by GraphQL: who may ask, what there is, and that its parts are the catalog's (contract graphql.md §5)."""
+"""Design data by GraphQL: access, content, and links to parts of the catalog (contract graphql.md §5)."""
 
 import asyncio
 import dataclasses
@@ -38,7 +38,7 @@ def selection(kind: Any, above: tuple[str, ...] = ()) -> str:
 
 
 async def known(designer: DesignClient) -> dict[str, str]:
-    """An id of everything, by the query that wants it."""
+    """An id for every query that needs one."""
     wanted = """id design { variants { bom { id items(first: 1) { nodes { component
         { id revision { id } folder { id } } } } } pcb { designItems(first: 1) { nodes { id } } } }
         releases(first: 1) { nodes { id } } }"""

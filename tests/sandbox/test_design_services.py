@@ -1,4 +1,4 @@
-"""The design services behind the query service: shut to the world, asked once for many, each sandbox with its own."""
+"""The design services behind the query service: internal access only, batched requests, one set per sandbox."""
 
 import json
 

@@ -32,7 +32,7 @@ def watching(designer: DesignClient, url: str = AURORA) -> dict[str, Any]:
 
 
 async def listening(designer: DesignClient, count: int = 1) -> None:
-    """Wait until so many ask for events: the service has begun to answer them."""
+    """Wait until there are so many subscribers."""
     async with asyncio.timeout(DEADLINE):
         while designer.rest_calls().count("collaboration GET /events") < count:
             await asyncio.sleep(0.01)

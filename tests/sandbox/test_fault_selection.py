@@ -1,4 +1,4 @@
-"""How many requests faults strike, and which: counts, shares, seeds, and the mixture of all."""
+"""Selection of requests for faults: counts, shares, seeds, and mixed faults."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Each fault over a socket, as a plain client meets it, and what it bills."""
+"""Each fault over a socket, as a plain client sees it, and its billing."""
 
 import asyncio
 from typing import Any

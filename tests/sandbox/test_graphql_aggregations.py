@@ -1,4 +1,4 @@
-"""What a search says about all of its hits, the lists of companies and categories, and help with words."""
+"""Aggregations of a search, lists of companies and categories, suggestions and spelling corrections."""
 
 from support.sandbox_client import SandboxClient
 

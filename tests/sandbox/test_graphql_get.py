@@ -1,4 +1,4 @@
-"""Queries by GET: the parameters of a URL, and what is not done by GET (GraphQL over HTTP, "GET")."""
+"""Queries by GET: parameters of the URL, and operations that GET does not allow (GraphQL over HTTP, "GET")."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""In which media type an answer comes, and the status it has there (GraphQL over HTTP, "Accept" and "Status Codes")."""
+"""Media types of responses, and their status codes (GraphQL over HTTP, "Accept" and "Status Codes")."""
 
 from typing import Any
 

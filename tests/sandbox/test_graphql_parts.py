@@ -1,4 +1,4 @@
-"""What the part queries answer: matches, searches, sellers, prices, aggregations (contract graphql.md §1 and §2)."""
+"""Part queries: matches, searches, sellers, prices, aggregations (contract graphql.md §1 and §2)."""
 
 from typing import Any
 

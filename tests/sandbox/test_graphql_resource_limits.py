@@ -1,4 +1,4 @@
-"""What one request can make the query service do: bounds on its body, its document, its answer and its time."""
+"""Bounds of one GraphQL request: body, document, response and time."""
 
 import gzip
 import io
@@ -153,7 +153,7 @@ async def test_a_response_with_too_many_fields_is_rejected_and_not_billed(start:
 
 
 class HastyClock(clock.ManualClock):
-    """Its monotonic time goes on by `pace` seconds with each look at it."""
+    """A clock whose monotonic time advances by `pace` seconds at each reading."""
 
     pace = 0.0
 

@@ -1,4 +1,4 @@
-"""What is wrong with a document, in the service's words (contract graphql.md §3.3), and its two looser rules."""
+"""Validation errors with the messages of the service (contract graphql.md §3.3), and its two looser rules."""
 
 from typing import Any
 

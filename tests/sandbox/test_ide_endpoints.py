@@ -1,4 +1,4 @@
-"""What the IDE is given: nothing before somebody has signed in, then the organisation's application and a token."""
+"""Endpoints of the IDE: nothing before the sign-in, then the organisation's application and a token."""
 
 import dataclasses
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Other people's files: they are what is recorded, their licences are with them, and they can be fetched anew."""
+"""Vendored files: they equal the manifest, have their licences, and can be fetched again."""
 
 import dataclasses
 import io
@@ -35,7 +35,7 @@ def test_every_vendored_package_has_its_licence() -> None:
 
 
 class Npm:
-    """A program of this name, which packs what a test puts into it."""
+    """A fake npm executable, which packs the files of a test."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "npm"

@@ -1,4 +1,4 @@
-"""The token endpoint, the tokens, and what is published about both (contract graphql.md §4)."""
+"""The token endpoint, the tokens, and their published metadata (contract graphql.md §4)."""
 
 import base64
 

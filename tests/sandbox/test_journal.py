@@ -1,4 +1,4 @@
-"""The journal: an entry a request, what is in it and what is not, how much is kept, what the totals count."""
+"""The journal: one entry per request, its fields, its size, and the totals."""
 
 import asyncio
 import io

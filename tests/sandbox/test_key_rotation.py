@@ -1,4 +1,4 @@
-"""The signing key changes while clients hold tokens: what verifies, what is published, and for how long."""
+"""Rotation of signing keys: verification of older tokens and published keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What makes comparisons with the old service hard: each disturbance does what it says, and nothing else."""
+"""Disturbances of the old service: each one's effect, and no other effects."""
 
 from collections.abc import Callable
 from typing import Any

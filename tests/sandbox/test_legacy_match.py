@@ -1,4 +1,4 @@
-"""The old service's /parts/match: what matches, in which order, and what each query's own answer says (§4)."""
+"""The old service's /parts/match: matches, their order, and the result of each query (§4)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The old service's parts: classes with their keys, redirects, click links, what include[] and show[] do (§2, §3)."""
+"""The old service's parts: classes with their keys, redirects, click links, include[] and show[] (§2, §3)."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 async def _parts(old: LegacyClient) -> list[dict[str, Any]]:
-    """Every part of the catalog with all there is of it."""
+    """Every part of the catalog with all its fields."""
     found: list[dict[str, Any]] = []
     while True:
         body = await old.read(f"/parts/search?q=&limit=100&start={len(found)}{INCLUDES}")

@@ -178,7 +178,7 @@ async def test_an_unknown_filter_field_gets_400(old: LegacyClient, mistake: str)
 
 
 async def test_a_multi_valued_text_counts_for_each_value(old: LegacyClient) -> None:
-    """`I2C, SPI` counts twice; what is missing are parts, not values."""
+    """`I2C, SPI` counts twice; missing values count parts."""
     field = "specs.interface.value"
     body = await old.read(
         f"/parts/search?q=&limit=1&facet[fields][{field}][include]=true&facet[fields][{field}][limit]=99"
@@ -217,7 +217,7 @@ async def test_part_number_filters_can_be_combined(old: LegacyClient) -> None:
 
 
 async def test_descriptions_can_be_counted(old: LegacyClient) -> None:
-    """A public program asks for this facet, and for those of specs that few parts have."""
+    """A public client requests this facet, and those of specs that few parts have."""
     body = await old.read(
         "/parts/search?q=SN74S74N&limit=100&include[]=descriptions&facet[fields][descriptions.value][include]=true"
         "&spec_drilldown[include]=true&spec_drilldown[limit]=100&facet[fields][specs.wire_gauge.value][include]=true"

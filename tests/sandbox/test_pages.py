@@ -1,4 +1,4 @@
-"""The sandbox's pages without a browser: sign-in, front page, journal, faults, and what is at no path."""
+"""The sandbox's pages without a browser: login, home page, journal, faults, and unknown paths."""
 
 import asyncio
 import dataclasses
@@ -29,7 +29,7 @@ def _commands(seen: PageResult) -> list[str]:
 
 
 async def _typed(command: str) -> str:
-    """What a shell shows for a command."""
+    """Arguments of a command after shell parsing."""
     process = await asyncio.create_subprocess_exec("sh", "-c", command, stdout=asyncio.subprocess.PIPE)
     return (await process.communicate())[0].decode()
 

@@ -1,4 +1,4 @@
-"""Parts used: what counts, what is refused, when it starts anew (contract graphql.md §6 and §3.2)."""
+"""Part usage: billing, rejected requests, monthly reset (contract graphql.md §6 and §3.2)."""
 
 import datetime
 

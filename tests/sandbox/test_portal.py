@@ -31,7 +31,7 @@ class Office(NamedTuple):
     visitor: PageBrowser
 
     async def new(self, **fields: str) -> PageResult:
-        """Make an application; `fields` beside what the form has already."""
+        """Create an application; `fields` replace those of the form."""
         form = await self.visitor.open("/portal/applications/new")
         return await self.visitor.fill(form, "/new", fields)
 
@@ -40,7 +40,7 @@ class Office(NamedTuple):
         return next(one for one in self.caller.sandbox.applications.all if one.name == name)
 
     async def token(self, application: applications.SandboxApplication, **form: str) -> JsonResponse:
-        """The token endpoint, as a program of the application asks it."""
+        """Response of the token endpoint to a request of the application."""
         return await self.caller.log_in(
             client_id=application.client_id, client_secret=application.client_secret, **form
         )

@@ -1,4 +1,4 @@
-"""What the service's known clients send, as they send it (contract graphql.md §7, §9): headers, sizes, spelling."""
+"""Requests of published clients, as they send them (contract graphql.md §7, §9): headers, sizes, spelling."""
 
 import dataclasses
 from typing import Any

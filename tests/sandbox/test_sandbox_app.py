@@ -1,4 +1,4 @@
-"""The sandbox as a whole: start, stop, what it tells about itself, and every field of the schema once."""
+"""The sandbox as a whole: start, stop, public attributes, and every field of the schema once."""
 
 import asyncio
 import time

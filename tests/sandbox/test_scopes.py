@@ -1,5 +1,5 @@
-"""Scopes of a token gate operations: supply.domain the sup*, design.domain with user.access the des* (contract
-graphql.md §4.1 and §5). The error of a missing scope is Hot Chocolate's: the contract knows none of the service."""
+"""Scopes of a token limit operations: supply.domain the sup*, design.domain with user.access the des* (contract
+graphql.md §4.1 and §5). The error of a missing scope is Hot Chocolate's, because the contract has none."""
 
 import pytest
 from graphql import build_schema

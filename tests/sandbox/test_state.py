@@ -1,4 +1,4 @@
-"""What outlives a sandbox that is given a file: all that was there, at once or nearly; and files that won't do."""
+"""State file of a sandbox: what is restored, when it is written, and invalid files."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opens_on(start: StartSandbox, path: Path) -> Opens:
-    """Starts a sandbox on the file, with an application whose users come to it."""
+    """Starts a sandbox on the file, with an authorization code flow."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[desks.CodeFlow]:
@@ -301,7 +301,7 @@ async def test_a_missing_state_folder_is_named(start: StartSandbox, tmp_path: Pa
 
 
 async def test_a_change_is_written_before_the_response(start: StartSandbox, path: Path, tmp_path: Path) -> None:
-    """What lies there is what a sandbox that was killed at this moment has left."""
+    """The state file at this moment is that of a killed sandbox."""
     async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
         await visitor.fill(await visitor.open("/portal/applications/new"), "/new", {"name": "Just made"})

@@ -1,4 +1,4 @@
-"""What parts cost in unusual requests, and that the admin figures are the sum of it (contract graphql.md §6)."""
+"""Billing of unusual requests, and that the admin figures are its sum (contract graphql.md §6)."""
 
 import dataclasses
 

@@ -1,4 +1,5 @@
-"""Aggregations are what filtering by their buckets gives; filters are refused by name (contract graphql.md §2.4)."""
+"""Aggregations agree with filtering by their buckets; invalid filters are rejected by name (contract graphql.md
+§2.4)."""
 
 from collections.abc import Iterator
 from typing import Any

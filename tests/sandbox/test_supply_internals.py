@@ -1,4 +1,4 @@
-"""What the service has for its own products, and what stands beside a part (contract graphql.md §1.1, §1.2)."""
+"""Internal queries and fields of the service, and related parts (contract graphql.md §1.1, §1.2)."""
 
 from typing import Any
 

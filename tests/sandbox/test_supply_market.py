@@ -1,4 +1,4 @@
-"""Country, currency and live data: what each argument of the part queries changes (contract graphql.md §1.1, §2)."""
+"""Country, currency and live data: effects of the arguments of part queries (contract graphql.md §1.1, §2)."""
 
 from typing import Any
 

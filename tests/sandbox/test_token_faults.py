@@ -1,4 +1,4 @@
-"""Faults of the identity service: tokens without an end, a clock that is off, and what strikes both services."""
+"""Faults of the identity service: tokens without expiry, clock skew, and faults of both services."""
 
 import aiohttp
 import jwt

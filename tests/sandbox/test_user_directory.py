@@ -1,4 +1,4 @@
-"""Who may sign in, and which applications there are: registries that change while the sandbox runs."""
+"""User directory and application registry, which change while the sandbox runs."""
 
 import dataclasses
 from typing import Any

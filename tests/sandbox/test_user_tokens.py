@@ -1,4 +1,4 @@
-"""What comes of a user's consent: codes, refresh tokens, and what may be asked about them."""
+"""Tokens of users: codes, refresh tokens, introspection and revocation."""
 
 import dataclasses
 import logging

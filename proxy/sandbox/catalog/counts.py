@@ -30,7 +30,7 @@ class HitCounts:
         return self._grouped("category", hits, self._columns.labels("categories"))
 
     def stock(self, hits: search_hits.SearchHits) -> list[tuple[bool, int]]:
-        """(somebody has it in stock, parts)."""
+        """Parts by whether any seller has them in stock: (in stock, parts)."""
         return self._grouped("stocked", hits, (False, True))
 
     def cad(self, hits: search_hits.SearchHits) -> LabelCounts:

@@ -85,7 +85,7 @@ class PartNumberIndex:
 
 
 def _occurrences(text: columns.Array, pattern: columns.Array, byte_counts: columns.Array) -> columns.Array:
-    """Where `wanted` begins in `text`, ascending. Starts with the rarest byte, which leaves the fewest candidates."""
+    """Positions of `pattern` in `text`, ascending. Starts with the rarest byte, which leaves the fewest candidates."""
     order = np.argsort(byte_counts[pattern], kind="stable").tolist()
     rarest, *others = order
     at: columns.Array = np.flatnonzero(text == pattern[rarest]) - rarest

@@ -100,7 +100,7 @@ def json_response(content: object, status: int = 200) -> web.Response:
 
 
 def find_record(table: tables.Table[Any], id_: str, noun: str) -> Any:
-    """The record with this id. Raises LookupError; `what` is the kind of record in its message."""
+    """The record with this id. Raises LookupError; `noun` is the kind of record in its message."""
     row = table.get(id_)
     if row is None:
         raise LookupError(f"there is no {noun} {id_}")

@@ -1,6 +1,6 @@
 """Login and logout pages, the user's page, and the end-session endpoint.
 
-Other pages redirect to `login_url`, which leads back to them.
+Other pages redirect to `login_url`, which redirects back to them.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ RedirectLookup = Callable[[str], tuple[str, str] | None]
 
 
 def login_url(return_to: str) -> str:
-    """The login page that leads back to `return_to`, a path of the sandbox with its query."""
+    """URL of the login page that redirects to `return_to`, a path of the sandbox with its query, after the login."""
     return f"{LOGIN_PATH}?{urlencode({'return_to': return_to})}"
 
 

@@ -30,7 +30,7 @@ class Disturbance(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_
 
 
 class PriceDrift(Disturbance, frozen=True, tag="price-drift"):
-    """Changes the prices of a share of the offers by up to `percent`, anew in every period of `seconds`."""
+    """Changes the prices of a share of the offers by up to `percent`, differently in every period of `seconds`."""
 
     share: Share = 0.2
     percent: Percent = 5.0
@@ -38,7 +38,7 @@ class PriceDrift(Disturbance, frozen=True, tag="price-drift"):
 
 
 class StockDrift(Disturbance, frozen=True, tag="stock-drift"):
-    """Changes the stock of a share of the offers by up to `percent`, anew in every period of `seconds`."""
+    """Changes the stock of a share of the offers by up to `percent`, differently in every period of `seconds`."""
 
     share: Share = 0.2
     percent: Percent = 20.0

@@ -68,7 +68,7 @@ class DisturbedCatalog:
         return _twin(found) if copy.is_twin else found
 
     def by_uid(self, uid: str) -> records.Part | None:
-        """The part of a uid, of one that was merged into it too; None where there is none."""
+        """The part of a uid or of one merged into it; None if there is none."""
         if not _UID.fullmatch(uid):
             return None
         if uid.startswith(_TWIN):

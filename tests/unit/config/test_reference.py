@@ -31,12 +31,12 @@ def everything() -> str:
     return re.sub(r"(?m)^#(?=\S| {2,}(?:- )?\w+:)", "", text)
 
 
-def test_the_file_as_it_is_holds_exactly_the_defaults() -> None:
+def test_shipped_file_holds_exactly_the_defaults() -> None:
     demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("EXAMPLE_KEY")),))
     assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
 
 
-def test_every_setting_is_in_the_file(everything: str) -> None:
+def test_every_setting_is_in_the_shipped_file(everything: str) -> None:
     written = yaml.safe_load(everything)
     assert set(written) == set(config.Config.__struct_fields__)
     assert {name: set(written[name]) for name in BLOCKS} == {
@@ -55,7 +55,7 @@ def test_every_setting_is_in_the_file(everything: str) -> None:
     assert set(demo["reconcile"]) == set(config.ReconciliationSettings.__struct_fields__)
 
 
-def test_the_commented_block_is_the_real_service_at_the_defaults(everything: str, tmp_path: Path) -> None:
+def test_commented_block_is_the_real_upstream_with_defaults(everything: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(everything, encoding="utf-8")
     loaded = config.load(
@@ -79,14 +79,14 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything: str
     ],
     ids=lambda kind: kind.__name__,
 )
-def test_every_setting_says_what_it_accepts(kind: Any) -> None:
+def test_every_setting_documents_accepted_values(kind: Any) -> None:
     hints = get_type_hints(kind, include_extras=True)
     for name in kind.__struct_fields__:
         metas = [meta for meta in hints[name].__metadata__ if isinstance(meta, msgspec.Meta)]
         assert any(meta.description for meta in metas), name
 
 
-def test_every_setting_has_its_words_in_the_file(everything: str) -> None:
+def test_every_setting_has_a_comment_in_the_file(everything: str) -> None:
     """Each key is followed by a comment on its line, or follows one."""
     lines = everything.splitlines()
     for number, line in enumerate(lines):

@@ -38,7 +38,7 @@ def exposed(tmp_path: Path) -> Any:
         "upstream: {proxy: 'http://name:password@proxy.internal'}",
     ],
 )
-def test_a_configuration_with_a_plain_secret_is_for_its_owner_alone(exposed: Any, text: str) -> None:
+def test_plain_secret_needs_an_owner_only_configuration(exposed: Any, text: str) -> None:
     assert [exposed(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [[], [], ["config.yaml"], ["config.yaml"]]
 
 
@@ -52,7 +52,7 @@ def test_a_configuration_with_a_plain_secret_is_for_its_owner_alone(exposed: Any
         "listen: {port: 1}",
     ],
 )
-def test_one_without_may_be_read_by_all(exposed: Any, text: str) -> None:
+def test_configuration_without_secret_may_be_readable_by_all(exposed: Any, text: str) -> None:
     assert exposed(text) == []
 
 
@@ -66,11 +66,11 @@ def test_one_without_may_be_read_by_all(exposed: Any, text: str) -> None:
         ("upstream: {tls: {client_cert: key.pem}}", "key.pem"),
     ],
 )
-def test_a_file_that_it_names_is_for_its_owner_alone(exposed: Any, tmp_path: Path, text: str, file: str) -> None:
+def test_secret_file_must_be_owner_only(exposed: Any, tmp_path: Path, text: str, file: str) -> None:
     assert exposed(text) == [file]
     (tmp_path / file).chmod(0o600)
     assert exposed(text) == []
 
 
-def test_the_shipped_configuration_holds_no_secret(exposed: Any) -> None:
+def test_shipped_configuration_holds_no_secret(exposed: Any) -> None:
     assert exposed((ROOT / "config.yaml").read_text()) == []

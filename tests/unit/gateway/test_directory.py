@@ -79,13 +79,13 @@ async def settled() -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_a_list_is_fetched_once_however_many_ask(kept: directory.Directory, upstream: _Upstream) -> None:
+async def test_list_is_fetched_once_for_concurrent_callers(kept: directory.Directory, upstream: _Upstream) -> None:
     assert await asyncio.gather(*(size(kept) for _ in range(20))) == [2] * 20
     assert await size(kept) == 2
     assert upstream.asked == ["supManufacturers"]
 
 
-async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
+async def test_old_list_is_refreshed_in_the_background(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
@@ -105,7 +105,7 @@ async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
 @pytest.mark.parametrize(
     "error", [errors.UpstreamUnreachable("gone"), errors.CredentialsRefused("no"), errors.QueryRefused("no")]
 )
-async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pause(
+async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, error: Exception
 ) -> None:
     await size(kept)
@@ -123,7 +123,7 @@ async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pau
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
-async def test_a_list_that_may_be_incomplete_does_not_replace_a_good_one_and_is_asked_for_again_soon(
+async def test_possibly_incomplete_list_does_not_replace_a_good_one(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
@@ -141,7 +141,7 @@ async def test_a_list_that_may_be_incomplete_does_not_replace_a_good_one_and_is_
     assert await size(kept) == 2
 
 
-async def test_a_list_that_stays_small_is_believed_after_a_second_life_of_the_one_before(
+async def test_list_that_stays_small_is_accepted_after_a_second_lifetime(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
@@ -154,7 +154,7 @@ async def test_a_list_that_stays_small_is_believed_after_a_second_life_of_the_on
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
-async def test_a_first_list_that_may_be_incomplete_is_used_and_asked_for_again_soon(
+async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names, upstream.failures = names, failures
@@ -169,7 +169,7 @@ async def test_a_first_list_that_may_be_incomplete_is_used_and_asked_for_again_s
     assert (await size(kept), len(upstream.asked)) == (2, 2)
 
 
-async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
+async def test_untranslatable_list_does_not_replace_a_good_one(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
@@ -181,7 +181,7 @@ async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
     assert len(upstream.asked) == 2
 
 
-async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_are_there(
+async def test_untranslatable_record_is_left_out(
     kept: directory.Directory, upstream: _Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def execute(operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
@@ -192,7 +192,7 @@ async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_a
     assert (len(listing), listing.skipped) == (2, 1)
 
 
-async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
+async def test_unexpected_refresh_error_keeps_the_list(
     kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
@@ -204,7 +204,7 @@ async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
     assert len(upstream.asked) == 2
 
 
-async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_tries_again(
+async def test_missing_list_raises_the_error_and_the_next_caller_retries(
     kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.error = errors.UpstreamUnreachable("gone")
@@ -215,17 +215,13 @@ async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_
     assert await size(kept) == 2
 
 
-async def test_a_first_list_that_cannot_be_translated_is_an_upstream_error(
-    kept: directory.Directory, upstream: _Upstream
-) -> None:
+async def test_untranslatable_first_list_is_an_upstream_error(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.ids = "x"
     with pytest.raises(errors.UpstreamUnreadable, match="cannot be translated"):
         await size(kept)
 
 
-async def test_somebody_who_leaves_does_not_take_the_list_with_him(
-    kept: directory.Directory, upstream: _Upstream
-) -> None:
+async def test_cancelled_caller_does_not_cancel_the_fetch(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.gate.clear()
     first = asyncio.create_task(size(kept))
     second = asyncio.create_task(size(kept))
@@ -236,7 +232,7 @@ async def test_somebody_who_leaves_does_not_take_the_list_with_him(
     assert len(upstream.asked) == 1
 
 
-async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_the_others(
+async def test_caller_waits_within_its_time_limit_and_the_fetch_continues(
     kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.gate.clear()
@@ -251,7 +247,7 @@ async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_
     assert len(upstream.asked) == 1
 
 
-async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: _Upstream) -> None:
+async def test_large_list_does_not_block_the_event_loop(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
     building = asyncio.create_task(size(kept))
     turns = 0  # of others, while the list is built: built in the loop itself it would leave them two or three
@@ -262,7 +258,7 @@ async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.
     assert turns > 5
 
 
-async def test_closing_ends_a_refresh_under_way(upstream: _Upstream, turned: clocks.ManualClock) -> None:
+async def test_close_cancels_a_running_refresh(upstream: _Upstream, turned: clocks.ManualClock) -> None:
     lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     await size(lists)
     turned.advance(DAY)

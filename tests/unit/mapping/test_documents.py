@@ -66,11 +66,11 @@ def test_every_document_is_valid_against_the_complete_schema(
     assert {text: found for text, found in faults.items() if found} == {}
 
 
-def test_validation_would_find_a_fault(complete: graphql.GraphQLSchema) -> None:
+def test_validation_finds_an_invalid_document(complete: graphql.GraphQLSchema) -> None:
     assert graphql.validate(complete, graphql.parse("{ supSearch(q: 1) { hit } }"))
 
 
-def test_a_plan_without_features_asks_for_no_field_of_them(mappings: loader.Mappings) -> None:
+def test_plan_without_features_selects_none_of_their_fields(mappings: loader.Mappings) -> None:
     projection = model.Projection(mappings.includable("Part"))
     text = projection_cache.ProjectionCache(mappings).match(projection).documents.multi_match.text
     gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")
@@ -81,7 +81,7 @@ def types_of(schema: graphql.GraphQLSchema) -> dict[str, graphql.GraphQLNamedTyp
     return {name: kind for name, kind in schema.type_map.items() if not name.startswith("__")}
 
 
-def test_our_schema_holds_only_types_of_the_complete_one(
+def test_shipped_schema_has_only_types_of_the_complete_one(
     ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
 ) -> None:
     theirs = types_of(complete)
@@ -90,7 +90,7 @@ def test_our_schema_holds_only_types_of_the_complete_one(
     }
 
 
-def test_our_fields_have_the_complete_schemas_types_and_nullability(
+def test_shipped_schema_fields_equal_the_complete_ones(
     ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
 ) -> None:
     different = []
@@ -106,7 +106,7 @@ def test_our_fields_have_the_complete_schemas_types_and_nullability(
     assert different == []
 
 
-def test_our_arguments_and_enums_are_the_complete_schemas(
+def test_shipped_schema_arguments_and_enums_equal_the_complete_ones(
     ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
 ) -> None:
     different = []

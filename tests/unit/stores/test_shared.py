@@ -40,7 +40,7 @@ def spending(address: Any, limit: Any, calls: Any, workers: Any) -> Any:
     return [tuple(map(int, process.communicate(timeout=SECONDS)[0].split())) for process in processes]
 
 
-async def test_processes_together_spend_no_more_than_there_is(
+async def test_processes_together_stay_within_the_limit(
     opens: Any, address: Callable[[str], str], lasting: str
 ) -> None:
     store = await opens(lasting)
@@ -54,16 +54,14 @@ async def test_processes_together_spend_no_more_than_there_is(
     assert locked == 60
 
 
-async def test_processes_lose_no_update_where_there_is_room_for_all(
-    opens: Any, address: Callable[[str], str], lasting: str
-) -> None:
+async def test_concurrent_processes_lose_no_update(opens: Any, address: Callable[[str], str], lasting: str) -> None:
     store = await opens(lasting)
     allowed = spending(address(lasting), limit=10**6, calls=50, workers=2)
     assert [worker[0] for worker in allowed] == [50, 50]
     assert await counts(store) == (200, 0, 0)
 
 
-async def test_two_stores_on_one_place_see_the_same(opens: Any, lasting: str) -> None:
+async def test_stores_of_one_location_see_equal_data(opens: Any, lasting: str) -> None:
     one, other = await opens(lasting), await opens(lasting)
     assert await one.reserve([claim("a", 60)]) == [None]
     assert await other.reserve([claim("b", 60)]) == [NOVEMBER]
@@ -88,9 +86,7 @@ def restarted(request: pytest.FixtureRequest, opens: Any) -> Any:
     return again
 
 
-async def test_everything_is_there_again_after_a_restart(
-    opens: Any, lasting: str, restarted: Any, now: clock.ManualClock
-) -> None:
+async def test_all_data_survives_a_restart(opens: Any, lasting: str, restarted: Any, now: clock.ManualClock) -> None:
     before = await opens(lasting)
     week = (windows.Window(1, 7 * 86_400.0),)
     closure = ExhaustedQuota("demo", now.now() + 99, "spent")

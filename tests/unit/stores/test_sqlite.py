@@ -34,7 +34,7 @@ def _mode(path: Any) -> Any:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_only_its_owner_can_read_the_file_and_those_beside_it(store: Any, file: Any) -> None:
+async def test_database_files_are_readable_by_the_owner_only(store: Any, file: Any) -> None:
     await store.keep_token("demo", "a-token", 9e9)
     assert {path.name: _mode(path) for path in file.parent.iterdir()} == {
         "state.sqlite": 0o600,
@@ -44,9 +44,7 @@ async def test_only_its_owner_can_read_the_file_and_those_beside_it(store: Any, 
     assert (_mode(file.parent), _mode(file.parent.parent)) == (0o700, 0o700)
 
 
-async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_readers(
-    tmp_path: Path, now: clock.ManualClock
-) -> None:
+async def test_existing_folder_keeps_its_mode_and_file_becomes_private(tmp_path: Path, now: clock.ManualClock) -> None:
     tmp_path.chmod(0o755)
     file = tmp_path / "open.sqlite"
     file.touch(0o644)
@@ -54,7 +52,7 @@ async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_reader
     assert (_mode(tmp_path), _mode(file)) == (0o755, 0o600)
 
 
-async def test_it_writes_ahead_and_waits_for_others(file: Any, store: Any) -> None:
+async def test_database_uses_wal_and_a_busy_timeout(file: Any, store: Any) -> None:
     def pragmas() -> Any:
         with sqlite3.connect(file) as other:
             return other.execute("PRAGMA journal_mode").fetchone()
@@ -64,7 +62,7 @@ async def test_it_writes_ahead_and_waits_for_others(file: Any, store: Any) -> No
     assert asked == [1, 5000]
 
 
-async def test_its_thread_has_a_name_and_an_end(store: Any) -> None:
+async def test_store_thread_has_a_name_and_ends_on_close(store: Any) -> None:
     def names() -> Any:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("store")]
 
@@ -76,7 +74,7 @@ async def test_its_thread_has_a_name_and_an_end(store: Any) -> None:
         await store.all_usage()
 
 
-async def test_a_newer_schema_is_refused_by_name_and_number(file: Any, now: clock.ManualClock) -> None:
+async def test_newer_schema_is_refused_with_file_and_version(file: Any, now: clock.ManualClock) -> None:
     await (await SqliteStore.open(file, now)).aclose()
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
@@ -85,7 +83,7 @@ async def test_a_newer_schema_is_refused_by_name_and_number(file: Any, now: cloc
         await SqliteStore.open(file, now)
 
 
-async def test_what_is_no_database_is_refused_by_name(tmp_path: Path, now: clock.ManualClock) -> None:
+async def test_invalid_database_is_refused_by_name(tmp_path: Path, now: clock.ManualClock) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("These are notes, and no database at all. " * 100)
     with pytest.raises(errors.ConfigError, match=r"notes\.txt: cannot be used: file is not a database"):
@@ -93,7 +91,7 @@ async def test_what_is_no_database_is_refused_by_name(tmp_path: Path, now: clock
 
 
 @pytest.mark.parametrize("version", ["3.37.2", "3.7.17"])
-async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_file(
+async def test_old_sqlite_library_is_refused_before_creating_a_file(
     file: Any, now: clock.ManualClock, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", version)
@@ -104,20 +102,20 @@ async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_
 
 
 @pytest.mark.parametrize("path", ["", "file/beneath"])
-async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path: Path, now: clock.ManualClock, path: str) -> None:
+async def test_impossible_path_is_refused_by_name(tmp_path: Path, now: clock.ManualClock, path: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(errors.ConfigError, match=r"cannot be opened: (Is a directory|Not a directory)"):
         await SqliteStore.open(tmp_path / path, now)
 
 
-async def test_many_can_open_a_new_file_at_once(file: Any, now: clock.ManualClock) -> None:
+async def test_new_file_can_be_opened_concurrently(file: Any, now: clock.ManualClock) -> None:
     stores = await asyncio.gather(*(SqliteStore.open(file, now) for _ in range(8)))
     await asyncio.gather(*(store.heartbeat(str(number), 10) for number, store in enumerate(stores)))
     for store in stores:
         await store.aclose()
 
 
-async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store: Any, file: Any) -> None:
+async def test_failed_operation_is_rolled_back(store: Any, file: Any) -> None:
     with sqlite3.connect(file) as broken:
         broken.execute("CREATE TRIGGER fails BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'it broke'); END")
     with pytest.raises(errors.StoreUnavailable, match="SQLite"):
@@ -129,7 +127,7 @@ async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_wo
     assert [state[1:] for state in await store.usage([NOVEMBER])] == [(7, 0, 0)]
 
 
-async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store: Any, file: Any) -> None:
+async def test_long_locked_file_is_a_store_error(store: Any, file: Any) -> None:
     store._connection.execute("PRAGMA busy_timeout = 0")
     holder = sqlite3.connect(file, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -140,7 +138,7 @@ async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store:
     assert await store.reserve([claim("a", 1)]) == [None]
 
 
-async def test_a_clock_put_back_makes_nobody_wait_for_ever(store: Any, now: clock.ManualClock) -> None:
+async def test_clock_set_back_blocks_nothing_for_ever(store: Any, now: clock.ManualClock) -> None:
     one = (windows.Window(1, 60.0),)
     now.advance(86_400)
     await store.take("a", one)
@@ -150,7 +148,7 @@ async def test_a_clock_put_back_makes_nobody_wait_for_ever(store: Any, now: cloc
     assert await store.take("a", one) == 0.0
 
 
-async def test_requests_that_no_window_needs_are_forgotten(file: Any, store: Any, now: clock.ManualClock) -> None:
+async def test_requests_outside_all_windows_are_deleted(file: Any, store: Any, now: clock.ManualClock) -> None:
     for key in ("a", "b"):
         await store.take(key, (windows.Window(9, 60.0),))
     now.advance(61)
@@ -162,7 +160,7 @@ async def test_requests_that_no_window_needs_are_forgotten(file: Any, store: Any
     reader.close()
 
 
-def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path: Path) -> None:
+def test_file_mode_is_independent_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         sqlite_schema.connect(tmp_path / "deep" / "state.sqlite").close()
@@ -171,9 +169,7 @@ def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path: Path) -> Non
     assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
 
 
-async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_rest(
-    file: Any, now: clock.ManualClock
-) -> None:
+async def test_older_schema_is_migrated_with_its_data(file: Any, now: clock.ManualClock) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
         older.executescript(f"{sqlite_schema._MIGRATIONS[0]}; PRAGMA user_version = 1;")
@@ -225,7 +221,7 @@ async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhaus
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-async def test_a_file_that_vanishes_is_noticed(store: Any, file: Any, replaced: bool) -> None:
+async def test_deleted_file_is_detected(store: Any, file: Any, replaced: bool) -> None:
     file.unlink()
     if replaced:
         file.touch()
@@ -234,7 +230,7 @@ async def test_a_file_that_vanishes_is_noticed(store: Any, file: Any, replaced: 
             await work
 
 
-async def test_a_file_that_cannot_be_written_is_noticed(store: Any) -> None:
+async def test_unwritable_file_is_detected(store: Any) -> None:
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
         await store.check_writable()

@@ -20,7 +20,7 @@ Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 MOST = 1_000_000
 
 
-async def test_an_answer_within_its_bound_is_whole(
+async def test_response_within_its_bound_is_complete(
     serve: Any,
     open_session: OpenSession,
     through: Through,
@@ -36,7 +36,7 @@ async def test_an_answer_within_its_bound_is_whole(
 
 
 @pytest.mark.parametrize("announced", [True, False])
-async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
+async def test_endless_response_is_cancelled_as_possibly_billed(
     serve: Any,
     open_session: OpenSession,
     through: Through,
@@ -63,7 +63,7 @@ async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
     assert sent < 8 * MOST
 
 
-async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(
+async def test_compression_bomb_is_cancelled_before_decompression(
     serve: Any,
     open_session: OpenSession,
     through: Through,
@@ -85,7 +85,7 @@ async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(
         tracemalloc.stop()
 
 
-async def test_a_head_without_end_is_no_answer(open_session: OpenSession, through: Through) -> None:
+async def test_endless_head_is_unreadable(open_session: OpenSession, through: Through) -> None:
     class Heads(Raw):
         async def _closing(self, reader: Any, writer: Any) -> None:
             with contextlib.suppress(ConnectionError):
@@ -103,7 +103,7 @@ async def test_a_head_without_end_is_no_answer(open_session: OpenSession, throug
             await post(through, session, request(url))
 
 
-async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(
+async def test_error_holds_no_part_of_the_cancelled_response(
     serve: Any,
     open_session: OpenSession,
     through: Through,

@@ -71,7 +71,7 @@ def multi_match(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
-    """One answer a query, in their order."""
+    """One result per query, in the order of the queries."""
     market, conditions = offers.market(info, arguments), match_conditions(options or {})
     return [_match(info, query, conditions, market) for query in queries]
 
@@ -99,7 +99,7 @@ def _match(
 
 
 def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.PartView, ...]:
-    """The parts of one answer, billed."""
+    """The billed parts of one result."""
     place = info.path.as_list()
     for position, part in enumerate(match.parts):
         info.context.bill(part, [*place, position])
@@ -123,7 +123,7 @@ def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
 
 
 def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, ...] | None:
-    """What was ignored; null for nothing."""
+    """Warnings about ignored words; null if there are none."""
     return result.warnings or None
 
 
@@ -170,7 +170,7 @@ def suggest(
     categoryId: str | None = None,  # noqa: N803 (the schema's argument names)
     partNumbersOnly: bool | None = None,  # noqa: N803
 ) -> tuple[records.Suggestion, ...]:
-    """Completions of what was typed."""
+    """Completions of a prefix."""
     return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
 
 

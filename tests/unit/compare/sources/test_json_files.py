@@ -27,18 +27,18 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_request_is_found_in_every_shape(read: Any, line: Any) -> None:
+def test_request_is_found_in_every_structure(read: Any, line: Any) -> None:
     found = read("requests.jsonl", json.dumps(line))
     assert [(request.path, request.query) for request in found.requests] == [WANTED]
     assert found.source.kind == "json"
 
 
-def test_a_key_that_stands_apart_is_the_client_s(read: Any) -> None:
+def test_separate_key_belongs_to_the_client(read: Any) -> None:
     found = read("r.jsonl", json.dumps({"url": TARGET, "apikey": "abc123"}))
     assert found.clients.key(found.requests[0].client, "baseline") == "abc123"
 
 
-def test_another_method_inside_is_seen(read: Any) -> None:
+def test_nested_method_is_detected(read: Any) -> None:
     found = read(
         "r.jsonl", json.dumps({"url": TARGET}) + "\n" + json.dumps({"url": TARGET, "http": {"method": "post"}})
     )
@@ -62,7 +62,7 @@ def test_timestamps_are_numbers_or_text(read: Any, first: Any, last: Any, second
     assert read("r.jsonl", "\n".join(lines)).source.seconds == seconds
 
 
-def test_lines_that_are_no_requests_are_counted(read: Any) -> None:
+def test_lines_without_request_are_counted(read: Any) -> None:
     lines = [
         json.dumps({"url": TARGET}),
         "{",
@@ -83,11 +83,11 @@ def test_lines_that_are_no_requests_are_counted(read: Any) -> None:
     ]
 
 
-def test_half_a_character_is_no_mistake(read: Any) -> None:
+def test_lone_surrogate_is_accepted(read: Any) -> None:
     assert read("r.jsonl", r'{"url": "/v3/brands/search?q=\ud800"}').requests[0].query == (("q", "?"),)
 
 
-def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same(read: Any) -> None:
+def test_first_line_beyond_the_detection_limit_is_json(read: Any) -> None:
     found = read("answers", json.dumps({"url": TARGET, "body": "x" * 200_000}))
     assert (found.source.kind, len(found.requests)) == ("json", 1)
 
@@ -100,6 +100,6 @@ def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same
         {"request": {"url": TARGET, "headers": {"User-Agent": ["kicost/1.1"]}}},
     ],
 )
-def test_the_program_that_asked_is_known_where_the_log_names_it(read: Any, more: Any) -> None:
+def test_client_program_is_read_from_the_log(read: Any, more: Any) -> None:
     found = read("r.jsonl", json.dumps({"url": TARGET + "&apikey=K", **more}))
     assert [key.agent for key in found.clients.unnamed()] == ["kicost/1.1"]

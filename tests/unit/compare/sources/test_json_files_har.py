@@ -41,13 +41,13 @@ def test_every_entry_is_a_request(read: Any) -> None:
 
 @pytest.mark.parametrize("name", ["saved", "saved.json", "saved.txt"])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_har_is_known_by_what_is_in_it(read: Any, name: str, indent: int | None) -> None:
+def test_har_is_recognised_by_content(read: Any, name: str, indent: int | None) -> None:
     found = read(name, "\ufeff" + json.dumps(json.loads(document()), indent=indent))
     assert (found.source.kind, len(found.requests)) == ("har", 3)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.9])
-def test_of_a_har_that_is_cut_all_before_the_cut_is_read(read: Any, share: float) -> None:
+def test_truncated_har_is_read_to_the_cut(read: Any, share: float) -> None:
     text = document(9)
     found = read("saved.har", text[: int(len(text) * share)])
     number = len(found.requests)
@@ -57,19 +57,19 @@ def test_of_a_har_that_is_cut_all_before_the_cut_is_read(read: Any, share: float
     ]
 
 
-def test_a_har_that_is_cut_at_once_says_so(read: Any) -> None:
+def test_empty_truncated_har_is_an_error(read: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"read as har: saved\.har:entry 1: the file is cut here"):
         read("saved.har", document()[:200])
 
 
-def test_of_a_har_that_is_broken_all_before_is_read(read: Any) -> None:
+def test_malformed_har_is_read_to_the_error(read: Any) -> None:
     text = document()
     begin = text.index('{"startedDateTime": "2024-05-01T00:00:02')
     found = read("saved.har", text[:begin] + "oops" + text[begin:])
     assert (len(found.requests), len(found.junk)) == (2, 1)
 
 
-def test_an_entry_without_a_url_is_counted(read: Any) -> None:
+def test_entry_without_url_is_counted(read: Any) -> None:
     some = [
         *entries(1),
         {"request": {}},
@@ -84,12 +84,12 @@ def test_an_entry_without_a_url_is_counted(read: Any) -> None:
     assert found.junk == [(json_files.NO_HAR_REQUEST, 4, "saved.har:entry 2")]
 
 
-def test_pages_beside_the_api_are_skipped(read: Any) -> None:
+def test_other_pages_are_skipped(read: Any) -> None:
     some = [*entries(1), {"request": {"method": "GET", "url": "https://octopart.com/static/app.js"}}]
     found = read("saved.har", json.dumps({"log": {"entries": some}}))
     assert (len(found.requests), len(found.skipped)) == (1, 1)
 
 
-def test_a_har_without_entries_has_nothing_in_it(read: Any) -> None:
+def test_har_without_entries_is_an_error(read: Any) -> None:
     with pytest.raises(errors.SourceError, match="there is nothing in it"):
         read("saved.har", '{"log": {"entries": []}}')

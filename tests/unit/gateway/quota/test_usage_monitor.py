@@ -40,11 +40,11 @@ async def spend(worker: Any, plan: Any, parts: Any) -> None:
         (9, None, []),
     ],
 )
-def test_a_threshold_is_reached_at_its_share(used: int, limit: int | None, expected: Any) -> None:
+def test_threshold_is_reached_at_its_share(used: int, limit: int | None, expected: Any) -> None:
     assert usage.reached(used, limit) == expected
 
 
-async def test_each_threshold_is_told_once_with_its_figures(quotas: Quotas, written: io.StringIO) -> None:
+async def test_each_threshold_is_logged_once_with_usage(quotas: Quotas, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     for parts in (49, 1, 29, 1, 15, 1):
@@ -55,21 +55,23 @@ async def test_each_threshold_is_told_once_with_its_figures(quotas: Quotas, writ
     assert first["period"] == "2023-11"
 
 
-async def test_a_keys_own_share_is_told_of_by_its_name(quotas: Quotas, written: io.StringIO) -> None:
+async def test_threshold_of_an_api_key_is_logged_by_name(quotas: Quotas, written: io.StringIO) -> None:
     plan = accounts(parts=1_000, own=10)
     worker = quotas(plan)
     await spend(worker, plan, 8)
     assert warnings(written) == [(50, "demo/erp"), (80, "demo/erp")]
 
 
-async def test_other_workers_and_later_ones_do_not_tell_again(quotas: Quotas, written: io.StringIO) -> None:
+async def test_threshold_is_logged_once_over_all_workers(quotas: Quotas, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     for owner, parts in (("one", 60), ("other", 1), ("after a restart", 1)):
         await spend(quotas(plan, owner=owner), plan, parts)
     assert warnings(written) == [(50, "demo")]
 
 
-async def test_the_next_month_is_told_of_anew(quotas: Quotas, written: io.StringIO, time: clock.ManualClock) -> None:
+async def test_threshold_is_logged_again_in_the_next_month(
+    quotas: Quotas, written: io.StringIO, time: clock.ManualClock
+) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await spend(worker, plan, 60)
@@ -79,7 +81,7 @@ async def test_the_next_month_is_told_of_anew(quotas: Quotas, written: io.String
     assert warnings(written) == [(50, "demo")] * 2
 
 
-async def test_a_store_that_is_away_delays_a_warning(quotas: Quotas, store: Any, written: io.StringIO) -> None:
+async def test_unavailable_store_delays_a_warning(quotas: Quotas, store: Any, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await worker.refresh()
