@@ -33,13 +33,11 @@ SHUTDOWN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A running sandbox. `account` is the first one, or would be, had it not been deleted; `port` the one that it
-    listens on.
+    """A running sandbox. `default_application` is the first configured application; `port` the one that it listens on.
 
-    `faults` can be replaced at any moment, `journal` says what was asked and what came of it. `legacy` is the old v3
-    service: its disturbances can be replaced too, and it counts requests. `accounts` and `people` may be changed at any
-    moment, and another of the `keys` may sign. `design_urls` are the addresses of the design services by name; they
-    let in the query service only.
+    `faults`, the disturbances of `legacy`, `applications`, `users` and `keys` can be changed at run time. `journal`
+    records requests. `design_urls` are the URLs of the design services by name; they accept requests of the query
+    service only.
     """
 
     url: str
@@ -87,7 +85,8 @@ class Sandbox:
 
 
 def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> None:
-    """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
+    """Raise the errors that `running` would raise for these addresses, faults and disturbances, without creating a
+    catalog."""
     ports.check(host, port)
     design_services.check(settings.design_port)
     injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.build()))  # noqa: S311 - draws nothing

@@ -47,10 +47,9 @@ class SandboxApplication:
     """An OAuth client of the sandbox. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation`
     its owner's id.
 
-    `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
-    where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
-    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown. `plan` is a key of plans.py; None:
-    its own.
+    `flows` are the grants that it may use; a user's flow includes refresh tokens. `redirect_uris` are the exact URIs to
+    which a browser may be redirected with a code or after sign-out. `created` in seconds since 1970; None: existed at
+    the start.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Renders the sandbox's HTML pages: jinja2 templates with one layout, one stylesheet and security headers.
 
 Every page works without JavaScript; the only script is that of copy buttons (`copies`). The Content-Security-Policy
-restricts what a page may load and where its forms may lead.
+restricts the resources of a page and the targets of its forms.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,8 +55,7 @@ class Pages:
     def render(
         self, template: str, *, status: int = 200, leads_to: Sequence[str] = (), copies: bool = False, **values: object
     ) -> web.Response:
-        """A page. `leads_to`: addresses elsewhere to which its forms may lead, by a redirect. `copies`: it has copy
-        buttons."""
+        """Render a page. `leads_to`: other origins to which its forms may redirect. `copies`: it has copy buttons."""
         text = self._environment.get_template(template).render(copies=copies, **values)
         headers = {**HEADERS, "Vary": "Accept", "Content-Security-Policy": _policy(leads_to, copies)}
         return web.Response(text=text, status=status, content_type="text/html", headers=headers)

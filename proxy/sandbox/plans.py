@@ -31,7 +31,7 @@ MAX_PARTS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SandboxPlan:
-    """`parts` a calendar month, unless an application has a limit of its own."""
+    """`parts` a calendar month, unless an application has its own limit."""
 
     key: str
     name: str

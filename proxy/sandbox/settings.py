@@ -25,17 +25,16 @@ class SandboxSettings:
     """Units: `token_lifetime` and `refresh_lifetime` seconds, `parts` the number of catalog parts in all
     (None: those shipped).
 
-    `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
-    (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
-    good token through, on the first application with supply data and as the first user. `execution_timeout`: seconds
-    that a query may take, as the service's software has it; `answer_fields`: how many its answer may have, each as
-    often as it is in it. `issuer` None: the address that the token request came to. `faults` are there from the start.
-    `users` may sign in, each in one of the `organisations`. `legacy` is about the old v3 service. `state` is the file
-    in which the sandbox keeps what should outlive it: then the accounts, organisations and users given here are those
-    it begins with. None: in memory.
-    `design_port`: the port of the first design service, whose others have those after it; 0: free ones.
-    /admin is served under the names in `admin_hosts` too.
-    `prepared` is the file that the catalog is kept in; it is made where it is missing.
+    `part_limit_status` is the HTTP status of an exhausted part limit: 200 as clients see it, 500 as documented
+    (contract graphql.md §3.2). `token_windows` () switches the rate limits off. `no_auth` accepts requests without a
+    valid token, for the first application with supply data and the first user. `execution_timeout`: seconds per query,
+    as in the service's software; `answer_fields`: maximum number of fields of a response, repeated ones included.
+    `issuer` None: the URL of the token request. `faults` are active from the start. `users` may sign in, each in one of
+    the `organisations`. `legacy` configures the old v3 service. `state` is the state file; the applications,
+    organisations and users of the settings are then initial values only. None: in memory.
+    `design_port`: the port of the first design service, the others use the following ones; 0: free ones.
+    /admin is also served under the host names in `admin_hosts`.
+    `prepared` is the catalog file, which is created if it is missing.
     """
 
     parts: int | None = None

@@ -13,7 +13,7 @@ PATIENCE = 30.0  # seconds for a server to start or to end
 
 
 class Background:
-    """Runs while its block does; what was entered ends with it, the last first."""
+    """Event loop in a thread, for asynchronous servers. They are stopped at the end, the last one first."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -33,7 +33,7 @@ class Background:
             self._loop.close()
 
     def enter(self, server: AbstractAsyncContextManager[T]) -> T:
-        """Start a server; gives what its `async with` would."""
+        """Start a server; return the value of its `async with`."""
         return self._run(self._stack.enter_async_context(server))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,7 +1,7 @@
-"""A user's browser: Debian's Chromium, driven by selenium, in front of pages that another origin serves.
+"""Fixtures for tests in Debian's Chromium, driven by selenium, on pages of another origin.
 
-The tests block while the browser works, so the servers run in a thread of their own. Nothing leaves the machine: the
-browser resolves no name, and all that would ask the network by itself is switched off.
+The tests block while the browser works, so the servers run in a thread. No request leaves the machine: the browser
+resolves no names, and its own background requests are switched off.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -42,7 +42,7 @@ SWITCHES = (
 def browser(
     needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[webdriver.Chrome]:
-    """One for all tests. selenium is told where everything is, so that it looks for no download."""
+    """One browser for all tests. selenium gets all paths, so that it downloads nothing."""
     options = webdriver.ChromeOptions()
     options.binary_location = needs_program("chromium")
     for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
@@ -59,7 +59,7 @@ def browser(
 
 @pytest.fixture(autouse=True)
 def _log_of_its_own(browser: webdriver.Chrome) -> None:
-    """What a test reads in the browser's log is not of the tests before it."""
+    """Clear the browser's log before each test."""
     read_console(browser)
 
 
@@ -89,7 +89,7 @@ def proxy_url(background: Background) -> str:
 
 @pytest.fixture(scope="session")
 def upstream(background: Background) -> scripted_upstream.ScriptedUpstream:
-    """An upstream that says what a test wants."""
+    """A scripted upstream."""
     return background.enter(scripted_upstream.running())
 
 
@@ -113,8 +113,11 @@ def _no_proxies_of_this_machine() -> Iterator[None]:
 @asynccontextmanager
 async def _proxy_on_sandbox() -> AsyncIterator[str]:
     async with app.serve(settings.SandboxSettings()) as sandbox:
-        account = sandbox.default_application
-        own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
+        application = sandbox.default_application
+        own = {
+            "client_id": config.ClientId(application.client_id),
+            "client_secret": config.Secret(application.client_secret),
+        }
         chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
         async with running_proxy.running(chosen) as client:
             yield client.url
@@ -134,7 +137,7 @@ async def _serving_pages() -> AsyncIterator[yarl.URL]:
 
 
 async def _page(request: web.Request) -> web.Response:
-    """As the user's own server would send it: addresses are written into attributes as HTML wants them."""
+    """The page as a server of the user would send it, with URLs escaped for attributes."""
     text = (PAGES / request.match_info["name"]).read_text(encoding="utf-8")
     for word, value in request.query.items():
         text = text.replace(f"{{{word}}}", escape(value))

@@ -1,4 +1,4 @@
-"""What of a page is too pale to be read. Used by the tests of pages."""
+"""Finds texts of a page with too little contrast."""
 
 # The contrast of every text that can be seen with what is behind it (WCAG 2.2, 1.4.3); those below 4.5.
 PALE = """

@@ -33,7 +33,7 @@ done(await (await fetch("/graphql", { method: "POST", headers: asked, body })).j
 
 
 class IdeWindow:
-    """One window, which begins with nothing kept of an earlier one."""
+    """One IDE window, with empty local storage at the start."""
 
     def __init__(self, browser: webdriver.Chrome, sandbox: app.Sandbox) -> None:
         self.browser, self.sandbox = browser, sandbox
@@ -54,19 +54,19 @@ class IdeWindow:
         )
 
     def wait_for(self, what: str, holds: Any) -> Any:
-        """What `holds` gives, when it does."""
+        """Wait for a true result of `holds` and return it."""
         return WebDriverWait(self.browser, PATIENCE, ignored_exceptions=MOVING).until(
             lambda _: holds(), f"not there: {what}"
         )
 
     def find(self, selector: str) -> WebElement:
-        """The first that there is, when there is one."""
+        """The first matching element, as soon as there is one."""
         found: WebElement = self.wait_for(
             selector, lambda: next(iter(self.browser.find_elements(By.CSS_SELECTOR, selector)), None)
         )
         return found
 
-    def said(self, selector: str, text: str) -> str:
+    def wait_for_text(self, selector: str, text: str) -> str:
         """The text of a part of the page, when this is in it."""
 
         def now() -> str:
@@ -114,7 +114,7 @@ class IdeWindow:
         chain.perform()
 
     def write(self, editor: str, text: str) -> None:
-        """In the place of what is in an editor."""
+        """Replace the content of an editor."""
         self.find(f"{editor} {SHOWN}")
         self.browser.execute_script(
             "const { CodeMirror } = document.querySelector(arguments[0]); CodeMirror.focus(); "
@@ -124,7 +124,7 @@ class IdeWindow:
         )
 
     def written(self, editor: str) -> str:
-        """What is in an editor."""
+        """The content of an editor."""
         return str(
             self.browser.execute_script(
                 "return document.querySelector(arguments[0])?.CodeMirror.getValue() ?? ''", f"{editor} {SHOWN}"
@@ -134,12 +134,12 @@ class IdeWindow:
     def complete(self, begun: str, whole: str) -> None:
         """Type the beginning of a word and take the whole one from the list."""
         self.keys(begun)
-        self.said(".CodeMirror-hints", whole)
+        self.wait_for_text(".CodeMirror-hints", whole)
         self.keys(Keys.ENTER)
         self.wait_for(f"{whole} in the editor", lambda: whole in self.written(OPERATIONS))
 
     def answer(self, holding: str) -> Any:
-        """The answer that is shown, when this is in it."""
+        """The shown response, as soon as it contains this text."""
         self.wait_for(f"{holding!r} in the response", lambda: holding in self.written(RESPONSE))
         return json.loads(self.written(RESPONSE))
 
@@ -148,11 +148,11 @@ class IdeWindow:
         script = f"(async () => {{ {ASK.replace('arguments', 'given')} }})()"
         return self.browser.execute_async_script(f"const given = arguments; {script}", query, variables)["data"]
 
-    def complaints(self) -> list[str]:
-        """What the browser's console has of it since it was asked last."""
+    def console_messages(self) -> list[str]:
+        """Messages of the browser's console since the last call."""
         return [line["message"] for line in read_console(self.browser)]
 
-    def addresses(self) -> set[str]:
-        """Everything that the page has loaded or asked."""
+    def request_urls(self) -> set[str]:
+        """URLs of all requests of the page."""
         script = "return performance.getEntriesByType('resource').map((one) => one.name)"
         return set(self.browser.execute_script(script))

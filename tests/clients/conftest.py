@@ -63,13 +63,13 @@ def octopart_client(proxy_url: str) -> OctopartClient:
 
 @pytest.fixture
 def octopart_defaults(proxy_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The functions of the octopart module make a client of their own: its defaults say where it connects."""
+    """Sets the default URL of the clients that the functions of the octopart module create."""
     monkeypatch.setenv("OCTOPART_API_KEY", KEY)
     monkeypatch.setattr(OctopartClient.__init__, "__defaults__", (None, f"{proxy_url}/api/v3"))
 
 
 class Hurried:
-    """The time as octopart's retries see it: a pause is over at once."""
+    """Clock of octopart's retries, on which pauses end at once."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -83,7 +83,7 @@ class Hurried:
 
 @pytest.fixture
 def octopart_hurries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """octopart repeats what failed for 20 seconds."""
+    """Skips the pauses of octopart's retries, which otherwise last 20 seconds."""
     monkeypatch.setattr(retrying, "time", Hurried())
 
 

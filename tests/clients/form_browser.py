@@ -9,7 +9,7 @@ from proxy.sandbox import user_directory
 
 
 class FormBrowser:
-    """Has cookies of its own."""
+    """Minimal browser with its own cookies."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -27,7 +27,7 @@ class FormBrowser:
         user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
         password: str = user_directory.DEFAULT_PASSWORD,
     ) -> str:
-        """From an authorization request to where the application gets its code: signs in and allows it if asked."""
+        """Follow an authorization request to the redirect with the code; sign in and consent if required."""
         answer = self._session.get(address, allow_redirects=False)
         while True:
             if answer.is_redirect:

@@ -1,7 +1,7 @@
-"""KiCost as a user runs it: its command line on a list of parts, and what its spreadsheet says of every seller.
+"""Runs KiCost's command line on a list of parts, and reads its spreadsheet.
 
-The Makefile installs it without its needs, each version in a folder of its own. Set from outside are where it connects,
-its credentials, and today's rates of exchange, which it would fetch from the European Central Bank.
+The Makefile installs it without its dependencies, each version in its own folder. The tests set its URLs, its
+credentials and the exchange rates, which it would fetch from the European Central Bank.
 """
 
 import os
@@ -39,7 +39,7 @@ kicost.main()
 
 
 class Line(NamedTuple):
-    """What the spreadsheet has of one part at one seller. `stock` None: not stocked."""
+    """Spreadsheet cells of one part at one seller. `stock` None: not stocked."""
 
     code: str
     stock: int | None
@@ -50,7 +50,7 @@ Sheet = dict[str, dict[str, Line]]
 
 
 def run(version: str, folder: Path, parts: list[tuple[str, str]], **environment: str) -> Sheet:
-    """Run it on (maker, number) pairs; what it found by number and seller's column."""
+    """Run it on (maker, number) pairs; return its results by number and seller's column."""
     installed = Path(sys.prefix) / f"kicost-{version}"
     if not installed.is_dir():
         pytest.fail(f"KiCost {version} is not in {installed}: `make test` installs it", pytrace=False)
@@ -90,7 +90,7 @@ def _read(path: Path) -> Sheet:
 
 
 def _line(cells: list[object]) -> Line:
-    """Avail, Purch, Unit$, MOQ, Ext$, Cat#; the prices stand in the formula of the unit price."""
+    """Read Avail, Purch, Unit$, MOQ, Ext$, Cat#; the prices are in the formula of the unit price."""
     stock, _, unit, _, _, code = cells
     breaks = re.search(r"\{([\d.,]+)\},\{([\d.,]+)\}", str(unit))
     quantities, prices = (text.split(",") for text in breaks.groups()) if breaks else ([], [])

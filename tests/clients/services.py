@@ -1,4 +1,5 @@
-"""What the clients are run against, as arguments of `v3bridge`: the proxy, and the sandbox's old v3 service."""
+"""Services that the clients are run against, as arguments of `v3bridge`: the proxy, and the sandbox's old v3
+service."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""KiCost, whole runs: 1.1.21 asks the GraphQL service itself, with and without a token; 1.1.12, the last one on PyPI
-that speaks v3, asks the proxy and the old service (contract graphql.md §9.1)."""
+"""KiCost, whole runs: 1.1.21 queries the GraphQL service itself, with and without a token; 1.1.12, the last one on PyPI
+for v3, queries the proxy and the old service (contract graphql.md §9.1)."""
 
 import json
 import urllib.parse
@@ -42,7 +42,7 @@ MATCH = """query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $quer
 
 
 class Sandbox:
-    """A sandbox that answers without a token, and where its services are."""
+    """A sandbox without authentication, and the URLs of its services."""
 
     def __init__(self, url: str) -> None:
         self.url, self.graphql_url, self.token_url = url, f"{url}/graphql", f"{url}/connect/token"
@@ -91,7 +91,7 @@ def _nexar(sandbox: Sandbox, folder: Path, parts: list[tuple[str, str]], **more:
 
 
 def _agrees(line: kicost_runs.Line, offers: list[Any]) -> bool:
-    """Whether the line is what these offers say. KiCost has added a price for one piece where there was none."""
+    """Whether the line agrees with these offers. KiCost adds a price for one piece if there is none."""
     codes = {offer["sku"] for offer in offers}
     stocks = {offer["inventoryLevel"] for offer in offers if offer["inventoryLevel"]}
     prices = {price["price"] for offer in offers for price in offer["prices"]}
@@ -152,8 +152,8 @@ def test_kicost_uses_its_cache(open_sandbox: Sandbox, tmp_path: Path) -> None:
 
 @services.both
 def test_kicost_with_v3_fills_its_sheet(proxy_url: str, apikey: str, tmp_path: Path) -> None:
-    """Without makers: it asks by number alone, and fails by itself where no maker that it gets looks like the BOM's
-    own."""
+    """Without makers: it searches by number alone, and fails if no maker in the response is similar to that of the
+    BOM."""
     match = f"{proxy_url}/api/v3/parts/match"
     sheet = kicost_runs.run(
         V3,

@@ -1,7 +1,7 @@
 """octocruncher-v3 0.1.0: raw quotes and brackets in an absolute-form target, and every field that it reads.
 
-It hard-codes http://octopart.com, so the environment makes the proxy its HTTP proxy. A key that a reply does not have
-reads as "" or raises KeyError.
+It hard-codes http://octopart.com, so the environment makes the proxy its HTTP proxy. A missing key of a response reads
+as "" or raises KeyError.
 """
 
 import json
@@ -31,7 +31,7 @@ def flip_flops() -> OctoCruncher:
 
 
 def missing(read: Any) -> set[str]:
-    """The fields that the reply did not have."""
+    """Fields missing in the response."""
     return {name for name, value in vars(read).items() if isinstance(value, str) and value == ""}
 
 

@@ -1,4 +1,4 @@
-"""octopart 0.0.24, `OctopartClient.match`: what it sends, and the reply as it hands it on."""
+"""octopart 0.0.24, `OctopartClient.match`: its requests, and the responses that it returns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""octopart 0.0.24, `octopart.match`: whole lists of parts, and all that its models read of an answer."""
+"""octopart 0.0.24, `octopart.match`: whole lists of parts, and all fields that its models read."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""octopart 0.0.24, `octopart.search`: pages, orders, both kinds of filters, and what cannot be asked for."""
+"""octopart 0.0.24, `octopart.search`: pages, orders, both kinds of filters, and unsupported parameters."""
 
 from typing import Any
 

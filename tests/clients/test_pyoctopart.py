@@ -1,4 +1,4 @@
-"""pyoctopart 0.6.0, `parts_match`: flags as 0 and 1, a misspelt include[], and what it makes of errors."""
+"""pyoctopart 0.6.0, `parts_match`: flags as 0 and 1, a misspelt include[], and its handling of errors."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ QUERY = [{"mpn": "ATMEGA328P-PU"}]
 
 @pytest.fixture
 def unreachable_upstream(tmp_path: Path) -> Iterator[str]:
-    """A configuration whose service is an address that refuses every connection."""
+    """A configuration whose upstream refuses every connection."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # taken, but nobody listens
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"

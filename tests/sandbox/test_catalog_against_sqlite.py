@@ -1,4 +1,4 @@
-"""Many random searches of twenty thousand parts find what plain SQL finds, in the same order."""
+"""Random searches of twenty thousand parts have the results of plain SQL, in the same order."""
 
 import random
 from collections import Counter
@@ -66,7 +66,7 @@ def _condition(rng: Any, everything: Any) -> Any:
 
 
 def _texts(rng: Any, everything: Any, count: Any) -> Any:
-    """What people type: words of a description, numbers or pieces of numbers, several of them."""
+    """Typical search texts: words of a description, numbers or pieces of numbers, and combinations."""
     for _ in range(count):
         part = rng.choice(everything)
         typed = matching.words(part[6].partition('"description":"')[2].partition('"')[0])

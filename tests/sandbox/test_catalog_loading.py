@@ -1,4 +1,4 @@
-"""Opening a catalog: one's own file, generated parts, and what is said about a line that cannot be used."""
+"""Opening a catalog: a user's parts file, generated parts, and errors of invalid lines."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ EVERYTHING = records.SearchConditions()
 
 @pytest.fixture
 def own(tmp_path: Path) -> Any:
-    """Opens the small catalog with a file of one's own that has the given lines."""
+    """Opens the small catalog with a user's parts file of the given lines."""
 
     def open_with(*found: Any, **options: Any) -> Any:
         path = tmp_path / "own.jsonl"

@@ -1,4 +1,4 @@
-"""Parts as records, and the looking up of what they refer to."""
+"""Parts as records, and the objects that they refer to."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a person may write for a fault, on the command line and as JSON, and what is said of mistakes."""
+"""Syntax of fault declarations, on the command line and as JSON, and errors of invalid ones."""
 
 import random
 

@@ -27,7 +27,7 @@ NOT_A_MAP: Mapping[str, Any] = {**NOT_A_STRING, "an object": "string"}
 
 
 class Audit(NamedTuple):
-    """A request, and what must hold of the answer. `url`: the parameters go there, by GET."""
+    """A request, and a check of its response. `url`: the parameters are in the URL, by GET."""
 
     id: str
     says: str

@@ -1,4 +1,4 @@
-"""The IDE's page and files over HTTP: whose GET gets them, what the page may load, and the schema as text."""
+"""The IDE's page and files over HTTP: when a GET returns it, its policy, and the schema as text."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""Other people's files: they are what is recorded, their licences are with them, and they can be fetched anew."""
+"""Vendored files: they equal the manifest, have their licences, and can be fetched again."""
 
 import dataclasses
 import io
@@ -35,7 +35,7 @@ def test_every_vendored_package_has_its_licence() -> None:
 
 
 class Npm:
-    """A program of this name, which packs what a test puts into it."""
+    """A fake npm executable, which packs the files of a test."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "npm"
@@ -61,10 +61,10 @@ def npm(tmp_path: Path) -> Npm:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "vendor"
-    made.mkdir()
-    (made / vendored.LICENCES).write_text("MIT\n  one\n  @inner/two\n")
-    return made
+    folder_ = tmp_path / "vendor"
+    folder_.mkdir()
+    (folder_ / vendored.LICENCES).write_text("MIT\n  one\n  @inner/two\n")
+    return folder_
 
 
 def _package(integrity: str, file_integrity: str = "", sources: str = "") -> vendored.VendoredPackage:

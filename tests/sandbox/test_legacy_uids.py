@@ -1,4 +1,4 @@
-"""The uids of the old service: those on record, what all others have, and the proxy's table beside them."""
+"""The uids of the old service: recorded and generated ones, and the proxy's table of uids."""
 
 import re
 from pathlib import Path

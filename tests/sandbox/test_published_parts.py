@@ -1,5 +1,5 @@
-"""Parts that other people's programs and pages ask for are in the catalog: KiCost's test BOMs (tests/*.xml and
-part_list_small.csv of hildogjr/KiCost) and the vendor's example queries."""
+"""Parts of published programs and pages are in the catalog: KiCost's test BOMs (tests/*.xml and part_list_small.csv of
+hildogjr/KiCost) and the vendor's example queries."""
 
 import json
 import re

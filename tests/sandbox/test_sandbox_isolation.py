@@ -1,4 +1,4 @@
-"""Two sandboxes in one process: what is done to one is seen there and not in the other."""
+"""Two sandboxes in one process: changes of one do not affect the other."""
 
 import dataclasses
 import random
@@ -24,7 +24,7 @@ EVERYTHING = "{ supCategories { id numParts } }"
 
 @asynccontextmanager
 async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
-    """A sandbox with all of its own, clock and random source too, and a user who has signed in."""
+    """A sandbox with its own clock and random source, and a signed-in user."""
     usual = {"applications": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),), "seed": seed}
     legacy = legacy_settings.LegacySettings(requests_per_second=None)
     running = app.serve(
@@ -42,7 +42,7 @@ async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def own() -> Any:
-    """What takes long to make, for each of the two: a catalog and a key."""
+    """A catalog and a key for each of the two, which are slow to create."""
     made = [(store.open_catalog(700, seed=1), keys.generate()), (store.open_catalog(seed=2), keys.generate())]
     yield made
     for catalog, _ in made:
@@ -51,7 +51,7 @@ def own() -> Any:
 
 @pytest.fixture
 async def both(own: Any) -> Any:
-    """The first has other parts, other people, and tokens that are good for an hour."""
+    """Two sandboxes; the first has other parts, other users, and tokens with a lifetime of an hour."""
     others = (
         dataclasses.replace(user_directory.DEFAULT_USERS[0], name="Ada of the First"),
         *user_directory.DEFAULT_USERS[1:],

@@ -1,7 +1,7 @@
-"""Catalog files: a catalog that is created once and connection quickly by every later start.
+"""Catalog files: a catalog that is created once and opened quickly by every later start.
 
-The file is a read-only SQLite database. It records what it was made of, and a file that was made of anything else is
-rejected, because nobody would notice a catalog that is nearly the right one.
+The file is a read-only SQLite database. It records its source, and a file of another source is rejected, because a
+nearly right catalog would go unnoticed.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class _PackedReferenceData(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """What a catalog is made of: see store.open_catalog."""
+    """Source of a catalog; see store.open_catalog."""
 
     parts: int | None
     extra: Path | None
@@ -37,7 +37,7 @@ class CatalogSource:
     data: Path
 
     def properties(self) -> dict[str, str]:
-        """The source as texts, as stored in the file; "" for what was not given."""
+        """The source as texts, as stored in the file; "" for a missing value."""
         return {
             "format": _FORMAT,
             "program": _digest(sorted([*self.data.glob("*.jsonl"), *Path(__file__).parent.glob("*.py")])),
@@ -66,9 +66,9 @@ def create(path: Path, source: CatalogSource, processes: int = 1, progress: load
 
 
 def read(path: Path, source: CatalogSource) -> tuple[sqlite3.Connection, reference_data.ReferenceData]:
-    """Open the file. `wanted.parts` and `wanted.extra` may be None: then any are accepted.
+    """Open the file. `source.parts` and `source.extra` may be None: then any are accepted.
 
-    Raises source_files.CatalogError for a file that is not a catalog or was made of something else.
+    Raises source_files.CatalogError for a file that is not a catalog or has another source.
     """
     connection: sqlite3.Connection | None = None
     try:

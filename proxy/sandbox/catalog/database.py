@@ -51,7 +51,7 @@ def create(path: Path | None = None) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
-    """Open a finished catalog file, which nobody writes to any more."""
+    """Open a finished catalog file read-only."""
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     database = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
     database.execute(f"PRAGMA mmap_size = {_MMAP_SIZE}")

@@ -71,7 +71,7 @@ class _Occurrences:
         self.count = int(np.count_nonzero(self.in_part))
 
     def weights_in(self, rows: columns.Array) -> columns.Array:
-        """The summed weight of its occurrences in each of `rows`; 0 where there is none."""
+        """The summed weight of the occurrences in each of `rows`; 0 without occurrences."""
         in_rows = np.zeros(len(self.in_part), bool)
         in_rows[rows] = True
         near = in_rows[self._rows]
@@ -186,7 +186,7 @@ def _keys(rows: columns.Array, positions: columns.Array) -> columns.Array:
 
 
 def _is_in(values: columns.Array, among: columns.Array) -> columns.Array:
-    """Which of `wanted` are in `among`, which is sorted."""
+    """Mask of the `values` that are in `among`, which is sorted."""
     if not len(among):
         return np.zeros(len(values), bool)
     is_member: columns.Array = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values

@@ -78,7 +78,7 @@ def offer_figures(line: source_files.PartLine, reference: reference_data.Referen
 
 
 def offer_terms(line: source_files.PartLine) -> listings.OfferTerms:
-    """What the line says about its own offers."""
+    """The offer terms of the line."""
     return listings.OfferTerms(line.offers, line.sku, line.codes)
 
 

@@ -72,8 +72,8 @@ class Seller:
 
 @dataclass(frozen=True, slots=True)
 class OfferTerms:
-    """What a part's line says about its offers: `kind` "", "none", "brokers" or "nostock"; order codes and stock
-    codes by seller id."""
+    """Offer terms of a part's line: `kind` "", "none", "brokers" or "nostock"; order codes and stock codes by seller
+    id."""
 
     kind: str = ""
     skus: Mapping[str, str] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Loads a catalog: reads the shipped parts, a user's own parts file and generated parts, and fills the database.
 
-Used by the store when a catalog is opened. A line that cannot be used is an error that names the file, the line and
-the fault; after validation every id of a part is there and resolves. Indexing takes nine tenths of the time and may
-run in several processes.
+Used by the store when a catalog is opened. An invalid line raises an error with the file, the line and the reason;
+after validation every reference of a part resolves. Indexing takes nine tenths of the time and may run in several
+processes.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ def fill(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> reference_data.ReferenceData:
-    """Fill an empty database, as `load` says. With more than one of `processes`, parts are indexed in that many.
+    """Fill an empty database as `load` does. With more than one of `processes`, parts are indexed in that many.
     `progress` is called with the number of parts added and the total."""
     reference = reference_data.read(data)
     validator = PartsValidator(reference)
@@ -214,15 +214,15 @@ def _generated(
 def _exactly(
     source: Iterator[source_files.PartLine], validator: PartsValidator, count: int
 ) -> Iterator[source_files.PartLine]:
-    made = 0
+    yielded = 0
     for line in source:
         yield line
-        made += 1
-        if made == count:
+        yielded += 1
+        if yielded == count:
             return
     if count > 0:
         have = len(validator.taken)
-        raise ValueError(f"parts: {count + have} were asked for, at most {made + have} can be made")
+        raise ValueError(f"parts: {count + have} were asked for, at most {yielded + have} can be made")
 
 
 def generated_parts(
@@ -252,7 +252,7 @@ def _generated_line(number: int, maker: str, category: str, draft: families.Part
 
 
 def v3uid(maker_id: str, mpn: str) -> str:
-    """A 16 digit hex uid for a part that has none of its own."""
+    """A 16-digit hex uid for a part without a recorded one."""
     return hashlib.blake2b(f"{maker_id}|{mpn}".encode(), digest_size=8).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""Offers as records: what every seller lists of a part, for one country.
+"""Offers as records: the offers of every seller for a part, for one country.
 
 `seller_offers` is a pure function of the part, its terms, the sellers and the seed; the store caches it. The figures
-come from listings.py; here they get order codes, packaging, currencies and the nulls that recorded offers have
-(contract graphql.md §2.6).
+come from listings.py; order codes, packaging, currencies and the nulls of recorded offers are added here (contract
+graphql.md §2.6).
 """
 
 import hashlib
@@ -36,8 +36,8 @@ def seller_offers(
     """
     path = part.category.path if part.category else ""
     part_listings = listings.listings(int(part.id), path, terms, sellers, seed)
-    shown = [_seller(part, terms, listing, seed, country) for listing in part_listings]
-    return tuple(sorted(shown, key=_sort_key))
+    offers_by_seller = [_seller(part, terms, listing, seed, country) for listing in part_listings]
+    return tuple(sorted(offers_by_seller, key=_sort_key))
 
 
 def variant_for(seller: listings.Seller, country: str) -> tuple[str | None, str]:

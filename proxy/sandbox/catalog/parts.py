@@ -1,7 +1,7 @@
 """Parts as records, built from their lines on demand.
 
-The store keeps only lines. What a line does not say (document pages, CAD models, sellers' descriptions) is drawn from
-the part's id, so that it is the same on every run.
+The store keeps only lines. Values that a line omits (document pages, CAD models, sellers' descriptions) are drawn from
+the part's id, so that they are the same on every run.
 """
 
 import base64
@@ -48,7 +48,7 @@ def build(
 
 
 def cad_level(line: source_files.PartLine) -> int:
-    """NO_CAD, SYMBOL_FOOTPRINT or SYMBOL_FOOTPRINT_3D; drawn from the id if the line does not say."""
+    """NO_CAD, SYMBOL_FOOTPRINT or SYMBOL_FOOTPRINT_3D; drawn from the id if the line has none."""
     if line.cad is not None:
         return SYMBOL_FOOTPRINT_3D if line.cad else NO_CAD
     return (NO_CAD, NO_CAD, SYMBOL_FOOTPRINT, SYMBOL_FOOTPRINT_3D, SYMBOL_FOOTPRINT_3D)[int(line.id) % 5]

@@ -1,7 +1,7 @@
 """Figures over the offers of several sellers: median price, average price, total stock.
 
 Pure functions over records, for sorting and for the fields medianPrice1000, totalAvail and avgAvail. Broker offers
-enter a stock figure only when nobody else has stock (contract graphql.md §2.6).
+enter a stock figure only if no other seller has stock (contract graphql.md §2.6).
 """
 
 import statistics

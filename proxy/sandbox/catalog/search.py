@@ -1,7 +1,7 @@
 """The three ways to find parts: match by identifier, search by part number, full-text search.
 
-matching.py defines which texts are equal, filters.py what a filter means; part_numbers.py and full_text.py are the
-indexes. Here their results become hits in an order.
+matching.py defines which texts are equal, filters.py the filters; part_numbers.py and full_text.py are the indexes.
+Their results become ordered hits here.
 """
 # ruff: noqa: S608  the SQL is composed of literals in this module; user input is passed as parameters
 
@@ -81,7 +81,7 @@ class CatalogSearch:
     def by_mpn(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
     ) -> search_hits.SearchHits:
-        """Parts whose number contains `q`: equal ones first, then those with this prefix, then the rest."""
+        """Parts whose number contains `q`: equal ones first, then those with this prefix, then the others."""
         q = clean(q)
         norm = matching.normalise(q)
         passes, order = self._filters.of(conditions), self._filters.order(sort, descending)
@@ -162,8 +162,8 @@ class CatalogSearch:
         ordered = sorted(matches, key=lambda one: (one[1] == mpn, not one[2]))
         rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
         return {
-            row: (matching.LITERAL if held == mpn else matching.EQUAL, held if aka else None)
-            for row, (_, held, aka) in zip(rows, ordered, strict=True)
+            row: (matching.LITERAL if part_number == mpn else matching.EQUAL, part_number if aka else None)
+            for row, (_, part_number, aka) in zip(rows, ordered, strict=True)
         }
 
     def _by_sku(self, code: str, seller: str | None) -> dict[int, tuple[int, str | None]]:

@@ -12,7 +12,7 @@ from proxy.sandbox.catalog import matching
 
 
 class SkuInput(NamedTuple):
-    """What an order code is generated from; `variant` counts the seller's packagings of the part from 0."""
+    """Input of order code generation; `variant` counts the seller's packagings of the part from 0."""
 
     part_id: int
     maker_id: int

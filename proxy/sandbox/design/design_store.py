@@ -1,8 +1,8 @@
 """The data of the design services of one sandbox: tables, uploaded files, new ids, members; and the sample data.
 
-The sample workspaces are created at the first request, because most users of a sandbox never ask for design data, and
-project by project, so that other requests are served meanwhile. The same seed and catalog give the same data; all
-times are before the current time.
+The sample workspaces are created at the first request, because most users of a sandbox never request design data, and
+project by project, so that other requests are served meanwhile. The same seed and catalog give the same data; all times
+are before the current time.
 """
 
 import asyncio

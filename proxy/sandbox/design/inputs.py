@@ -48,7 +48,7 @@ class TaskUpdateInput(ChangeInput, frozen=True, kw_only=True):
 
 
 class ProjectParametersInput(ChangeInput, frozen=True, kw_only=True):
-    """ProjectParametersInput of a project, added to those that there are or in their place."""
+    """Parameters of a project, added to the existing ones or replacing them."""
 
     parameters: tuple[records.DesignParameter, ...]
     replace: bool = False

@@ -17,7 +17,7 @@ from proxy.sandbox.design import components, inputs, records, rest, tables
 
 
 class ProjectService(rest.DesignService):
-    """ProjectService come by upload and keep their history."""
+    """Service of projects, which are created by upload and keep their history."""
 
     name = "projects"
 

@@ -71,7 +71,7 @@ class DesignService:
                 response = await self._handle(request, handler)
                 entry.status, complete = response.status, True
             finally:
-                self._journal.finish(entry, whole=complete)
+                self._journal.finish(entry, is_complete=complete)
             return response
 
         return record_exchange
@@ -100,7 +100,7 @@ def json_response(content: object, status: int = 200) -> web.Response:
 
 
 def find_record(table: tables.Table[Any], id_: str, noun: str) -> Any:
-    """The record with this id. Raises LookupError; `what` is the kind of record in its message."""
+    """The record with this id. Raises LookupError; `noun` is the kind of record in its message."""
     row = table.get(id_)
     if row is None:
         raise LookupError(f"there is no {noun} {id_}")

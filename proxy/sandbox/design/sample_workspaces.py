@@ -1,7 +1,7 @@
 """Sample workspaces and projects of a new sandbox, as declarations; parts are taken from the catalog.
 
-A sheet is one block of a schematic. Each of its entries says: designator prefix, end of the path of a catalog category,
-maximum number of different parts, maximum number of pieces of each.
+A sheet is one block of a schematic. Its entries have: designator prefix, end of the path of a catalog category, maximum
+number of different parts, maximum number of pieces of each.
 """
 
 from typing import NamedTuple

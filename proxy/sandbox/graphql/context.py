@@ -16,9 +16,9 @@ ResponsePath: TypeAlias = Sequence[str | int]
 
 @dataclass(slots=True)
 class ResolverContext:
-    """Catalog, caller and services. `account` is None for introspection without a valid token, `user` (an id)
-    where the token is the application's own. `started`: when the sandbox did, `now`: when the request came, in seconds
-    since 1970. `design` is set if the token allows design data."""
+    """Catalog, caller and services. `application` is None for introspection without a valid token, `user` (an id) for
+    the token of an application. `started`: start of the sandbox, `now`: arrival of the request, in seconds since 1970.
+    `design` is set if the token allows design data."""
 
     catalog: store.Catalog
     application: applications.SandboxApplication | None

@@ -64,7 +64,7 @@ def unauthorized(expired: bool, path: list[str | int] | None, locations: list[di
 
 
 def out_of_scope(path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
-    """The token lacks a scope that the operation needs. The contract does not say: message and code are those of the
+    """The token lacks a scope that the operation needs. Not in the contract: message and code are those of the
     service's software, Hot Chocolate (contract graphql.md §3.3)."""
     message = "The current user is not authorized to access this resource."
     return _auth(message, "AUTH_NOT_AUTHORIZED", path, locations, schema_name)
@@ -131,7 +131,7 @@ def timed_out(seconds: float) -> RequestError:
 
 
 def too_complex(limit: int) -> RequestError:
-    """The response has more fields than `allowed`."""
+    """The response has more fields than `limit`."""
     message = "The maximum allowed operation complexity was exceeded."
     return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": limit, "code": "HC0047"}}])
 

@@ -91,8 +91,7 @@ def leaf_reader(field: GraphQLField, attribute: str) -> LeafReader | None:
 
 @dataclass(frozen=True, slots=True)
 class RootField:
-    """A field of the operation itself, with its arguments (debuild_errors filled in). `key` is its name in the
-    answer."""
+    """A root field of the operation with its arguments (defaults filled in). `key` is its name in the response."""
 
     name: str
     key: str

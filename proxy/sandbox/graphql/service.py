@@ -1,7 +1,7 @@
 """Execution of one GraphQL request: authenticate, validate, check limits, execute, count parts.
 
-The order is that of the service as far as it is application_registry: a token error comes before an error of the
-document, and only introspection needs no token (contract graphql.md §3). HTTP is handled in transport.py.
+The order is that of the service as far as it is known: a token error comes before an error of the document, and only
+introspection needs no token (contract graphql.md §3). HTTP is handled in transport.py.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class PreparedOperation:
         return self.prepared.operation.operation is OperationType.SUBSCRIPTION
 
     def for_event(self, event: Any, budget: executor.ExecutionBudget) -> "PreparedOperation":
-        """The operation for one event of a subscription, with a budget of its own."""
+        """The operation for one event of a subscription, with its own budget."""
         prepared = self.prepared.build_per_event_executor(event)
         if not isinstance(prepared, executor.SupplyExecutor):
             raise TypeError("an event is executed by another executor")
@@ -113,7 +113,7 @@ class QueryService:
     async def execute(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
     ) -> QueryResponse:
-        """The response to one request, whatever its document and its token."""
+        """The response to one request, including errors of document and token."""
         try:
             operation = self.prepare(request, token, exchange)
             if operation.is_subscription:
@@ -215,7 +215,7 @@ class QueryService:
     def _authenticate(
         self, token: str | None, document: documents.ParsedDocument, exchange: exchanges.Exchange
     ) -> QueryCaller:
-        """The holder of the token; an unknown one (no account) for introspection without a valid token."""
+        """The caller of the token; without an application for introspection without a valid token."""
         if exchange.fault is not None:
             self._apply_token_fault(token or "", document, exchange)
         expired = False
@@ -252,7 +252,7 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise errors.RequestError(400, [errors.variable_error(error)]) from error
-        scope_errors = [found for one in roots if (found := _scope_error(one, caller)) is not None]
+        scope_errors = [scope_error for one in roots if (scope_error := _scope_error(one, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
         is_billed = any(one.name in limits.PART_FIELDS for one in roots)

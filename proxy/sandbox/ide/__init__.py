@@ -1,1 +1,1 @@
-"""The query service's IDE: what `GET /graphql` shows in a browser, and what its page asks for beside queries."""
+"""The query service's IDE: the page of `GET /graphql` in a browser, and its endpoints."""

@@ -25,8 +25,8 @@ class VendoredFile:
 
 @dataclass(frozen=True, slots=True)
 class VendoredPackage:
-    """An npm package. `sources` is the path of the source map that says what was put into its files; "": there is
-    none, it is all its own."""
+    """An npm package. `sources` is the path of the source map that lists the packages bundled in its files; "": nothing
+    is bundled."""
 
     name: str
     version: str

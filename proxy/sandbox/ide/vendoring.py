@@ -24,7 +24,7 @@ class VendoringError(Exception):
 
 
 def fetch(packages: Iterable[vendored.VendoredPackage], folder: Path, npm: str = "npm") -> None:
-    """Write the files of `packages` to `folder`. Raises VendoringError; what agreed until then is written."""
+    """Write the files of `packages` to `folder`. Raises VendoringError; files verified before the error are written."""
     licences = (folder / vendored.LICENCES).read_text(encoding="utf-8").split()
     for package in packages:
         with tempfile.TemporaryDirectory() as place:
@@ -52,7 +52,7 @@ def _packed(package: vendored.VendoredPackage, place: Path, npm: str) -> Path:
 
 
 def _check_licences(package: vendored.VendoredPackage, archive: tarfile.TarFile, licences: list[str]) -> None:
-    """Every package whose code is in the files is named beside its licence."""
+    """Check that every bundled package is named beside its licence."""
     within = {package.name}
     if package.sources:
         sources = json.loads(_member(archive, package.sources))["sources"]

@@ -127,7 +127,8 @@ class PresentedCredentials:
 
 
 def read_credentials(form: Mapping[str, str], authorization: str | None) -> PresentedCredentials:
-    """Read them from the Basic header if there is one, else from the form. Raises RefusedError("invalid_client")."""
+    """Read the client credentials from the Basic header if there is one, else from the form. Raises
+    ClientAuthenticationError."""
     if authorization and authorization[:6].lower() == "basic ":
         return _basic(authorization[6:])
     client_id, secret = form.get("client_id"), form.get("client_secret")

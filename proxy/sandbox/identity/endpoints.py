@@ -178,7 +178,7 @@ class ResourceEndpoints:
         return forms.json_response(_claims(user).filter(" ".join(access.scopes)), 200)
 
     async def revocation(self, request: web.Request) -> web.Response:
-        """200 whether there was anything to revoke or not (RFC 7009 §2.2)."""
+        """200 even for an unknown token (RFC 7009 §2.2)."""
         return await self._endpoint(request, "revocation", 400)
 
     async def introspection(self, request: web.Request) -> web.Response:
@@ -204,7 +204,7 @@ class ResourceEndpoints:
 
 
 async def _bearer(request: web.Request) -> str:
-    """RFC 6750 §2.1 and §2.2; empty where there is none."""
+    """The bearer token (RFC 6750 §2.1 and §2.2); empty if there is none."""
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return token.strip()

@@ -67,13 +67,12 @@ def create_service(
     key_ring = keys.KeyRing(key, clock, settings.token_lifetime, state_store)
     # Token ids must not repeat when revoked ones are stored.
     names = secret if state_store.is_persistent else rng
-    lifetime, audience = settings.token_lifetime, settings.audience
     token_issuer = tokens.TokenIssuer(
         key_ring,
         clock,
         names,
-        lifetime,
-        audience,
+        settings.token_lifetime,
+        settings.audience,
         is_user=lambda id_: users.by_id(id_) is not None,
         is_application=lambda client_id: registry.by_client_id(client_id) is not None,
         state_store=state_store,
@@ -84,11 +83,32 @@ def create_service(
     server = authorization_server.OAuthServer(registry, users, token_issuer, authorization_store)
     grants.register_grants(server)
     authorization_server.register_token_endpoints(server, key_ring)
-    browser_sessions, html_pages, issuer = (
-        sessions.BrowserSessions(users, clock, secret, state_store),
-        pages.Pages(),
-        settings.issuer,
+    browser_sessions = sessions.BrowserSessions(users, clock, secret, state_store)
+    return _with_handlers(
+        server,
+        settings,
+        registry=registry,
+        users=users,
+        browser_sessions=browser_sessions,
+        key_ring=key_ring,
+        clock=clock,
+        record_request=record_request,
     )
+
+
+def _with_handlers(
+    server: authorization_server.OAuthServer,
+    settings: chosen.SandboxSettings,
+    *,
+    registry: applications.ApplicationRegistry,
+    users: user_directory.UserDirectory,
+    browser_sessions: sessions.BrowserSessions,
+    key_ring: keys.KeyRing,
+    clock: clocks.Clock,
+    record_request: Callable[[], None],
+) -> IdentityService:
+    """The service with the handlers of all its endpoints."""
+    html_pages = pages.Pages()
     authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
         server=server,
         registry=registry,
@@ -96,7 +116,7 @@ def create_service(
         browser_sessions=browser_sessions,
         html_pages=html_pages,
         clock=clock,
-        issuer=issuer,
+        issuer=settings.issuer,
     )
     login_pages = login.LoginPages(
         server=server,
@@ -106,7 +126,12 @@ def create_service(
         leads=authorization_handlers.leads,
     )
     resource_endpoints = endpoints.ResourceEndpoints(
-        server=server, registry=registry, users=users, token_issuer=token_issuer, key_ring=key_ring, issuer=issuer
+        server=server,
+        registry=registry,
+        users=users,
+        token_issuer=server.token_issuer,
+        key_ring=key_ring,
+        issuer=settings.issuer,
     )
     token = endpoints.TokenEndpoint(
         server=server,
@@ -114,15 +139,10 @@ def create_service(
         users=users,
         limits=settings.token_windows,
         clock=clock,
-        issuer=issuer,
+        issuer=settings.issuer,
         record_request=record_request,
     )
+    handlers = (authorization_handlers, login_pages, resource_endpoints)
     return IdentityService(
-        token_issuer,
-        key_ring,
-        authorization_store,
-        browser_sessions,
-        html_pages,
-        token,
-        (authorization_handlers, login_pages, resource_endpoints),
+        server.token_issuer, key_ring, server.authorization_store, browser_sessions, html_pages, token, handlers
     )

@@ -98,7 +98,7 @@ def _read(node: tree.Item) -> Iterator[Criterion]:
         for child in node.children:
             yield from _read(child)
     elif isinstance(node, tree.OrOperation):
-        yield _either([found for child in node.children for found in _read(child)], len(node.children))
+        yield _either([criterion for child in node.children for criterion in _read(child)], len(node.children))
     elif isinstance(node, tree.UnknownOperation):
         yield from _beside(node.children)
     else:

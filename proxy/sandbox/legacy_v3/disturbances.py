@@ -30,7 +30,7 @@ class Disturbance(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_
 
 
 class PriceDrift(Disturbance, frozen=True, tag="price-drift"):
-    """Changes the prices of a share of the offers by up to `percent`, anew in every period of `seconds`."""
+    """Changes the prices of a share of the offers by up to `percent`, differently in every period of `seconds`."""
 
     share: Share = 0.2
     percent: Percent = 5.0
@@ -38,7 +38,7 @@ class PriceDrift(Disturbance, frozen=True, tag="price-drift"):
 
 
 class StockDrift(Disturbance, frozen=True, tag="stock-drift"):
-    """Changes the stock of a share of the offers by up to `percent`, anew in every period of `seconds`."""
+    """Changes the stock of a share of the offers by up to `percent`, differently in every period of `seconds`."""
 
     share: Share = 0.2
     percent: Percent = 20.0
@@ -197,8 +197,8 @@ class RequestDisturbances:
         return self._strikes(flapping, self._moment.number, flapping.field, place)
 
     def _of(self, kind: type[D]) -> D | None:
-        found = self._by_kind.get(kind)
-        return found if isinstance(found, kind) else None
+        disturbances = self._by_kind.get(kind)
+        return disturbances if isinstance(disturbances, kind) else None
 
     def _strikes(self, one: Disturbance, *place: object) -> bool:
         return seeded_fraction(self._seed, words.kind_name(type(one)), *place) < one.share

@@ -1,4 +1,4 @@
-"""/parts/match (contract v3-rest.md §4): queries by part number, SKU or text, each with its own answer."""
+"""/parts/match (contract v3-rest.md §4): queries by part number, SKU or text, each with its own result."""
 
 import json
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ _TEXTS = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku")
 
 
 class MatchResult(NamedTuple):
-    """What one query found: copies of the page and all hits, or what is wrong with it."""
+    """Result of one query: copies of the page and number of hits, or an error."""
 
     page: list[disturbed_catalog.PartCopy]
     hits: int
@@ -33,7 +33,7 @@ class MatchResult(NamedTuple):
 
 
 class _InvalidQueryError(Exception):
-    """What is wrong with a query, in words; the others are answered."""
+    """An invalid query, with the reason; the other queries are still executed."""
 
 
 def read(queries: str | None) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def echo(query: dict[str, Any]) -> dict[str, Any]:
 
 
 class LegacyMatcher:
-    """Answers queries from one catalog."""
+    """Executes match queries on one catalog."""
 
     def __init__(self, catalog: store.Catalog, country: str) -> None:
         self._catalog, self._country = catalog, country
@@ -117,7 +117,7 @@ class LegacyMatcher:
         return {offer.sku for seller in listed for offer in seller.offers}
 
     def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
-        """Numbers like a pattern in which * stands for anything."""
+        """Part numbers that match a pattern in which * stands for any text."""
         compared = str if exact_only else matching.normalise
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))

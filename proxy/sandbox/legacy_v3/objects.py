@@ -233,7 +233,7 @@ class LegacyObjects:
         return self._parts.build(part, field_projection, apikey, draws)
 
     def by_uid(self, name: str, uid: str) -> Object | None:
-        """The Brand, Category or Seller that a uid leads to, be it one of an earlier year."""
+        """The Brand, Category or Seller of a uid, including uids of earlier years."""
         return self.listings[name].get(self._companies.uids.current(uid))
 
     def project(self, object_: Object, name: str, field_projection: projection.LegacyProjection) -> Object:

@@ -1,6 +1,6 @@
-"""The fields by which parts were searched (contract v3-rest.md §1.1), and how the catalog holds each.
+"""The fields by which parts were searched (contract v3-rest.md §1.1), and their counterparts in the catalog.
 
-What the catalog filters by itself is put in its own words; of everything else the values are read part by part.
+Criteria that the catalog supports become catalog filters; for all others values are read part by part.
 """
 
 import re
@@ -12,12 +12,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from proxy.sandbox.catalog import columns, pricing, records, search_hits, store
-from proxy.sandbox.legacy_v3 import companies, criteria, errors, spec_names
+from proxy.sandbox.legacy_v3 import companies, errors, spec_names
+from proxy.sandbox.legacy_v3.criteria import Criterion
 
 CatalogFilter = tuple[str, tuple[str, ...]]
 Named = records.Company | records.Category
 Counted = Literal["maker", "seller", "category", "stock", "spec", "values"]
-_IN_STOCK = criteria.Criterion("avg_avail", (), "1", None)
+_IN_STOCK = Criterion("avg_avail", (), "1", None)
 _SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 _ANY = ("(__)",)
 
@@ -28,8 +29,8 @@ def _no_other(_named: Named) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SearchField:
-    """A field. `key` is the catalog's filter, `sort` its sort key ("" where it has none); `shown` is how the field
-    names a company or category, `also` how else a filter may; `values` reads its values of a part."""
+    """A filter field. `key` is the catalog's filter, `sort` its sort key ("" if there is none); `display` gives the
+    field's text for a company or category, `also` further accepted texts; `values` reads the values of a part."""
 
     name: str
     count_kind: Counted
@@ -46,7 +47,7 @@ class SearchField:
         return self.spec is not None and not self.spec.sources
 
     def values_of(self, part: records.Part) -> list[Any]:
-        """Its values of a part. Refused where a part's cannot be told one by one."""
+        """Values of a part. Raises LegacyError for a field whose values cannot be read per part."""
         if self.values is None:
             raise errors.bad_request(f"{self.name} can only be filtered by whole values and counted")
         return self.values(part)
@@ -63,22 +64,21 @@ class SearchField:
         return self.range.high if downwards else self.range.low
 
     def sort_value(self, part: records.Part, downwards: bool) -> Any:
-        """What a part is sorted by; None where it has no value."""
-        found = self.spec.sorted_by(part, downwards) if self.spec else None
-        if self.range is not None and found is None:
+        """The value by which a part is sorted; None if it has none."""
+        spec_value = self.spec.sorted_by(part, downwards) if self.spec else None
+        if self.range is not None and spec_value is None:
             return None
-        if found is not None and found.attribute.value_type == "number":
-            return float(found.si_value)
+        if spec_value is not None and spec_value.attribute.value_type == "number":
+            return float(spec_value.si_value)
         return next(iter(self.values_of(part)), None)
 
 
 class SplitCriteria(NamedTuple):
-    """Criteria, taken apart: what the catalog filters by itself, the numbers of the parts that meet others, and what is
-    left to `passes`."""
+    """Criteria split into catalog filters, row numbers of parts that meet others, and the rest for `passes`."""
 
     catalog: records.SearchConditions
     inside: list[columns.Array]
-    left: list[criteria.Criterion]
+    left: list[Criterion]
 
 
 class PartFields:
@@ -103,7 +103,7 @@ class PartFields:
             )
         return field
 
-    def conditions(self, filters_: Iterable[criteria.Criterion]) -> SplitCriteria:
+    def conditions(self, filters_: Iterable[Criterion]) -> SplitCriteria:
         """The criteria taken apart."""
         filters: list[CatalogFilter] = []
         split = SplitCriteria(records.SearchConditions(), [], [])
@@ -126,7 +126,7 @@ class PartFields:
     def by_source(
         self, field: SearchField, hits: search_hits.SearchHits
     ) -> list[tuple[records.CatalogAttribute, search_hits.SearchHits]]:
-        """The attributes that a spec's values are from, each with those of the hits whose value it has; a part has the
+        """The attributes that supply a spec's values, each with those of the hits whose value it has; a part has the
         value and both ends of a range."""
         spec = field.spec
         if spec is None or field.key or spec.range:
@@ -139,26 +139,23 @@ class PartFields:
             np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
         )
 
-    def passes(self, part: records.Part, filters_: Iterable[criteria.Criterion]) -> bool:
+    def passes(self, part: records.Part, filters_: Iterable[Criterion]) -> bool:
         """Whether a part meets criteria."""
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
-    def named(self, criterion: criteria.Criterion) -> columns.Array | None:
+    def named(self, criterion: Criterion) -> columns.Array | None:
         """The numbers of the catalog's parts that alone can meet the criterion: of those that name parts; else None."""
         if criterion.is_range or criterion.has_wildcard:
             return None
         if criterion.field == "mpn":
-            found = [
-                self._catalog.match(records.MatchQuery(mpn=value), records.SearchConditions())
-                for value in criterion.values
-            ]
-            return np.concatenate([hits.rows for hits in found])
+            queries = (records.MatchQuery(mpn=value) for value in criterion.values)
+            return np.concatenate([self._catalog.match(each, records.SearchConditions()).rows for each in queries])
         if criterion.field == "uid":
             parts = (self._catalog.part_by_uid(value) for value in criterion.values)
             return self._catalog.hits_for([part.id for part in parts if part is not None]).rows
         return None
 
-    def _catalog_filter(self, field: SearchField, criterion: criteria.Criterion) -> CatalogFilter | None:
+    def _catalog_filter(self, field: SearchField, criterion: Criterion) -> CatalogFilter | None:
         if not field.key or (field.count_kind != "spec" and criterion.is_range):
             return None
         if field.count_kind == "spec":
@@ -189,8 +186,8 @@ class PartFields:
                 return [
                     value for each in spec_names.of_part(part).get(spec.key, []) for value in spec_names.values(each)
                 ]
-            found = spec.spec_of(part)
-            return [] if found is None else spec_names.values(found)
+            spec_value = spec.spec_of(part)
+            return [] if spec_value is None else spec_names.values(spec_value)
 
         return SearchField(name, "spec", shortname, shortname, values=values, spec=spec)
 
@@ -204,27 +201,25 @@ class PartFields:
             columns_.append((source.attribute, rows))
         return columns_
 
-    def _meeting(self, spec: spec_names.SpecDefinition, criterion: criteria.Criterion) -> columns.Array:
+    def _meeting(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
         """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
-        found = [np.zeros(0, np.int64)]
+        row_sets = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
             filter_ = (attribute.shortname, _ANY) if criterion.has_wildcard else _spec_filter(attribute, criterion)
-            found.append(np.intersect1d(rows, self._rows(filter_)))
-        return np.concatenate(found)
+            row_sets.append(np.intersect1d(rows, self._rows(filter_)))
+        return np.concatenate(row_sets)
 
-    def _meeting_range(self, spec: spec_names.SpecDefinition, criterion: criteria.Criterion) -> columns.Array:
-        """The numbers of the parts whose range has something in common with one that is asked for, or whose value is in
-        it; one value is a range from it to it."""
+    def _meeting_range(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
+        """Row numbers of the parts whose range overlaps a requested one, or whose value is in it; one value is a range
+        from it to it."""
         if criterion.has_wildcard or (criterion.is_range and criterion.low is criterion.high is None):
             return np.concatenate([rows for _, rows in self._having(spec)])
-        bounds = (
-            [(criterion.low, criterion.high)] if criterion.is_range else [(value, value) for value in criterion.values]
-        )
-        found = [np.zeros(0, np.int64)]
+        bounds = [(criterion.low, criterion.high)] if criterion.is_range else [(end, end) for end in criterion.values]
+        row_sets = [np.zeros(0, np.int64)]
         for low, high in bounds:
             if spec.range and all(end is None or spec_names.as_number(end) is not None for end in (low, high)):
-                found += self._in_common(spec.range, low or "", high or "")
-        return np.concatenate(found)
+                row_sets += self._in_common(spec.range, low or "", high or "")
+        return np.concatenate(row_sets)
 
     def _in_common(self, spec: spec_names.SpecRange, low: str, high: str) -> Iterable[columns.Array]:
         ends = [(spec.high, f"({low}__)")] if low else []
@@ -249,19 +244,17 @@ class PartFields:
             ("manufacturer.displayname", lambda company: company.name),
             ("manufacturer.uid", lambda company: str(company_objects.manufacturer(company)["uid"])),
         ]
-        for name, company_text in makers:
+        for name, text_of in makers:
             sort = "manufacturer.displayname" if name.endswith("name") else ""
-            yield SearchField(
-                name, "maker", "manufacturer_id", sort, company_text, values=partial(_of_maker, company_text)
-            )
+            yield SearchField(name, "maker", "manufacturer_id", sort, text_of, values=partial(_of_maker, text_of))
         sellers: list[tuple[str, Callable[[records.Company], str]]] = [
             ("offers.seller.name", company_objects.seller_name),
             ("offers.seller.uid", lambda company: str(company_objects.seller(company)["uid"])),
             ("offers.seller.id", lambda company: company.id),
         ]
-        for name, company_text in sellers:
+        for name, text_of in sellers:
             also = company_objects.other_names if name == "offers.seller.name" else _no_other
-            yield SearchField(name, "seller", "distributor_id", display=company_text, also=also)
+            yield SearchField(name, "seller", "distributor_id", display=text_of, also=also)
         yield SearchField("category_uids", "category", "category_id", display=company_objects.category_uid)
         yield SearchField("avg_avail", "stock", values=lambda part: [pricing.avg_avail(self.sellers(part))])
         yield SearchField("avg_price", "values", sort="avg_price", values=lambda part: self._prices(part, pricing.mean))
@@ -272,33 +265,33 @@ class PartFields:
             values=lambda part: self._prices(part, pricing.median),
         )
         yield SearchField(
-            "num_authsuppliers", "values", sort="num_authsuppliers", values=lambda part: [self._authorized(part)]
+            "num_authsuppliers",
+            "values",
+            sort="num_authsuppliers",
+            values=lambda part: [sum(each.is_authorized for each in self.sellers(part))],
         )
         yield SearchField("mpn", "values", sort="mpn", values=lambda part: [part.mpn])
         yield SearchField("uid", "values", values=lambda part: [part.v3uid])
         yield SearchField("descriptions.value", "values", values=lambda part: [each.text for each in part.descriptions])
 
     def sellers(self, part: records.Part) -> tuple[records.SellerOffers, ...]:
-        """Who lists a part."""
+        """The sellers that list a part."""
         return self._catalog.sellers_of(part, self._country)
 
     def _prices(self, part: records.Part, middle: Callable[[list[float]], float | None]) -> list[float]:
-        median = middle(pricing.prices(self.sellers(part)))
-        return [] if median is None else [median]
-
-    def _authorized(self, part: records.Part) -> int:
-        return sum(each.is_authorized for each in self.sellers(part))
+        figure = middle(pricing.prices(self.sellers(part)))
+        return [] if figure is None else [figure]
 
 
-def _of_maker(company_text: Callable[[records.Company], str], part: records.Part) -> list[str]:
-    return [company_text(part.manufacturer)]
+def _of_maker(text_of: Callable[[records.Company], str], part: records.Part) -> list[str]:
+    return [text_of(part.manufacturer)]
 
 
 def _only(spec: spec_names.SpecDefinition) -> records.CatalogAttribute:
     return spec.sources[0].attribute
 
 
-def _spec_filter(attribute: records.CatalogAttribute, criterion: criteria.Criterion) -> CatalogFilter:
+def _spec_filter(attribute: records.CatalogAttribute, criterion: Criterion) -> CatalogFilter:
     """Ranges and whole values; tolerances may be written with their sign."""
     if criterion.is_range:
         low, high = (spec_names.asked_value(attribute, end) if end else "" for end in (criterion.low, criterion.high))

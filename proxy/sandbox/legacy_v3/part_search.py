@@ -1,4 +1,4 @@
-"""/parts/search (contract v3-rest.md §1.1, §3.6): which parts a search finds, and what it counts."""
+"""/parts/search (contract v3-rest.md §1.1, §3.6): search for parts, with facets and statistics."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from proxy.sandbox.catalog import records, search_hits, store
-from proxy.sandbox.legacy_v3 import criteria, disturbed_catalog, errors, facets, part_fields, search_request, spec_names
+from proxy.sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
+from proxy.sandbox.legacy_v3.disturbed_catalog import DisturbedCatalog, PartCopy
+from proxy.sandbox.legacy_v3.search_request import CountOptions, LegacySearch
 
 Object = dict[str, Any]
 # A spec_drilldown looks at so many of the best hits, and finds so many specs.
@@ -15,9 +17,9 @@ _LOOKED_AT, _SUGGESTED = 100, 8
 
 @dataclass(frozen=True, slots=True)
 class PartSearchResult:
-    """What a search found: copies of the page, all hits, and the counts."""
+    """Result of a search: copies of the page, number of hits, facets and statistics."""
 
-    page: list[disturbed_catalog.PartCopy]
+    page: list[PartCopy]
     hits: int
     facets: Object
     facet_queries: Object
@@ -26,7 +28,7 @@ class PartSearchResult:
 
 
 class Drilldown(NamedTuple):
-    """What a spec_drilldown found: the rank of each field, facets, and statistics."""
+    """Result of a spec_drilldown: the rank of each field, facets, and statistics."""
 
     ranks: dict[str, int]
     facets: Object
@@ -39,10 +41,8 @@ class PartSearch:
     def __init__(self, catalog: store.Catalog, fields: part_fields.PartFields) -> None:
         self._catalog, self._fields = catalog, fields
 
-    def search(
-        self, search: search_request.LegacySearch, disturbed: disturbed_catalog.DisturbedCatalog
-    ) -> PartSearchResult:
-        """A page of what matches, with the counts."""
+    def search(self, search: LegacySearch, disturbed: DisturbedCatalog) -> PartSearchResult:
+        """A page of the hits, with facets and statistics."""
         filters_ = search.criteria
         hits = self._hits(search, filters_, disturbed)
         facets = {
@@ -71,10 +71,7 @@ class PartSearch:
         )
 
     def _hits(
-        self,
-        search: search_request.LegacySearch,
-        filters_: list[criteria.Criterion],
-        disturbed: disturbed_catalog.DisturbedCatalog,
+        self, search: LegacySearch, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
     ) -> search_hits.SearchHits:
         """All parts that match, best first."""
         conditions, inside, left = self._fields.conditions(filters_)
@@ -100,100 +97,73 @@ class PartSearch:
         return hits
 
     def _passing(
-        self,
-        hits: search_hits.SearchHits,
-        filters_: list[criteria.Criterion],
-        disturbed: disturbed_catalog.DisturbedCatalog,
+        self, hits: search_hits.SearchHits, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
     ) -> search_hits.SearchHits:
         """The hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have them."""
         for each in filters_:
             hits = hits.intersect(named) if (named := self._fields.named(each)) is not None else hits
-        passing = (
-            id_ for id_ in hits.ids if self._fields.passes(disturbed.part(disturbed_catalog.PartCopy(id_)), filters_)
-        )
+        passing = (id_ for id_ in hits.ids if self._fields.passes(disturbed.part(PartCopy(id_)), filters_))
         return self._catalog.hits_for(list(passing))
 
     def _key(
-        self, field: part_fields.SearchField, downwards: bool, disturbed: disturbed_catalog.DisturbedCatalog
+        self, field: part_fields.SearchField, downwards: bool, disturbed: DisturbedCatalog
     ) -> Callable[[str], Any]:
-        return lambda id_: field.sort_value(disturbed.part(disturbed_catalog.PartCopy(id_)), downwards)
+        return lambda id_: field.sort_value(disturbed.part(PartCopy(id_)), downwards)
 
     def _over(
-        self,
-        search: search_request.LegacySearch,
-        options: search_request.CountOptions,
-        excluded: Callable[[str], bool],
-        disturbed: disturbed_catalog.DisturbedCatalog,
+        self, search: LegacySearch, options: CountOptions, excluded: Callable[[str], bool], disturbed: DisturbedCatalog
     ) -> search_hits.SearchHits:
-        """The hits that a count is over."""
+        """The hits of a facet or statistic, which may exclude the field's own filter."""
         filters_ = [each for each in search.criteria if not (options.exclude_filter and excluded(each.field))]
         return self._hits(replace(search, order=()), filters_, disturbed)
 
-    def _count(
-        self, search: search_request.LegacySearch, query: str, disturbed: disturbed_catalog.DisturbedCatalog
-    ) -> int:
+    def _count(self, search: LegacySearch, query: str, disturbed: DisturbedCatalog) -> int:
         hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], disturbed)
         return disturbed.count(hits)
 
-    def _facet(
-        self,
-        name: str,
-        options: search_request.CountOptions,
-        search: search_request.LegacySearch,
-        disturbed: disturbed_catalog.DisturbedCatalog,
-    ) -> Object:
+    def _facet(self, name: str, options: CountOptions, search: LegacySearch, disturbed: DisturbedCatalog) -> Object:
         return self._facet_of(name, self._over(search, options, name.__eq__, disturbed), options, disturbed)
 
     def _facet_of(
-        self,
-        name: str,
-        hits: search_hits.SearchHits,
-        options: search_request.CountOptions,
-        disturbed: disturbed_catalog.DisturbedCatalog,
+        self, name: str, hits: search_hits.SearchHits, options: CountOptions, disturbed: DisturbedCatalog
     ) -> Object:
         field = self._fields.of(name)
         counts = self._value_counts(field, hits, disturbed)
         return facets.facet(counts, self._missing(field, hits, counts), options)
 
     def _value_counts(
-        self,
-        field: part_fields.SearchField,
-        hits: search_hits.SearchHits,
-        disturbed: disturbed_catalog.DisturbedCatalog,
+        self, field: part_fields.SearchField, hits: search_hits.SearchHits, disturbed: DisturbedCatalog
     ) -> facets.Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
             return self._spec_counts(field, hits)
         if field.count_kind == "stock":
             return [("[1 TO *]" if there_is else "0", count) for there_is, count in self._catalog.in_stock_counts(hits)]
-        counted = {
+        count_hits = {
             "maker": self._catalog.manufacturer_counts,
             "seller": self._catalog.distributor_counts,
             "category": self._catalog.category_counts,
         }.get(field.count_kind)
-        if counted is not None:
-            return [(field.display(named), count) for named, count in counted(hits)]
+        if count_hits is not None:
+            return [(field.display(named), count) for named, count in count_hits(hits)]
         return facets.by_frequency(Counter(self._values(field, hits, disturbed)))
 
     def _spec_counts(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> facets.Counts:
-        found = [
+        counts = [
             (_value(attribute, *bucket[:2]), bucket[2])
             for attribute, some in self._fields.by_source(field, hits)
             for bucket in self._catalog.spec_counts(some, attribute.shortname).buckets
         ]
         merged: Counter[str] = Counter()
-        for value, count in found:
+        for value, count in counts:
             merged[value] += count
         return merged.most_common()
 
     def _values(
-        self,
-        field: part_fields.SearchField,
-        hits: search_hits.SearchHits,
-        disturbed: disturbed_catalog.DisturbedCatalog,
+        self, field: part_fields.SearchField, hits: search_hits.SearchHits, disturbed: DisturbedCatalog
     ) -> Iterator[Any]:
         """Every value that some hit has of the field."""
-        return (value for id_ in hits.ids for value in field.values_of(disturbed.part(disturbed_catalog.PartCopy(id_))))
+        return (value for id_ in hits.ids for value in field.values_of(disturbed.part(PartCopy(id_))))
 
     def _missing(self, field: part_fields.SearchField, hits: search_hits.SearchHits, counts: facets.Counts) -> int:
         """Hits without a value."""
@@ -209,18 +179,10 @@ class PartSearch:
         sources = self._fields.by_source(field, hits)
         return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
 
-    def _stats(
-        self,
-        name: str,
-        options: search_request.CountOptions,
-        search: search_request.LegacySearch,
-        disturbed: disturbed_catalog.DisturbedCatalog,
-    ) -> Object:
+    def _stats(self, name: str, options: CountOptions, search: LegacySearch, disturbed: DisturbedCatalog) -> Object:
         return self._stats_of(name, self._over(search, options, name.__eq__, disturbed), disturbed)
 
-    def _stats_of(
-        self, name: str, hits: search_hits.SearchHits, disturbed: disturbed_catalog.DisturbedCatalog
-    ) -> Object:
+    def _stats_of(self, name: str, hits: search_hits.SearchHits, disturbed: DisturbedCatalog) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:
@@ -233,16 +195,14 @@ class PartSearch:
         having = self._with_value(field, hits) if field.range else numbers.total()
         return facets.stats(numbers, hits.hits - having)
 
-    def _drilldown(
-        self, search: search_request.LegacySearch, disturbed: disturbed_catalog.DisturbedCatalog
-    ) -> Drilldown:
+    def _drilldown(self, search: LegacySearch, disturbed: DisturbedCatalog) -> Drilldown:
         """The specs that most of the best hits have, with facets, and with statistics of those that are numbers."""
         options = search.drilldown
         if options is None or not options.include:
             return Drilldown({}, {}, {})
-        over = search_request.CountOptions(True, options.exclude_filter)
+        over = CountOptions(True, options.exclude_filter)
         hits = self._over(search, options, _is_spec, disturbed)
-        best = [disturbed.part(disturbed_catalog.PartCopy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
+        best = [disturbed.part(PartCopy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
         names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: options.limit]
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(
@@ -252,7 +212,7 @@ class PartSearch:
         )
 
     def _metadata(self, names: list[str]) -> Object:
-        """Of the specs that were filtered by or counted, by the key that each was asked for with."""
+        """Metadata of the specs that were filtered or counted, by the requested key."""
         asked_for = ((name.split(".")[1], self._fields.of(name).spec) for name in names if _is_spec(name))
         return {key: spec_names.metadata(spec.key, spec.about) for key, spec in asked_for if spec and spec.about}
 

@@ -21,11 +21,11 @@ class QueryString:
         return [value for key, value in self._pairs if key == name and value]
 
     def one(self, name: str) -> str | None:
-        """The last value; None where there is none."""
+        """The last value; None if there is none."""
         return next((value for key, value in reversed(self._pairs) if key == name), None)
 
     def like(self, pattern: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
-        """Every parameter whose name is wholly what the pattern says, in the order sent."""
+        """Every parameter whose whole name matches the pattern, in the order sent."""
         return [(match, value) for key, value in self._pairs if (match := pattern.fullmatch(key))]
 
     def flag(self, name: str) -> bool:

@@ -84,8 +84,8 @@ class SpecSource(NamedTuple):
 
 
 class SpecDefinition(NamedTuple):
-    """A spec as a request names it: v3's key, the attributes with its values (of several the first that a part has, of
-    a range all), and the attribute that says its name and unit. Both are empty where parts have no values."""
+    """A spec by its requested name: v3's key, the attributes with its values (of several the first that a part has, of
+    a range all), and the attribute with its name and unit. Both are empty for keys without values."""
 
     key: str
     sources: tuple[SpecSource, ...] = ()
@@ -131,7 +131,7 @@ class SpecNames:
         return definition._replace(sources=() if attribute is None else (SpecSource(attribute),), range=None)
 
     def shown_as(self, key: str) -> frozenset[str]:
-        """v3's keys under which parts show what a request calls so."""
+        """v3's keys under which parts show the spec of a requested key."""
         definition = self._definitions.get(key)
         if definition is None:
             return frozenset({key})
@@ -193,12 +193,12 @@ def limits(specs: list[records.CatalogSpec]) -> tuple[str | None, str | None]:
 
 
 def key(attribute: records.CatalogAttribute) -> str:
-    """v3's key; of a tolerance the one that stands for no quantity."""
+    """v3's key; for a tolerance the key without a quantity."""
     return _OWN.get(attribute.shortname, _spelled(attribute))
 
 
 def datatype(attribute: records.CatalogAttribute) -> str:
-    """string, integer or decimal. What counts things is an integer, every other number a decimal."""
+    """string, integer or decimal. Counts are integers, all other numbers decimals."""
     if attribute.value_type != "number" or attribute.shortname in _TOLERANCES:
         return "string"
     return "integer" if attribute.name.startswith("Number of ") else "decimal"
@@ -241,7 +241,7 @@ def as_number(text: str) -> float | None:
 
 
 def number(attribute: records.CatalogAttribute, value: float) -> str:
-    """A number in SI base units as v3 wrote it: 14 of things that are counted, ±5% of tolerances, else 22000.0."""
+    """A number in SI base units in v3's format: 14 for counts, ±5% for tolerances, else 22000.0."""
     if attribute.shortname in _TOLERANCES:
         return f"±{value:g}%"
     is_whole = datatype(attribute) == "integer" and value == int(value)

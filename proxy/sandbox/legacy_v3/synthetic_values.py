@@ -15,19 +15,19 @@ _CUSTOM_SELLERS = frozenset({"2402", "819"})
 
 
 def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
-    """Where a quote can be asked for."""
+    """URL for requesting a quote."""
     return f"{_SITE}/rfq/generate?ppid={part_id}&vpid={offer_id}" if is_offered else None
 
 
 def on_order_eta(offer: records.Offer) -> str | None:
-    """When what is on order will come."""
+    """Expected arrival of ordered stock."""
     if offer.on_order_quantity is None:
         return None
     return _day(_EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id))))
 
 
 def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
-    """What a seller's feed says in its own words."""
+    """Custom fields of a seller's feed."""
     return {"item_id": offer.id, "source_code": "feed"} if seller_id in _CUSTOM_SELLERS else {}
 
 
@@ -56,12 +56,12 @@ def document_seen(document: records.CatalogDocument) -> str | None:
 
 
 def design_description(design: records.ReferenceDesign) -> str:
-    """What a reference design shows."""
+    """Description of a reference design."""
     return f"Reference design: {design.name}"
 
 
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
-    """Whose data a part's specs are."""
+    """Attribution of a part's specs."""
     return seller_names[int(disturbances.seeded_fraction("credit", part.id) * len(seller_names))]
 
 

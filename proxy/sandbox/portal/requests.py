@@ -1,7 +1,7 @@
 """Requests to the portal: sign-in and CSRF checks, rendering of pages, and notices after changes.
 
-All other modules of the portal get a `Visit` and answer with `Desk.show` or `Desk.go`. Whatever is not of the user's
-own organisation does not exist: `AbsentError`.
+The other modules of the portal get a `PortalRequest` and respond with `PortalResponder.show` or `PortalResponder.go`.
+Objects of other organisations are reported as missing: `PortalNotFoundError`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

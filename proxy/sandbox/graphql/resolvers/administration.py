@@ -1,9 +1,9 @@
-"""The adm* queries (contract graphql.md §5.4): organisations with their users and applications, each to its own
-people only.
+"""The adm* queries (contract graphql.md §5.4): organisations with their users and applications, limited to the caller's
+organisation.
 
-The service wants a user's token for these. Here an application's own token does too, for the application's
-organisation: programs that watch their part count have no user. What an organisation deleted is still in its list,
-and says so.
+The service requires a user's token for these. The sandbox also accepts an application's own token, for the
+application's organisation: programs that watch their part count have no user. Deleted applications are listed as
+deleted.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from proxy.sandbox.graphql import context
 
 
 class AdmApplicationScope(NamedTuple):
-    """A scope that an application may ask for."""
+    """A scope that an application may request."""
 
     application_id: str
     scope: str
@@ -38,7 +38,7 @@ class AdmSupplyCounts(NamedTuple):
 
 
 class AdmApplication(NamedTuple):
-    """An application; `supply_counts` is None for one that may not ask for supply data."""
+    """An application; `supply_counts` is None if it may not request supply data."""
 
     scopes: list[AdmApplicationScope]
     supply_counts: AdmSupplyCounts | None

@@ -1,6 +1,6 @@
 """Access of resolvers to design data: the session, and the records that its user may see.
 
-Users see the workspaces that they are members of, and what is in them; anything else does not exist for them.
+Users see the workspaces of which they are members, and their contents; other records are reported as missing.
 """
 
 from collections.abc import Awaitable, Callable

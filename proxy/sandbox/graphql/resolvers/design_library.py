@@ -83,7 +83,7 @@ async def components(
 
 
 def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> str:
-    """What the parameter measures, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
+    """The quantity of the parameter, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
     number, _, unit = parameter.value.rpartition(" ")
     if not number or not re.fullmatch(r"[-+]?[\d.]+", number):
         return "TEXT"

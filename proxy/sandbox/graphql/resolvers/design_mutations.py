@@ -1,6 +1,6 @@
 """Mutations of design data: how they are resolved, and those of projects and libraries (contract graphql.md §5.2).
 
-What a service refuses is in the payload's `errors`, beside an empty id; only a task that was not made, for which the
+Errors of a service are in the payload's `errors`, beside an empty id; only a task that was not created, for which the
 schema has no empty value, is an error of the field.
 """
 

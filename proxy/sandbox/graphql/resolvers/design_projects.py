@@ -169,7 +169,7 @@ async def design_items(
     where: dict[str, Any] | None = None,
     **arguments: Any,
 ) -> connections.Connection:
-    """A page of what is placed on a document: everything on the board, its own on a sheet."""
+    """A page of the items placed on a document: all items on a board, its own on a sheet."""
     items = await access.session(info).loaders.where(design_loaders.ITEMS, "project_id", document.project_id)
     placed = [
         one

@@ -72,7 +72,7 @@ async def users(
     workspaceUrl: str,  # noqa: N803
     ids: list[str],
 ) -> list[records.DesignUser | None]:
-    """Users of a workspace; null for one who is not in it."""
+    """Users of a workspace by id; null for a user who is not a member."""
     workspace = await access.require_workspace(info, workspaceUrl)
     members_by_id = {one.id: one for one in await members(workspace, info)}
     return [members_by_id.get(id_) for id_ in ids]

@@ -116,7 +116,7 @@ def payload_type(value: object, _info: context.Info, _kind: object) -> str:
 
 
 def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
-    """SupPartExtras of a part that was asked for otherwise."""
+    """SupPartExtras of a part that was requested in another way."""
     return SupPartExtras(part.record)
 
 
@@ -132,7 +132,7 @@ def alternatives(extras: SupPartExtras, info: context.Info, first: int) -> list[
 
 
 def is_rohs_compliant(extras: SupPartExtras, _info: context.Info) -> bool | None:
-    """Null where the catalog does not say."""
+    """Null if the catalog has no value."""
     return _ROHS.get(_value(extras.record, "rohs"))
 
 
@@ -143,7 +143,7 @@ def datasheet_urls(extras: SupPartExtras, _info: context.Info) -> list[str]:
 
 
 def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
-    """UNKNOWN where the catalog does not say, or may not be asked."""
+    """UNKNOWN if the catalog has no value or the plan lacks the feature."""
     if not parts.may_see(parts.LIFE_CYCLE, info):
         return "UNKNOWN"
     return _LIFE_CYCLES.get(_value(extras.record, parts.LIFE_CYCLE), "UNKNOWN")

@@ -13,7 +13,7 @@ from proxy.sandbox.graphql import context, countries, distributors, errors, view
 
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
-    """The market that the arguments of a root field name. Raises ServiceError for credentials that fit nobody."""
+    """The market of the arguments of a root field. Raises ServiceError for unknown credentials."""
     sellers_there = info.context.catalog.sellers() if arguments.get("customPricingCredentials") else ()
     try:
         live = distributors.live_data_request(arguments, sellers_there, info.context.now)
@@ -77,7 +77,7 @@ def offer(
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
-    """The breaks that hold at one of `quantities`, in every currency there is; all of them for None."""
+    """The breaks valid at one of `quantities`, in every currency; all breaks for None."""
     if quantities is None:
         return tuple(breaks)
     steps = {step.quantity for step in breaks}
@@ -111,12 +111,12 @@ def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
 
 
 def click_url(offer: views.OfferView, info: context.Info) -> str:
-    """A link in the form of recorded ones; it leads nowhere."""
+    """A link in the form of recorded ones. Its target does not exist."""
     return f"{info.context.site_url}/opatz8j6/a1?t={_opaque('click', offer)}"
 
 
 def internal_url(offer: views.OfferView, info: context.Info) -> str:
-    """Another link that leads nowhere."""
+    """An internal link. Its target does not exist."""
     return f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}"
 
 
@@ -126,7 +126,7 @@ def _opaque(kind: str, offer: views.OfferView) -> str:
 
 
 class SupPartOffer(NamedTuple):
-    """An offer with what it belongs to."""
+    """An offer with its part and market."""
 
     part_id: str
     seller_id: str
@@ -134,7 +134,7 @@ class SupPartOffer(NamedTuple):
 
 
 class SupOctocartLink(NamedTuple):
-    """A link to a filled cart; None where the seller takes none."""
+    """A link to a filled cart; None if the seller has no carts."""
 
     seller_id: str
     cart_url: str | None
@@ -174,7 +174,7 @@ def octocart(
     country: str | None = None,
     currency: str | None = None,
 ) -> list[SupOctocartLink]:
-    """A link a seller. The form of the link is ours. Raises ServiceError for a quantity that nobody can order."""
+    """One link per seller, in a form of our own. Raises ServiceError for an invalid quantity."""
     for one in items:
         for item in one["items"]:
             if item["quantity"] < 1:

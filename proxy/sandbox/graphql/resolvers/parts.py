@@ -59,8 +59,8 @@ def may_see(shortname: str, info: context.Info) -> bool:
 
 
 def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartView]:
-    """Parts like this one. Nested parts are not billed: the contract does not say, and the vendor's examples
-    count root results only."""
+    """Similar parts. Nested parts are not billed: the contract does not specify it, and the vendor's examples count
+    root results only."""
     similar = (info.context.catalog.part(other) for other in part.record.similar_ids)
     return [views.PartView(other, part.market) for other in similar if other is not None]
 
@@ -102,7 +102,7 @@ def cad_request_url(part: views.PartView, info: context.Info) -> str | None:
 
 
 def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
-    """Numbers of related objects. The keys are ours: the contract knows none."""
+    """Numbers of related objects. The contract has no keys, so these are ours."""
     record = part.record
     listed = offers.listed(part, info)
     return {

@@ -43,14 +43,16 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
     conditions = search_conditions(arguments)
     try:
-        found = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
+        search_hits_ = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     limit = arguments.get("limit")
-    page = _page(info, found, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
-    hits = tuple(views.SupPartResult(views.PartView(part, market), found.aka_of(part.id), query) for part in page)
-    return views.SupPartResultSet(found, hits, query, conditions, _warnings(query))
+    page = _page(info, search_hits_, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
+    hits = tuple(
+        views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
+    )
+    return views.SupPartResultSet(search_hits_, hits, query, conditions, _warnings(query))
 
 
 def _page(info: context.Info, hits: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
@@ -71,7 +73,7 @@ def multi_match(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
-    """One answer a query, in their order."""
+    """One result per query, in the order of the queries."""
     market, conditions = offers.market(info, arguments), match_conditions(options or {})
     return [_match(info, query, conditions, market) for query in queries]
 
@@ -99,7 +101,7 @@ def _match(
 
 
 def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.PartView, ...]:
-    """The parts of one answer, billed."""
+    """The billed parts of one result."""
     place = info.path.as_list()
     for position, part in enumerate(match.parts):
         info.context.bill(part, [*place, position])
@@ -123,7 +125,7 @@ def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
 
 
 def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, ...] | None:
-    """What was ignored; null for nothing."""
+    """Warnings about ignored words; null if there are none."""
     return result.warnings or None
 
 
@@ -170,7 +172,7 @@ def suggest(
     categoryId: str | None = None,  # noqa: N803 (the schema's argument names)
     partNumbersOnly: bool | None = None,  # noqa: N803
 ) -> tuple[records.Suggestion, ...]:
-    """Completions of what was typed."""
+    """Completions of a prefix."""
     return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
 
 

@@ -1,11 +1,11 @@
 // Puts the IDE together: GraphiQL's editors with the sandbox's own panels and authorization.
-import { fetcher } from "./asking.js";
+import { fetcher } from "./query_fetcher.js";
 import { Bar } from "./bar.js";
 import { definition } from "./definition.js";
 import { documents } from "./documents.js";
 import { h, useEffect, useMemo } from "./elements.js";
 import { Hint } from "./hint.js";
-import { agree } from "./kept.js";
+import { agree } from "./stored_documents.js";
 import { reference } from "./reference.js";
 import { Session, useSession } from "./session.js";
 
