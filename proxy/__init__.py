@@ -1,3 +1,3 @@
-"""v3bridge: programs written for the retired v3 parts API go on working on the GraphQL service."""
+"""v3bridge: migration proxy that serves the retired Octopart v3 REST API from the Nexar GraphQL API."""
 
 __version__ = "0.1.0"

@@ -19,10 +19,10 @@ Path = tuple[str, ...]
 
 
 class PartsMatchQuery(msgspec.Struct, frozen=True):
-    """One entry of `queries` (contract v3-rest.md §3.6): the nine keys of the echo, and what is wrong with it.
+    """One entry of `queries` (contract v3-rest.md §3.6): the nine keys of the echo, and its own error.
 
-    `reference` keeps its JSON type. `error` is the query's own mistake, in words for the client; such a query
-    is echoed and answered, never asked upstream.
+    `reference` keeps its JSON type. `error` is a message for the client; a query that has one is echoed in the response
+    and never sent upstream.
     """
 
     q: str = ""
@@ -38,7 +38,7 @@ class PartsMatchQuery(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[str | int | None, ...]:
-        """What it asks for: equal for queries that have the same answer."""
+        """Fields that determine the result: equal for queries with the same result."""
         return self.q, self.mpn, self.brand, self.sku, self.seller, self.mpn_or_sku, self.start, self.limit
 
 
@@ -68,8 +68,8 @@ class Drilldown(msgspec.Struct, frozen=True):
 
 
 class SearchRequest(msgspec.Struct, frozen=True):
-    """Any `*/search` (contract v3-rest.md §1.1). `filters` are fields with their accepted values, `stats` fields with
-    whether they leave their own filter out of account."""
+    """Any `*/search` (contract v3-rest.md §1.1). `filters` are fields with their accepted values; `stats` are fields
+    with a flag, true if the filter on the field itself does not apply to them."""
 
     q: str = ""
     start: int = 0

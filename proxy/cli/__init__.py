@@ -1,1 +1,1 @@
-"""The command line: arguments in, exit code out, one file a command. It alone may start the sandbox."""
+"""Command line: one module per command, from arguments to exit code. The only package that may start the sandbox."""

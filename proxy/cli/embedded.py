@@ -1,4 +1,4 @@
-"""The sandbox inside a command, and the configuration that is made to go with it."""
+"""Sandbox embedded in a command, and the configuration derived for it."""
 
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 async def with_sandbox(
     settings: config.Config, stack: AsyncExitStack, chosen: "sandbox_settings.SandboxSettings | None" = None
 ) -> "tuple[config.Config, sandbox_app.Sandbox]":
-    """The configuration with the sandbox's addresses, and its ready account where an application names none."""
+    """Start a sandbox; return the configuration with its addresses, and its default client credentials for
+    applications that have none."""
     from proxy.sandbox import app
     from proxy.sandbox import settings as sandbox
 
@@ -30,5 +31,5 @@ async def with_sandbox(
         for name, entry in settings.applications.items()
     }
     addresses = config.UpstreamSettings(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
-    store = config.StoreUrl("memory:")  # this sandbox begins anew with each start, and so does what is known of it
+    store = config.StoreUrl("memory:")  # the sandbox loses its state with each start: stored tokens would be invalid
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store), upstream

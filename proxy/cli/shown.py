@@ -1,4 +1,4 @@
-"""What commands print: tables and short texts for people, plain where the output is not a terminal."""
+"""Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ COLOURS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source
 
 
 def service(url: str, apikey: str, example: bool) -> None:
-    """The line that says the proxy is up, and one that tries it out."""
+    """Print the URL of the running service, and a curl command to try it."""
     console = Console(soft_wrap=True, highlight=False)
     upstream = " on the embedded sandbox" if example else ""
     console.print(f"v3bridge answers at [bold]{url}/v3[/bold]{upstream}. Try it:\n")
@@ -26,8 +26,8 @@ def service(url: str, apikey: str, example: bool) -> None:
 
 
 def upstream(addresses: dict[str, str]) -> None:
-    """What the sandbox is reached by: addresses, its ready applications and user, and an apikey of the old service. In
-    a terminal a table of each; for a program a name and a value a line."""
+    """Print addresses and credentials of the sandbox: in a terminal as two tables, else one name and value per line,
+    for programs."""
     console = Console(soft_wrap=True, highlight=False)
     if not console.is_terminal:
         console.print(_filled(Table(show_header=False, box=None, pad_edge=False), addresses))
@@ -49,7 +49,7 @@ def _label(name: str) -> str:
 
 
 def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:
-    """The coverage table, and a line that sums it up."""
+    """Print the coverage table and a summary line."""
     table = Table("v3 field", "coverage", "read from", "how, or why", title="v3 fields on the GraphQL service")
     for number, row in enumerate(rows):
         extra = " [include\\[]]" if row.include else ""

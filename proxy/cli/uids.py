@@ -22,7 +22,7 @@ app = typer.Typer(help="Tables of v3 uids.", no_args_is_help=True)
 
 @app.callback()
 def _uids() -> None:
-    """Keep `learn` a command of its own beside others to come."""
+    """Make `learn` a subcommand: typer would run a single command without its name."""
 
 
 @app.command("learn")
@@ -56,7 +56,7 @@ def learn(
 
 
 def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_learning.LearnedUids":
-    """All requests of a file, one after the other."""
+    """Learn uids from all recorded responses of a file."""
     from proxy.compare import responses
     from proxy.compare.recording import uid_learning
 
@@ -90,7 +90,7 @@ def _table(found: "uid_learning.LearnedUids", source: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As YAML in double quotes. What no file can hold becomes a question mark."""
+    """Quote as YAML in double quotes. A lone surrogate, which UTF-8 cannot encode, becomes a question mark."""
     sound = text.encode("utf-8", "replace").decode()
     return json.dumps(sound, ensure_ascii=not sound.isprintable())
 
@@ -106,7 +106,7 @@ def _write(table: str, output: Path | None) -> None:
 
 
 def _say(found: "uid_learning.LearnedUids", output: Path | None) -> None:
-    """The counts, to standard error: a table may be on standard output."""
+    """Print the counts to standard error: the table may be on standard output."""
     counts = (
         (found.learnt, "learnt"),
         (found.known, "already known"),

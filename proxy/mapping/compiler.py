@@ -1,7 +1,7 @@
 """Mapping compiler: from mapping rules and schema, for one projection, to selection set, record types and function.
 
 Runs at start and once for every new projection, never per part. The mapping function is ordinary Python source
-(source.py), which is as fast as one written by hand: no rule is looked at while a part is mapped.
+(source.py), which is as fast as one written by hand: no rule is interpreted while a part is mapped.
 """
 
 import itertools
@@ -31,7 +31,7 @@ class CompiledObject:
     object.
 
     `fields` are the selected paths, `decode` reads a list of records from JSON that has at least these.
-    `source` is the mapping function as text, for people.
+    `source` is the text of the mapping function, for documentation.
     """
 
     selection: str
@@ -53,7 +53,8 @@ def compile_object(
 
 
 def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | None = None) -> str:
-    """The functions that map all objects or one, where every field is shown that a plan with `features` has."""
+    """Return the source of the functions that map all objects, or one, with every field shown that a plan with
+    `features` has."""
     include = frozenset().union(*map(mappings.includable, mappings.rules))
     every = model.Projection(include, features=frozenset(features))
     sources = [compile_object(mappings, root, every).source for root in loader.ROOTS if root in mappings.rules]
@@ -94,7 +95,7 @@ class _Writer:
             raise errors.MappingError(f"schema.graphql: {error.args[0]}; what reads the answers needs it") from error
 
     def _object(self, name: str, scope: Scope, at: model.Path, clauses: list[str] | None = None) -> str:
-        """The call of the function that maps one object.
+        """Return the call of the function that maps one object.
 
         Where `clauses` is given, the object is an element of a list. What it takes from the object around the list is
         the same for all elements: it is made in a clause of the comprehension, once, and passed as an argument.
@@ -108,6 +109,8 @@ class _Writer:
             arguments[PARENT], parent = scope.above.expression, Cursor(PARENT, scope.above.node)
         shared: dict[str, str] = {}
         made = [] if clauses is None else clauses
+
+        # A shared field belongs to the caller's scope: its variable is named there, its parameter in the callee.
         for field in () if clauses is None else self._shared_fields(name, at):
             callee, self._variables = self._variables, caller
             value, variable = self._mapped(name, field, scope, at), self._variable(f"mapped_{field}")
@@ -120,7 +123,7 @@ class _Writer:
         return self._source.call(name, {**arguments, CONTEXT: CONTEXT}, entries)
 
     def _entries(self, name: str, scope: Scope, at: model.Path, shared: Mapping[str, str] = NO_FIELDS) -> list[str]:
-        """The entries of an object's dict; `shared` are fields whose values are arguments."""
+        """Return the entries of an object's dict; `shared` are fields whose values are arguments."""
         rules = self._mappings.rules[name]
         class_name = name if rules.class_ is None else rules.class_
         shows_class = class_name and projections.shows_class(self._projection, at)
@@ -132,7 +135,7 @@ class _Writer:
         return entries
 
     def _shared_fields(self, name: str, at: model.Path) -> Iterator[str]:
-        """The fields of a list's elements that are objects made from what is around the list."""
+        """Yield the fields of a list's elements that are objects mapped from the object around the list."""
         rules = self._mappings.rules[name]
         for field in rules.fields:
             rule = rules.rule(field)
@@ -141,7 +144,7 @@ class _Writer:
                 yield field
 
     def _mapped(self, name: str, field: str, scope: Scope, at: model.Path) -> str:
-        """The expression of one field. Raises MappingError, naming the rule's file and line."""
+        """Return the expression of one field. Raises MappingError, naming the rule's file and line."""
         try:
             return self._field(self._mappings.rules[name].rule(field), scope, (*at, field))
         except (paths.PathError, LookupError) as error:
@@ -164,14 +167,16 @@ class _Writer:
         return self._one(rule, scope, at) if rule.is_ else self._value(rule, scope, repr(rule.blank), cut)
 
     def _cut(self, at: model.Path) -> str:
-        """The cut of a list, as text; the path can hold a client's words, so it is a value."""
+        """Return the subscript that cuts a list, "" for none. The path may hold text from the client, so it is
+        passed as a constant."""
+        # The cut is read from the context at run time, so that requests that differ in slice[] only share a function.
         path = projections.cut(self._projection, at)
         if path is None:
             return ""
         return f"[context.cuts[{self._source.constant(path)}]]"
 
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None", cut: str = "") -> str:
-        """A plain value, through its transform."""
+        """Return the expression of a scalar, passed through its transform."""
         if isinstance(rule.paths, str):
             read = self._paths.read(rule.paths, scope)
             return read.guarded(_through(self._mappings, rule.through, read.expression) + cut, blank)
@@ -182,7 +187,7 @@ class _Writer:
         )
 
     def _one(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
-        """One nested object."""
+        """Return the expression of one nested object."""
         read = self._paths.read(_single(rule), scope)
         target = _target(self._mappings, rule.is_, read.node)
         above = scope.above if rule.paths == "." else scope.here
@@ -192,7 +197,8 @@ class _Writer:
         return read.guarded(inner, repr(rule.blank))
 
     def _list(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
-        """A list of objects, or a dict of them: a comprehension over every list on the path."""
+        """Return the expression of a list of objects, or of a dict of them: a comprehension over every list on the
+        path."""
         loops, item = self._loops(rule, scope)
         shared: list[str] = []
         target = _target(self._mappings, rule.target, item.here.node)
@@ -201,7 +207,7 @@ class _Writer:
         if rule.key:
             return self._keyed(rule.key, loops, item, target, at)
         entry = self._object(target, item, at, shared)
-        loops[1:1] = shared
+        loops[1:1] = shared  # after the first `for`, whose variable they read, and once for each of its elements
         clauses = CLAUSE + CLAUSE.join(loops) + END
         listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{CLAUSE}{entry}{clauses}]"
         if rule.or_else:
@@ -209,7 +215,8 @@ class _Writer:
         return listed
 
     def _keyed(self, key: ComputedValue, loops: list[str], item: Scope, target: str, at: model.Path) -> str:
-        """A dict of objects. Keys that show[] or hide[] name are a client's words: values, not text."""
+        """Return the expression of a dict of objects. Keys that show[] or hide[] name are text from the client:
+        constants, not source."""
         keys = projections.keys(self._projection, at)
         name = self._variable("key")
         loops.append(f"for {name} in ({self._value(key, item)},)")
@@ -225,13 +232,13 @@ class _Writer:
         return f"{{{CLAUSE}{name}: {apart}{others}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
 
     def _fallback(self, text: str, target: str, scope: Scope, at: model.Path) -> str:
-        """A list of the one object a path leads to; empty where it leads to null."""
+        """Return a list of the one object that a path leads to; an empty one where it leads to null."""
         read = self._paths.read(text, scope)
         inner = self._object(target, Scope(Cursor(read.expression, read.node), scope.here), at)
         return read.guarded(f"[{inner}]", "[]")
 
     def _loops(self, rule: FieldRule, scope: Scope) -> tuple[list[str], Scope]:
-        """The `for` clauses over a path, and what the elements' own paths start from."""
+        """Return the `for` clauses over a path, and the scope of the elements' own paths."""
         route = paths.parse(_single(rule))
         loops: list[str] = []
         here, above = scope.origin(route), scope.above
@@ -247,15 +254,17 @@ class _Writer:
         return loops, Scope(here, above)
 
     def _ordered(self, order: ComputedValue, entry: str, clauses: str, item: Scope) -> str:
-        """A list sorted by what its elements hold, whether or not a reply shows it: a projection changes no order."""
+        """Return a list sorted by values of its elements. They are selected even if hidden: a projection does not
+        change the order."""
         texts = [order.paths] if isinstance(order.paths, str) else order.paths
         reads = [self._paths.read(text, item) for text in texts]
         values = ", ".join(read.guarded(read.expression, "None") for read in reads)
         ranked = f"[{CLAUSE}({_through(self._mappings, order.through, values)}, {entry}){clauses}]"
+        # sorted() with key=rank compares ranks only: it is stable, and dicts cannot be compared.
         return f"[element for _, element in sorted({ranked}, key=rank)]"
 
     def _variable(self, name: str) -> str:
-        """A name that neither the function being written nor its globals have."""
+        """Return a name that neither the function being written nor its globals have."""
         plain = snake_case(name)
         numbered = (f"{plain}_{number}" for number in itertools.count(2))
         taken = {*self._variables, *self._mappings.transforms, *keyword.kwlist, "sorted", "rank"}
@@ -265,7 +274,7 @@ class _Writer:
 
 
 def _is_list(mappings: loader.Mappings, rule: FieldRule) -> bool:
-    """Whether there is something to cut: a list of objects, or one that a transform makes."""
+    """Return whether the field is a list that slice[] can cut: a list of objects, or one that a transform returns."""
     transform = mappings.transforms.get(rule.through or "")
     if rule.target or transform is None:
         return rule.each is not None
@@ -273,7 +282,7 @@ def _is_list(mappings: loader.Mappings, rule: FieldRule) -> bool:
 
 
 def _target(mappings: loader.Mappings, name: str | None, node: selection.Node) -> str:
-    """The name of the object that maps a value. Raises LookupError where it cannot."""
+    """Return the name of the object that maps a value. Raises LookupError if it cannot."""
     target = mappings.rules.get(name or "")
     if name is None or target is None:
         raise LookupError(f"no mapping file describes an object {name!r}")
@@ -283,7 +292,7 @@ def _target(mappings: loader.Mappings, name: str | None, node: selection.Node) -
 
 
 def _through(mappings: loader.Mappings, transform: str | None, arguments: str) -> str:
-    """The call of a transform, or the argument itself where there is none."""
+    """Return the call of a transform, or the arguments themselves without one."""
     if transform is None:
         return arguments
     if transform not in mappings.transforms:
@@ -299,6 +308,6 @@ def _single(rule: FieldRule) -> str:
 
 
 def _singular(name: str) -> str:
-    """A name for one element of a list, such as `price` of `prices`."""
+    """Return a variable name for one element of a list, such as `price` of `prices`."""
     name = snake_case(name)
     return f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")

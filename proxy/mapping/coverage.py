@@ -15,7 +15,8 @@ Kind = Literal["exact", "derived", "constant", "no source"]
 
 @dataclass(frozen=True, slots=True)
 class FieldCoverage:
-    """One field. `upstream` is the path it is read from, `note` how it is derived, or why and what a client sees."""
+    """Coverage of one field. `upstream` is the path that it is read from; `note` says how it is derived, or why it
+    has no source and which value a client sees instead."""
 
     object: str
     field: str
@@ -28,7 +29,7 @@ class FieldCoverage:
 
 
 def of_mappings(mappings: Mappings) -> list[FieldCoverage]:
-    """Every field of every object, in the order of the files."""
+    """Return the coverage of every field of every object, in the order of the files."""
     return [_row(mappings, name, field) for name, rules in mappings.rules.items() for field in rules.fields]
 
 
@@ -61,7 +62,7 @@ def _upstream(reads: str, rule: FieldRule) -> str:
 
 
 def _note(rule: FieldRule) -> str:
-    """How it is derived, or why there is none and what a client sees instead."""
+    """Return how a value is derived, or why it has no source and which value a client sees instead."""
     if rule.none is not None:
         return f"{rule.none}; a client sees {json.dumps(rule.blank)}"
     if rule.constant:

@@ -1,4 +1,4 @@
-"""Reads a mappings folder: schema, rules, tables. Every mistake is an error with file and line.
+"""Loader of a mappings folder: schema, rules, tables. Every mistake is an error with file and line.
 
 Used once at start.
 """
@@ -19,12 +19,12 @@ from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
 ROOTS = ("Part", "Brand", "Seller", "Category")  # objects that have endpoints of their own
-SPEC_KEY = "spec_key"  # the transform whose keys are v3's spec keys
+SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 
 @dataclass(frozen=True, slots=True)
 class Mappings:
-    """Everything a mappings folder says. `rules` maps an object's name to how it is made."""
+    """Content of a mappings folder. `rules` maps the name of an object to its rules."""
 
     schema: Schema
     rules: dict[str, ObjectRules]
@@ -34,11 +34,12 @@ class Mappings:
     hidden: dict[str, frozenset[str]]
 
     def place(self, name: str, field: str) -> str:
-        """File and line of a field's rule."""
+        """Return file and line of a field's rule."""
         return self.places[name, field]
 
     def knows(self, name: str, path: FieldPath) -> bool:
-        """Whether a dotted path such as `offers.seller.name` leads to a field; of a keyed object any key will do."""
+        """Return whether a dotted path such as `offers.seller.name` leads to a field. Below a keyed object any key
+        is accepted."""
         rules = self.rules[name]
         if path[0] not in rules.fields:
             return False
@@ -47,14 +48,14 @@ class Mappings:
         return not rest or (rule.target is not None and self.knows(rule.target, rest))
 
     def spelled(self, name: str, path: FieldPath) -> list[FieldPath]:
-        """The paths that answers have for one of a request that leads to a field: a spec can be named by other keys."""
+        """Return the paths in a response that a requested path refers to: a spec can have other keys there."""
         rule = self.rules[name].rule(path[0])
         if rule.keyed and rule.key and rule.key.through == SPEC_KEY and len(path) > 1:
             return [(path[0], key, *path[2:]) for key in self.tables.specs.spellings(path[1])]
         return [path]
 
     def includable(self, name: str) -> frozenset[str]:
-        """The fields of an object that are hidden unless include[] asks for them."""
+        """Return the fields of an object that are hidden unless include[] names them."""
         return self.hidden[name]
 
 
@@ -90,7 +91,7 @@ def _read(file: Path, site: str) -> str:
 
 
 def load_tables(folder: Path, own_uids: Path | None = None) -> tables.Tables:
-    """The tables of a mappings folder."""
+    """Read the tables of a mappings folder. Raises MappingError."""
     names = _table(folder / "spec_names.yaml", specs.SpecName)
     keys = _table(folder / "spec_keys.yaml", str | None)
     fields = _table(folder / "search.yaml", tables.SearchField)
@@ -101,7 +102,8 @@ def load_tables(folder: Path, own_uids: Path | None = None) -> tables.Tables:
 
 
 def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
-    """The dotted paths of an object's fields, and of the objects in it; not below keyed ones, whose keys are data."""
+    """Yield the dotted paths of an object's fields and of nested objects, but none below keyed objects, whose keys
+    are data."""
     known = rules.get(name)
     for field in known.fields if known else ():
         rule = known.rule(field) if known else None
@@ -111,19 +113,20 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
 
 
 def load_uids(folder: Path, own: Path | None = None) -> dict[str, uids.Uids]:
-    """The uids of a mappings folder and of a site's own table, by kind. Raises MappingError."""
+    """Return the uids of a mappings folder and of a site's own table, by kind. Raises MappingError."""
     known = _uids(folder / "uids.yaml")
     theirs = _uids(own) if own else {}
     return {kind: uids.Uids(kind, known.get(kind, []), theirs.get(kind, [])) for kind in uids.KINDS}
 
 
 def known_uids(file: Path) -> set[str]:
-    """Every uid in a site's own table. Raises MappingError."""
+    """Return every uid in a site's own table. Raises MappingError."""
     return {entry.uid for entries in _uids(file).values() for entry in entries}
 
 
 def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
-    """One table of uids, in which each uid stands for one object; of sources, several share one on record."""
+    """Read one table of uids. A uid stands for one object, except among sources, of which several are recorded with
+    the same uid."""
     located = located_yaml.load(file, errors.MappingError)
     read = _table(file, list[uids.KnownUid], located)
     for kind, entries in read.items():
@@ -141,14 +144,14 @@ def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
 
 
 def _table(file: Path, kind: Any, read: located_yaml.LocatedYaml | None = None) -> dict[str, Any]:
-    """One table; its entries one by one, so that a mistake is found at its own line."""
+    """Convert one table, entry by entry, so that an error names the line of its entry."""
     located = read or located_yaml.load(file, errors.MappingError)
     entries = _convert(located.data, dict[str, Any], located, ())
     return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 
 
 def _object(raw: Any, located: located_yaml.LocatedYaml, name: str) -> ObjectRules:
-    """One object; its fields one by one first, so that a mistake is found at its own line."""
+    """Convert one object, its fields first and one by one, so that an error names the line of its field."""
     for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
         _convert(rule, FieldRule | str, located, (name, "fields", field))
     rules: ObjectRules = _convert(raw, ObjectRules, located, (name,))
@@ -164,7 +167,7 @@ def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: tuple[s
 
 
 def _check(mappings: Mappings) -> None:
-    """Rules that say one thing each, and objects that something uses: a mapping attached to nothing is a mistake."""
+    """Raise MappingError for a rule without exactly one source, an unknown type, or an object that nothing uses."""
     used = {*ROOTS, "Manufacturer"}
     for name, rules in mappings.rules.items():
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
@@ -189,5 +192,5 @@ def _check_rule(place: str, field: str, rule: FieldRule) -> None:
 
 
 def first_place(mappings: Mappings, name: str) -> str:
-    """File and line of an object's first rule."""
+    """Return file and line of an object's first rule."""
     return mappings.place(name, next(iter(mappings.rules[name].fields)))

@@ -1,4 +1,4 @@
-"""Paths of mapping files: `sellers(includeBrokers: true).offers.prices{quantity price}` and what they mean.
+"""Parser of paths in mapping files, such as `sellers(includeBrokers: true).offers.prices{quantity price}`.
 
 Dots are short for nested selections; the rest is GraphQL and is parsed as such. The compiler is the only user.
 """
@@ -11,12 +11,12 @@ import graphql
 
 
 class PathError(ValueError):
-    """The text is not a path; the message says why."""
+    """The text is not a valid path; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One field on the way: its name, its printed arguments, and what is read below a last step in braces."""
+    """One field of a path: its name, its printed arguments, and the selection in braces below a last step."""
 
     name: str
     arguments: str = ""
@@ -24,13 +24,13 @@ class Step:
 
     @property
     def alias(self) -> str:
-        """The name in the answer: a field with arguments gets its own, so that it can be asked for twice."""
+        """Name of the field in the response. A field with arguments gets an alias, so that it can be selected twice."""
         return f"{self.name}_{''.join(filter(str.isalnum, self.arguments))}" if self.arguments else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A parsed path. `origin` is "here", "above" (`^`) or "context" (`$`, then `steps` is the one name)."""
+    """Parsed path. `origin` is "here", "above" (`^`) or "context" (`$`, then `steps` is the one name)."""
 
     origin: str
     steps: tuple[Step, ...]
@@ -38,7 +38,7 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Route:
-    """A path as a mapping file writes it, read once: each is met in many projections. Raises PathError."""
+    """Parse a path. Cached, because every projection parses the same paths. Raises PathError."""
     if text.startswith("$"):
         return Route("context", (Step(text[1:]),))
     origin, rest = ("above", text[1:]) if text.startswith("^") else ("here", text)
@@ -51,7 +51,7 @@ def parse(text: str) -> Route:
 
 
 def _segments(text: str) -> list[str]:
-    """The text cut at its dots, except those inside parentheses and braces."""
+    """Split a path at its dots, except those inside parentheses and braces."""
     cuts, depth = [-1], 0
     for position, char in enumerate(text):
         depth += (char in "({") - (char in ")}")

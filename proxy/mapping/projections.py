@@ -16,8 +16,8 @@ ANY = "*"
 
 
 class Keys(NamedTuple):
-    """What a projection says of a keyed object's keys: those it keeps (None: all) and drops, those whose objects differ
-    from the others', and the key that stands for the others."""
+    """Keys of a keyed object in a projection: the `picked` ones (None: all) and the `dropped` ones, those whose
+    objects have another projection (`apart`), and the key that represents all `others`."""
 
     picked: frozenset[str] | None
     dropped: frozenset[str]
@@ -26,7 +26,7 @@ class Keys(NamedTuple):
 
 
 def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
-    """Whether a reply in this projection holds the field at all."""
+    """Return whether a response in this projection has the field."""
     if rule.include and at[-1] not in projection.include:
         return False
     if _names(projection.hide, at):
@@ -35,12 +35,12 @@ def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
 
 
 def shows_class(projection: Projection, at: Path) -> bool:
-    """Whether the object at this path keeps its `__class__`: not where show[] picks fields of it."""
+    """Return whether the object at this path has its `__class__`: not if show[] selects single fields of it."""
     return not projection.show or _is_below(projection.show, at)
 
 
 def keys(projection: Projection, at: Path) -> Keys:
-    """Of the keyed object at this path."""
+    """Return the keys of the keyed object at this path."""
     level = len(at)
     picked = _keys(projection.show, at, level + 1)
     whole = _is_below(projection.show, at)
@@ -57,37 +57,38 @@ def keys(projection: Projection, at: Path) -> Keys:
 
 
 def cut(projection: Projection, at: Path) -> Path | None:
-    """The path under which a list field is cut, None where it is not. How far it is cut is the request's business."""
+    """Return the path under which a list field is cut, None if it is not. The bounds of the cut are not part of the
+    projection."""
     return max((path for path in _spellings(at) if path in projection.cut), default=None)
 
 
 def emptied(projection: Projection, at: Path) -> bool:
-    """Whether a cut leaves nothing of the field, so that it need not be asked for."""
+    """Return whether a cut leaves nothing of the field, so that it need not be selected."""
     return _names(projection.emptied, at)
 
 
 def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
-    """The keys that paths of at least so many steps have below this one."""
+    """Return the next steps below `at` of all paths that have at least `least` steps."""
     return frozenset(path[len(at)] for path in paths if len(path) >= least and path[: len(at)] == at)
 
 
 def _is_below(paths: frozenset[Path], at: Path) -> bool:
-    """Whether this path, or one that it begins with, is among a projection's."""
+    """Return whether `paths` has this path or a prefix of it."""
     return bool(paths) and any(_names(paths, at[:length]) for length in range(len(at) + 1))
 
 
 def _names(paths: frozenset[Path], at: Path) -> bool:
-    """Whether this path is among a projection's."""
+    """Return whether `paths` has this path."""
     return bool(paths) and any(path in paths for path in _spellings(at))
 
 
 def _spellings(at: Path) -> Iterator[Path]:
-    """What a projection can write for a path: few, as no object is deep. So what is asked does not grow with the
-    projection."""
+    """Yield the spellings of a path in a projection: each step as it is, or `*`. They are few, because no object is
+    deep, so that the time of a lookup does not depend on the size of the projection."""
     return product(*((step, ANY) for step in at))
 
 
 @lru_cache(maxsize=8)
 def _beginnings(paths: frozenset[Path]) -> frozenset[Path]:
-    """What these paths begin with, themselves included."""
+    """Return all prefixes of these paths, including the paths themselves."""
     return frozenset(path[:length] for path in paths for length in range(len(path) + 1))

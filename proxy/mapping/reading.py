@@ -1,6 +1,6 @@
-"""How a mapping function reads the service's objects: paths become expressions, and what they read is selected.
+"""Reader of paths: turns a path into a Python expression, and selects the fields on it.
 
-The compiler is the only user. Nulls on the way are noted, so that whoever uses the value can say what stands for it.
+The compiler is the only user. The result carries the conditions for null; the caller chooses the value for that case.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CONTEXT = ("country", "currency", "requested_uid")  # of model.MappingContext, w
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a path starts: an expression of the mapping function and the selection it reads from."""
+    """Start of a path: an expression of the mapping function, and the selection that it reads from."""
 
     expression: str
     node: selection.Node
@@ -21,14 +21,14 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class ReadExpression:
-    """A value being read: its expression, the conditions under which it is null, and what it holds."""
+    """Expression of a value, the conditions under which it is null, and the type that it has."""
 
     expression: str
     nulls: tuple[str, ...]
     node: selection.Node
 
     def guarded(self, value: str, blank: str) -> str:
-        """`value`, or `blank` where anything on the way is null."""
+        """Return `value`, or `blank` where any field on the path is null."""
         passes_null = self.nulls == (f"{value} is None",) and blank == "None"
         if not self.nulls or passes_null:
             return value
@@ -37,13 +37,13 @@ class ReadExpression:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What paths of one object can start from: the object itself, and the one it is listed under (`^`)."""
+    """Objects that a path can start from: the object itself, and the one that it is listed under (`^`)."""
 
     here: Cursor
     above: Cursor | None
 
     def origin(self, route: paths.Route) -> Cursor:
-        """The cursor a route starts at. Raises LookupError for a `^` without a parent object."""
+        """Return the cursor that a route starts at. Raises LookupError for a `^` without a parent object."""
         if route.origin == "here":
             return self.here
         if self.above is None:
@@ -58,14 +58,15 @@ class PathReader:
         self._schema = schema
 
     def read(self, text: str, scope: Scope) -> ReadExpression:
-        """One path of a mapping file. Raises PathError, or LookupError where it leaves the schema."""
+        """Read one path of a mapping file. Raises PathError, or LookupError for a field that the schema does not
+        have."""
         route = paths.parse(text)
         if route.origin == "context":
             return _context(route.steps[0].name)
         return self.follow(scope.origin(route), route.steps)
 
     def follow(self, start: Cursor, steps: tuple[paths.Step, ...]) -> ReadExpression:
-        """The value at the end of some steps."""
+        """Return the value at the end of some steps."""
         expression, node = start.expression, start.node
         nulls: list[str] = []
         for step in steps:
@@ -76,7 +77,7 @@ class PathReader:
         return ReadExpression(expression, tuple(nulls), node)
 
     def up_to_lists(self, steps: tuple[paths.Step, ...], start: selection.Node) -> list[tuple[paths.Step, ...]]:
-        """The steps in groups that each end at a list; a last group may lead to a single value."""
+        """Split the steps into groups that each end at a list; the last group may end at a single value."""
         groups: list[tuple[paths.Step, ...]] = []
         group: tuple[paths.Step, ...] = ()
         node = start
@@ -89,7 +90,7 @@ class PathReader:
         return [*groups, group] if group or not steps else groups
 
     def is_list(self, steps: tuple[paths.Step, ...], start: selection.Node) -> bool:
-        """Whether the last of these steps holds a list."""
+        """Return whether the last of these steps holds a list."""
         if not steps:
             return False
         owner = self.follow(Cursor("", start), steps[:-1]).node

@@ -1,4 +1,4 @@
-"""Mapping rules as frozen values. The loader makes them, compiler and coverage read them.
+"""Mapping rules as frozen values: made by the loader, read by the compiler and the coverage.
 
 A field rule states the source of one v3 field, by exactly one of `from`, `always`, `none`.
 """
@@ -9,14 +9,14 @@ import msgspec
 
 
 class ComputedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value computed beside the field itself: what filters, orders or keys a list."""
+    """Value computed in addition to the field itself, by which a list is filtered, ordered or keyed."""
 
     paths: list[str] | str = msgspec.field(name="from")
     through: str | None = None
 
 
 class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one v3 field is made; docs/reference/mappings.md describes every word with an example.
+    """Rule of one v3 field; docs/reference/mappings.md describes every key with an example.
 
     `from`     one path into the service's type, or several (then `through` takes them all); `^` starts at the
                object around (its type is the object's `under`), `.` is the value itself, `$name` the request's context
@@ -48,7 +48,7 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def target(self) -> str | None:
-        """The name of the object that maps the value, where there is one."""
+        """Name of the object that maps the value, None for a scalar."""
         return self.is_ or self.each or self.keyed
 
     @property
@@ -60,12 +60,12 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def constant(self) -> bool:
-        """Whether nothing is read from the service for it."""
+        """Whether the value is a constant: nothing is read from upstream for it."""
         return self.paths is None
 
 
 class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one v3 object is made from the service's type `reads`, listed under the type `under`.
+    """Rules of one v3 object, mapped from the upstream type `reads` and listed under the type `under`.
 
     `class` is its `__class__` on the wire: the object's own name unless given, "" for none.
     """
@@ -77,6 +77,6 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_: str | None = msgspec.field(name="class", default=None)
 
     def rule(self, field: str) -> FieldRule:
-        """The rule of a field; a bare path is short for `from`."""
+        """Return the rule of a field; a bare path is short for `from`."""
         rule = self.fields[field]
         return FieldRule(paths=rule) if isinstance(rule, str) else rule

@@ -1,4 +1,4 @@
-"""The part of the service's schema that the mappings read, as mappings/schema.graphql states it.
+"""Part of the upstream's schema that the mappings read, from mappings/schema.graphql.
 
 The compiler looks up the types of paths here, so that a path that is not in the schema fails at start.
 """
@@ -23,7 +23,7 @@ SCALARS: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What a field of the service holds: the bare type's name, and whether nulls and lists are to be expected."""
+    """Type of a field: the bare type's name, and whether it is a list and may be null."""
 
     name: str
     nullable: bool
@@ -42,18 +42,18 @@ class Schema:
         self._schema = _built(sdl)
 
     def has(self, type_name: str) -> bool:
-        """Whether a mapping may read this type: an object type of the schema, or a scalar."""
+        """Return whether a mapping can read this type: an object type of the schema, or a scalar."""
         return type_name in SCALARS or isinstance(self._schema.type_map.get(type_name), graphql.GraphQLObjectType)
 
     def field(self, type_name: str, field_name: str) -> FieldType | None:
-        """The type of one field, or None where the schema has no such field."""
+        """Return the type of a field, None if the schema has no such field."""
         owner = self._schema.type_map.get(type_name)
         if not isinstance(owner, graphql.GraphQLObjectType) or field_name not in owner.fields:
             return None
         return _unwrap(owner.fields[field_name].type)
 
     def validate(self, document: str) -> list[str]:
-        """The messages of all faults of a document; none where it is valid."""
+        """Return the messages of all errors in a document; none if it is valid."""
         return [error.message for error in graphql.validate(self._schema, graphql.parse(document))]
 
 

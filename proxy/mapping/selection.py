@@ -1,6 +1,5 @@
-"""Selection sets: a tree of fields that grows while rules are compiled, then is printed as GraphQL and makes the types
-that responses are decoded into.
-"""
+"""Selection sets: a tree of fields that grows while rules are compiled. It is printed as GraphQL, and makes the
+types that responses are decoded into."""
 
 import types
 from dataclasses import dataclass, field
@@ -11,22 +10,22 @@ import msgspec
 from proxy.mapping.paths import Step
 from proxy.mapping.schema import SCALARS, FieldType, Schema
 
-NOTHING = "__typename"  # stands for no fields, which is no GraphQL
+NOTHING = "__typename"  # an empty selection set is not valid GraphQL
 
 
 class UnknownFieldError(LookupError):
-    """A path leaves the schema; the message names type and field."""
+    """A path has a field that the schema does not have; the message names type and field."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A selected object type and the fields selected of it, by alias."""
+    """Selected object type, and the fields selected of it, by alias."""
 
     type_name: str
     fields: dict[str, "Selected"] = field(default_factory=dict)
 
     def select(self, schema: Schema, step: Step) -> "Selected":
-        """Add one field (and what its braces hold), or find it again. Raises UnknownFieldError."""
+        """Add a field with its selection in braces, or find it if it was added before. Raises UnknownFieldError."""
         known = self.fields.get(step.alias)
         if known is None:
             kind = schema.field(self.type_name, step.name)
@@ -38,15 +37,18 @@ class Node:
         return known
 
     def text(self) -> str:
-        """The fields as GraphQL, without outer braces; in a fixed order, so that equal projections share documents."""
+        """Return the fields as GraphQL, without outer braces; in a fixed order, so that equal projections share
+        documents."""
         return " ".join(selected.text() for _, selected in sorted(self.fields.items()))
 
     def paths(self) -> frozenset[str]:
-        """Every field that is asked for, with its arguments: what a selection set must have to replace another."""
+        """Return every selected field with its arguments. A selection set can replace another if it has all of its
+        paths."""
         return frozenset(path for _, selected in self.fields.items() for path in selected.paths())
 
     def record(self) -> type:
-        """The type one object of the answer is decoded into. Nullable fields may be missing, others must be there."""
+        """Return the type that one object of a response is decoded into. Nullable fields may be absent, others are
+        required."""
         if self.type_name in SCALARS:
             return SCALARS[self.type_name]
         required, optional = [], []
@@ -56,13 +58,13 @@ class Node:
                 optional.append((alias, kind, None))
             else:
                 required.append((alias, kind))
-        # No cycles can arise in a decoded answer: the collector need not look at it.
+        # A decoded response has no reference cycles, so the garbage collector need not track its objects.
         return msgspec.defstruct(self.type_name, [*required, *optional], gc=False)
 
 
 @dataclass(slots=True)
 class Selected:
-    """A field in a selection: how it is asked for and what it holds."""
+    """Selected field: its step, its type, and the selection below it."""
 
     step: Step
     type: FieldType

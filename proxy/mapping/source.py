@@ -22,13 +22,13 @@ CONTEXT = "context"
 
 
 def snake_case(name: str) -> str:
-    """`PartOffer` as `part_offer`; what is no identifier becomes one."""
+    """Convert a name such as `PartOffer` to an identifier such as `part_offer`."""
     plain = re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
 class Source:
-    """Functions that call each other, the last one added being the entry point."""
+    """Source of functions that call each other; the last one added is the entry point."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,13 +37,14 @@ class Source:
         self._constants: dict[str, Any] = {}
 
     def constant(self, value: Any) -> str:
-        """The name of a value that must not become text."""
+        """Return the name of a value that must not become part of the source text."""
         name = f"CONSTANT_{len(self._constants) + 1}"
         self._constants[name] = value
         return name
 
     def call(self, name: str, arguments: Mapping[str, str], entries: Sequence[str]) -> str:
-        """The call of a function that returns a dict of these entries; `arguments` are expressions by parameter.
+        """Return the call of a function that returns a dict of these entries; `arguments` are expressions by
+        parameter.
 
         A parameter that no entry uses is left out.
         """
@@ -62,13 +63,14 @@ class Source:
         self._entry = f"map_{snake_case(name)}"
 
     def text(self) -> str:
-        """The whole source, the entry point first, called functions below their callers."""
+        """Return the whole source: the entry point first, called functions below their callers."""
         return "\n\n".join(f"def {name}{text}" for text, name in reversed(self._functions.items()))
 
     def function(self, transforms: Mapping[str, Any]) -> Callable[..., Any]:
-        """The entry point, compiled; linecache forgets its source when nothing refers to it any more."""
+        """Compile the source and return its entry point. linecache drops the text when the function is collected."""
         text = self.text()
         file = f"<mapping {next(_FILES)} of {self._name}>"
+        # Without builtins the function can reach nothing but transforms, constants and these two names.
         names = {**transforms, **self._constants, "sorted": sorted, "rank": itemgetter(0), "__builtins__": {}}
         exec(compile(text, file, "exec"), names)  # noqa: S102 - our own text
         function: Callable[..., Any] = names[self._entry]
@@ -87,7 +89,7 @@ class Source:
 
 
 def functions_of(text: str, name: str) -> str:
-    """The functions of a source that map one object."""
+    """Return the functions in a source that map one object."""
     head = re.compile(rf"def map_{re.escape(snake_case(name))}(_\d+)?\(")
     functions = (each.rstrip("\n") + "\n" for each in text.split("\n\n\n"))
     return "\n\n".join(function for function in functions if head.match(function))

@@ -1,4 +1,4 @@
-"""v3's names of specs: keys, datatypes and values from the service's attributes (contract graphql.md §10.5).
+"""v3 names of specs: keys, datatypes and values from upstream attributes (contract graphql.md §10.5).
 
 One v3 spec can come from several attributes of a part (a range from its two ends), and one attribute can have several
 keys (a tolerance is named by the quantity that the part has beside it). mappings/spec_names.yaml declares both.
@@ -15,35 +15,35 @@ End = Literal["min", "max"]
 
 
 class Attribute(Protocol):
-    """What is read of the service's SupAttribute."""
+    """Fields of SupAttribute that the mapping reads."""
 
     @property
     def shortname(self) -> str:
-        """The key of its filters and sorts."""
+        """Key in upstream filters and sort orders."""
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """Display name."""
 
 
 class HasAttribute(Protocol):
-    """Something of an attribute: a spec of a part, an aggregation."""
+    """Object with an attribute: a spec of a part, or an aggregation."""
 
     @property
     def attribute(self) -> Attribute:
-        """The attribute."""
+        """Attribute of the object."""
 
 
 class Spec(HasAttribute, Protocol):
-    """What is read of the service's SupSpec."""
+    """Fields of SupSpec that the mapping reads."""
 
     @property
     def value(self) -> str:
-        """The number or text."""
+        """Number or text."""
 
     @property
     def siValue(self) -> str:  # noqa: N802 - the service's name
-        """The number in SI base units."""
+        """Number in SI base units."""
 
     @property
     def valueType(self) -> str:  # noqa: N802 - the service's name
@@ -51,11 +51,11 @@ class Spec(HasAttribute, Protocol):
 
     @property
     def displayValue(self) -> str:  # noqa: N802 - the service's name
-        """The value with its unit, for people."""
+        """Value with its unit, for display."""
 
 
 class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of spec_names.yaml, whose head describes the fields."""
+    """Entry of spec_names.yaml; the comment at the head of the file describes the fields."""
 
     key: str
     name: str | None = None
@@ -68,9 +68,8 @@ class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SpecSource(NamedTuple):
-    """What the service has for a key of a request: the shortnames of the attributes that are the value and the ends of
-    the spec, and of the attribute that a part must have beside them. `key` is the spelling that stands for all that
-    mean the same."""
+    """Upstream attributes behind a v3 spec key: the shortnames of its value and of its two ends, and of the
+    attribute that a part must have `beside` them. `key` is the canonical one of all spellings with this meaning."""
 
     key: str
     value: str | None
@@ -80,12 +79,12 @@ class SpecSource(NamedTuple):
 
     @property
     def shortnames(self) -> tuple[str, ...]:
-        """The attributes that make the spec."""
+        """Attributes that make up the spec."""
         return tuple(name for name in (self.value, self.low, self.high) if name)
 
     @property
     def is_range(self) -> bool:
-        """Whether the spec has ends."""
+        """Whether the spec is a range, with a lower and an upper end."""
         return self.low is not None
 
 
@@ -93,8 +92,8 @@ class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
 
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Attribute] = ()) -> None:
-        """By the table, and by `attributes` of the service that it does not hold; `listed` is how many the service has.
-        Raises ValueError, naming the attributes, where the table contradicts itself."""
+        """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of
+        these. Raises ValueError, naming the attributes, if the table contradicts itself."""
         self.names = names
         self.listed = 0
         self._sources = _sources(names)
@@ -108,11 +107,12 @@ class SpecNames:
             self._sources.setdefault(each.shortname, source)
 
     def with_attributes(self, attributes: Iterable[Attribute]) -> "SpecNames":
-        """The same with all attributes of the service."""
+        """Return a copy that also has these upstream attributes."""
         return SpecNames(self.names, attributes)
 
     def key(self, shortname: str, name: str, specs: Sequence[HasAttribute] = ()) -> str:
-        """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known.
+        """Return v3's key, such as `pin_count` for `numberofpins`. For an attribute that the table lacks, its name
+        in v3's spelling.
 
         `specs` are those of the same part: a tolerance is named by the quantity among them.
         """
@@ -125,13 +125,14 @@ class SpecNames:
         return known.key
 
     def name(self, shortname: str, name: str, key: str | None = None) -> str:
-        """v3's name for people; the attribute's own where none is known, and for a `key` of the attribute alone."""
+        """Return v3's display name; the attribute's own if the table has none, or if `key` is not the one that the
+        table names."""
         known = self.names.get(shortname)
         return known.name if known and known.name and key in (None, known.key) else name
 
     def is_shown(self, shortname: str, specs: Sequence[Spec]) -> bool:
-        """Whether a spec stands for its key on this part: one of several attributes that make the same v3 spec does,
-        the value before the ends, and an attribute of its own before a tolerance in general."""
+        """Return whether a part shows this spec under its key. If several attributes make the same v3 spec, one is
+        shown: the value rather than an end, and a dedicated attribute rather than the general tolerance."""
         if source := self._ranges.get(shortname):
             if shortname == source.value:
                 return True
@@ -144,11 +145,11 @@ class SpecNames:
         return dedicated == shortname or _with(dedicated, specs) is None
 
     def source(self, key: str) -> SpecSource | None:
-        """What the service has for a key, which may be any spelling of it; None where it is not known."""
+        """Return the attributes behind a key in any spelling; None if it is unknown."""
         return self._sources.get(key)
 
     def shown_as(self, key: str) -> str:
-        """v3's key of what a request names so: of an attribute of a range that of the range."""
+        """Return v3's key for a requested spelling; for an end of a range, the key of the range."""
         source = self.source(key)
         if source is None:
             return key
@@ -156,36 +157,36 @@ class SpecNames:
         return range_.key if range_ else source.key
 
     def spellings(self, key: str) -> tuple[str, ...]:
-        """The keys in an answer of what a request names so; the key itself where the table does not hold it."""
+        """Return the keys in a response that a requested key refers to; the key itself if the table lacks it."""
         return self._spellings.get(key, (key,))
 
     def is_plus_minus(self, key: str) -> bool:
-        """Whether v3 wrote a key's numbers as text with their sign."""
+        """Return whether v3 wrote the numbers of a key as text with a ± sign."""
         source = self.source(key)
         known = self.names.get(source.value or "") if source else None
         return known is not None and known.plus_minus
 
     def is_list(self, key: str) -> bool:
-        """Whether v3 listed several values under a key."""
+        """Return whether v3 listed several values under a key."""
         source = self.source(key)
         known = self.names.get(source.value or "") if source else None
         return known is not None and known.many
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
-        """v3's word for the kind of a value."""
+        """Return v3's datatype of a value."""
         known = self.names.get(shortname)
         if value_type != "number" or (known and known.plus_minus):
             return "string"
         return "integer" if known and known.whole else "decimal"
 
     def has_unit(self, shortname: str, units_name: str | None) -> bool:
-        """Whether v3 had a unit: not of a tolerance, whose text has it."""
+        """Return whether v3 gave a unit. It gave none for a tolerance, whose text contains it."""
         known = self.names.get(shortname)
         return bool(units_name) and not (known and known.plus_minus)
 
     def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
-        """v3's list of strings: numbers in SI base units ("22000.0"), tolerances as text ("±5%"), texts as they are,
-        several where v3 had some; none for the end of a range."""
+        """Return v3's list of strings: numbers in SI base units ("22000.0"), tolerances as text ("±5%"), texts
+        unchanged, several for a list, none for the end of a range."""
         known = self.names.get(shortname)
         if known and known.end:
             return []
@@ -194,17 +195,19 @@ class SpecNames:
         return [self._si(shortname, value, si_value)]
 
     def low(self, shortname: str, specs: Sequence[Spec]) -> str | None:
-        """The lower end of the range that an attribute belongs to, as `values` has it; None where there is none."""
+        """Return the lower end of the range that an attribute belongs to, formatted as in `values`; None without
+        one."""
         source = self._ranges.get(shortname)
         return None if source is None else self._end(source.low, specs)
 
     def high(self, shortname: str, specs: Sequence[Spec]) -> str | None:
-        """The upper end, in the same way."""
+        """Return the upper end, formatted as in `values`; None without one."""
         source = self._ranges.get(shortname)
         return None if source is None else self._end(source.high, specs)
 
     def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Spec]) -> str:
-        """A spec for people: `-40 °C to 85 °C` of a range without a value, `85 °C (max)` of one of its ends, `±5%`."""
+        """Return the display value: `-40 °C to 85 °C` for a range without a value, `85 °C (max)` for a single end,
+        `±5%`."""
         known = self.names.get(shortname)
         if known and known.plus_minus:
             return self._si(shortname, value, si_value)
@@ -217,7 +220,7 @@ class SpecNames:
         return f"{shown} ({known.end})"
 
     def number(self, shortname: str, number: float) -> str:
-        """A number as v3 wrote it: 14 for whole ones, ±5% for tolerances, 22000.0 for others."""
+        """Format a number as v3 did: 14 for an integer, ±5% for a tolerance, 22000.0 for any other."""
         known = self.names.get(shortname)
         if known and known.plus_minus:
             return f"±{number:g}%"
@@ -235,7 +238,7 @@ class SpecNames:
 
 
 def _with(shortname: str | None, specs: Sequence[Spec]) -> Spec | None:
-    """The spec of an attribute among those of a part."""
+    """Return the spec of an attribute among the specs of a part; None if the part has none."""
     for spec in specs:
         if spec.attribute.shortname == shortname:
             return spec
@@ -243,8 +246,8 @@ def _with(shortname: str | None, specs: Sequence[Spec]) -> Spec | None:
 
 
 def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
-    """Every key that a request can use, with the attributes behind it. An attribute's own key comes before one that it
-    has beside another."""
+    """Return the attributes behind every key that a request can use. An attribute's own key takes precedence over a
+    key that it has beside another attribute."""
     found: dict[str, SpecSource] = {}
     roles: dict[str, dict[str | None, str]] = defaultdict(dict)
     for shortname, entry in names.items():
@@ -268,7 +271,7 @@ def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
 
 
 def _spellings(names: dict[str, SpecName]) -> dict[str, tuple[str, ...]]:
-    """Every key that a request can use, with the keys that answers have in its place."""
+    """Return, for every key that a request can use, the keys that responses have instead."""
     found: dict[str, tuple[str, ...]] = {}
     for shortname, entry in names.items():
         keys = (entry.key, *entry.beside.values())

@@ -1,4 +1,4 @@
-"""The tables of mappings/: v3 uids of companies and categories, what searches can name, and v3's names of specs.
+"""Tables of mappings/: v3 uids of companies and categories, the fields of searches, and v3's names of specs.
 
 uids.py holds the uids and how others are computed.
 """
@@ -14,14 +14,16 @@ from proxy.kit import slices
 from proxy.mapping.specs import SpecNames
 from proxy.mapping.uids import Uid, Uids
 
-LISTS = {"Manufacturer": "Brand"}  # v3's makers have two uids each, but are one list
+LISTS = {
+    "Manufacturer": "Brand"
+}  # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list
 
-PATTERNS_IDS = 100_000  # ids that a list remembers of patterns
+PATTERNS_IDS = 100_000  # limit of the cached results of patterns, in ids
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of search.yaml: what the service can do with a field of v3's searches. `path` leads from a part of the
-    service's to the value, `number` says that the values are part numbers."""
+    """Entry of search.yaml: upstream support for a field of v3's searches. `path` leads from an upstream part to the
+    value; `number` marks part numbers."""
 
     filter: str | None = None
     facet: str | None = None
@@ -37,7 +39,7 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NameIndex(dict[str, tuple[str, ...]]):
-    """The service's ids by name, to the letter. Remembers what patterns have found, of `PATTERNS_IDS` ids at most."""
+    """Upstream ids by exact name. Caches the results of patterns, up to `PATTERNS_IDS` ids."""
 
     def __init__(self, ids: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__(ids)
@@ -46,7 +48,7 @@ class NameIndex(dict[str, tuple[str, ...]]):
         )
 
     def like(self, pattern: str, matches: Callable[[str], bool]) -> slices.Slices[tuple[str, ...]]:
-        """The ids of all whose names match, in slices: it yields after each."""
+        """Find the ids of all names that match a pattern, in slices: yields after each."""
         known = self._found.get(pattern)
         if known is not None:
             return known
@@ -61,7 +63,7 @@ class NameIndex(dict[str, tuple[str, ...]]):
 
 
 class UnlistedError(LookupError):
-    """A name has to be looked up in a list of the upstream, `name`, which the tables do not hold."""
+    """A name must be looked up in the upstream list `name`, which these tables do not contain."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -69,8 +71,8 @@ class UnlistedError(LookupError):
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """All tables of a mappings folder, and of the service's lists that are at hand the ids of each name. `v3_specs` are
-    v3's spec keys, with the similar attribute of the service, if any, that is not mapped to it. `v3_fields` are the
+    """All tables of a mappings folder, and the name indexes of the upstream lists that have been fetched. `v3_specs`
+    are v3's spec keys, with the similar upstream attribute, if any, that is not mapped to it. `v3_fields` are the
     fields of v3's parts, as searches name them."""
 
     uids: dict[str, Uids]
@@ -80,26 +82,27 @@ class Tables(msgspec.Struct, frozen=True):
     listed: dict[str, NameIndex] = {}
     v3_fields: frozenset[str] = frozenset()
 
-    def __len__(self) -> int:
-        """How many specs the service has."""
+    def __len__(self) -> int:  # the directory compares lengths, to detect a list that may be incomplete
+        """Return the number of specs that upstream listed."""
         return self.specs.listed
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
-        """The same with one list more."""
+        """Return a copy with one more list."""
         names = ids if isinstance(ids, NameIndex) else NameIndex(ids)
         return msgspec.structs.replace(self, listed={**self.listed, name: names})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
-        """The service's ids of all of a kind that are called exactly so. Raises UnlistedError where a list has it."""
+        """Return the upstream ids of all objects of a kind with exactly this name. Raises UnlistedError if the list
+        is needed."""
         known = self.uids[kind].named(name)
         return (known,) if known is not None else self._list(kind).get(name, ())
 
     def ids_like(self, kind: str, pattern: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
-        """The service's ids of all of a kind whose names match a pattern. Raises UnlistedError."""
+        """Return the upstream ids of all objects of a kind whose names match a pattern. Raises UnlistedError."""
         return slices.run_to_end(self._list(kind).like(pattern, matches))
 
     def is_v3(self, field: str) -> bool:
-        """Whether v3's searches of parts knew a field, whatever became of it."""
+        """Return whether v3's part search had this field, whether or not upstream supports it."""
         return field in self.v3_fields or field in self.search
 
     def _list(self, kind: str) -> NameIndex:
@@ -109,7 +112,7 @@ class Tables(msgspec.Struct, frozen=True):
         return self.listed[wanted]
 
     def transforms(self) -> dict[str, Any]:
-        """The functions of mapping files that read a table."""
+        """Return the functions for mapping files that read a table, by name."""
         return {
             "seller_uid": self.uids["Seller"].uid,
             "brand_uid": self.uids["Brand"].uid,
@@ -133,23 +136,23 @@ class Tables(msgspec.Struct, frozen=True):
         }
 
     def _source_uid(self, name: str) -> Uid:
-        """The uid of a source by either of its names."""
+        """Return the uid of a source, by v3's or upstream's name."""
         return self.uids["Source"].source(name, self._source_name(name))
 
     def _source_name(self, name: str) -> str:
-        """v3's name of a source, which is a seller for the most part."""
+        """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""
         known = self.uids["Source"].name("", name)
         return known if known != name else self.uids["Seller"].name(self.uids["Seller"].named(name) or "", name)
 
     def _parent_uid(self, ancestors: list[Any]) -> Uid | None:
-        """The uid of the last of them; null for the root, which has none."""
+        """Return the uid of the last ancestor; None for the root category."""
         return self.uids["Category"].uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
 
     def _category_uids(self, categories: list[Any]) -> list[Uid]:
-        """A uid each."""
+        """Return the uid of each category."""
         uid = self.uids["Category"].uid
         return [uid(category.id, category.name) for category in categories]
 
     def _category_line(self, category: Any) -> list[Uid]:
-        """The uids from the root to the category itself: v3's order, root first."""
+        """Return the uids from the root to the category itself, in v3's order: root first."""
         return self._category_uids([*category.ancestors, category])

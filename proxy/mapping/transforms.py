@@ -1,6 +1,6 @@
-"""The functions that mapping files name in `through`: one small step from a service value to a v3 value each.
+"""Functions that mapping files name in `through`: each converts an upstream value to a v3 value.
 
-Pure and quick: they run for every price and offer of every reply. Those that read a table are in tables.py; a name
+Pure and quick: they run for every price and offer of every response. Those that read a table are in tables.py; a name
 that is in neither fails at start.
 """
 
@@ -16,7 +16,7 @@ Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-
 
 
 class PricePoint(Protocol):
-    """What `prices_by_currency` reads of the service's SupPricePoint."""
+    """Fields of SupPricePoint that `prices_by_currency` reads."""
 
     quantity: int
     price: float
@@ -24,15 +24,16 @@ class PricePoint(Protocol):
 
 
 class Download(NamedTuple):
-    """A format of a CAD model: whether there is one, and its URL."""
+    """Format of a CAD model: whether it exists, and its URL."""
 
     exists: bool
     url: str
 
 
 def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[list[int | str]]]:
-    """`{"USD": [[1, "0.64700"], …]}`: contract v3-rest.md §3.4. The service sorts by quantity; a price without a
-    currency (two in 4 168 recorded offers) repeats another and has no place in v3's form."""
+    """Return v3's price table, such as `{"USD": [[1, "0.64700"], …]}` (contract v3-rest.md §3.4). Upstream sorts
+    prices by quantity; a price without a currency (two in 4 168 recorded offers) repeats another and has no place in
+    v3's format."""
     table: dict[str, list[list[int | str]]] = {}
     for price in prices:
         point: list[int | str] = [price.quantity, f"{price.price:.5f}"]
@@ -46,7 +47,7 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[list[int 
 
 
 def timestamp(time: str) -> Timestamp:
-    """RFC 3339 as v3 wrote it: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
+    """Format an RFC 3339 time as v3 did: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
     moment = datetime.fromisoformat(time)
     if len(time) == 20 and time[7] == "-" and time[10] == "T" and time[19] == "Z":
         return time
@@ -55,18 +56,18 @@ def timestamp(time: str) -> Timestamp:
 
 
 def text(value: Any) -> str:
-    """A number as v3's string."""
+    """Convert a number to a string."""
     return str(value)
 
 
 def naive_id(seller_id: str, sku: str, region: str | None) -> str:
-    """`<seller id>_<sku>`, and `_<region>` where there is one: the form of 2018 (contract v3-rest.md §3.3)."""
+    """Return `<seller id>_<sku>`, with `_<region>` if there is one: the format of 2018 (contract v3-rest.md §3.3)."""
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
 
 
 def offer_rank(authorized: bool, stock: int, prices: Sequence[PricePoint], home: str) -> int:
-    """v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in stock, no stock,
-    foreign currency, no price."""
+    """Return the sort key of v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in
+    stock, out of stock, foreign currency, no price."""
     rank = 0 if authorized else 4
     if not prices:
         return rank + 3
@@ -76,45 +77,45 @@ def offer_rank(authorized: bool, stock: int, prices: Sequence[PricePoint], home:
 
 
 def image_mimetype(url: str) -> str:
-    """v3's `image/jpg` form, from the file's ending (contract v3-rest.md §3.5)."""
+    """Return v3's media type, such as `image/jpg`, from the file extension (contract v3-rest.md §3.5)."""
     ending = url.rsplit(".", 1)[-1].lower()
     return f"image/{ending}" if ending in {"png", "gif", "svg", "webp"} else "image/jpg"
 
 
 def is_datasheet_group(name: str) -> bool:
-    """Whether a document collection holds datasheets (names as the SDL's text has them, graphql.md §11.10)."""
+    """Return whether a document collection holds datasheets (names as in the SDL's descriptions, graphql.md §11.10)."""
     return "datasheet" in name.lower()
 
 
 def is_compliance_group(name: str) -> bool:
-    """Whether a document collection holds compliance documents."""
+    """Return whether a document collection holds compliance documents."""
     return "compliance" in name.lower()
 
 
 def subtypes(document_name: str) -> list[str]:
-    """`Rohs Statement` as v3's token `rohs_statement` (contract graphql.md §10.4)."""
+    """Return v3's token of a document name: `rohs_statement` for `Rohs Statement` (contract graphql.md §10.4)."""
     return ["_".join(document_name.lower().split())] if document_name else []
 
 
 def cad_downloads(cad: Any) -> list[str]:
-    """The URLs of the formats a CAD model exists in."""
+    """Return the URLs of the available formats of a CAD model."""
     formats = ("Altium", "Eagle", "Orcad", "Kicad")
     pairs = (Download(getattr(cad, f"has{f}"), getattr(cad, f"downloadUrl{f}")) for f in formats)
     return [download.url for download in pairs if download.exists and download.url]
 
 
 def names(named: list[Any]) -> list[str]:
-    """The name of each."""
+    """Return the name of each object."""
     return [one.name for one in named]
 
 
 def redirected(uid: str, requested: str | None) -> list[str]:
-    """The uid that led to a part of another uid, where one did (contract v3-rest.md §1)."""
+    """Return the requested uid if it led to a part with another uid (contract v3-rest.md §1)."""
     return [requested] if requested and requested != uid else []
 
 
 def first_click(offers: list[Any]) -> str | None:
-    """Where a broker's listing leads: its first offer's link."""
+    """Return the link of a broker's first offer, None without offers."""
     return offers[0].clickUrl if offers else None
 
 

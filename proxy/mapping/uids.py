@@ -23,13 +23,13 @@ TAGS: dict[str, str] = {
     "Source": "50c4ce",
 }
 RENAMED = frozenset({"Seller", "Source"})  # kinds that are sent under v3's name; the others keep the service's
-REMEMBERED = 65_536  # companies and categories whose uid need not be looked up again
+REMEMBERED = 65_536  # entries of the cache of uids, far more than there are companies and categories
 
 Uid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}\\Z")]
 
 
 class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of a table. `also` are other names of the same object, `source` says what it is from."""
+    """Entry of a uid table. `also` are other names of the same object; `source` is the origin of the entry."""
 
     uid: str
     name: str
@@ -39,7 +39,7 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str = "recorded"
 
     def mistake(self) -> tuple[str, str] | None:
-        """The field that is not as it should be, and what to do about it."""
+        """Return the invalid field and the error message; None for a valid entry."""
         if not re.fullmatch(r"[0-9a-f]{16}", self.uid):
             return "uid", f"uid {self.uid[:40]!r} is not 16 hex digits in small letters"
         if not self.name.strip():
@@ -57,11 +57,11 @@ class UidTarget(NamedTuple):
 
 
 class Uids:
-    """v3 uids of one kind of object, both ways. Of several uids of an object the newest is sent; all are accepted."""
+    """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
+    them."""
 
     def __init__(self, kind: str, known: Iterable[KnownUid], own: Sequence[KnownUid] = ()) -> None:
-        """By the lines of the shipped table and by those of a site's `own`, which come before them, whatever their
-        year."""
+        """Build from the entries of the shipped table and a site's `own`, which take precedence whatever their year."""
         self._tag = TAGS[kind]
         self._renamed = kind in RENAMED
         self._by_id: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Uids:
         self.source = lru_cache(REMEMBERED)(self._source)
 
     def _take(self, entry: KnownUid) -> None:
-        """Let a line stand before those that were taken earlier."""
+        """Add an entry, which takes precedence over all earlier ones."""
         id_ = entry.id or self._ids.get(entry.name)
         names = (entry.name, *entry.also)
         self._targets[entry.uid] = UidTarget(id_, entry.name)
@@ -95,52 +95,54 @@ class Uids:
             self._names |= dict.fromkeys((id_,) if id_ else names, entry.name)
 
     def _displace(self, entry: KnownUid) -> None:
-        """Take the uid of a site's own line from whom the shipped table gives it to, so that it stands for one."""
+        """Remove the uid of a site's own entry from the object that the shipped table gives it to: a uid stands for
+        one object."""
         self._by_id = {id_: uid for id_, uid in self._by_id.items() if uid != entry.uid}
         self._by_name = {name: uid for name, uid in self._by_name.items() if uid != entry.uid}
         for uids in self._accepted.values():
             uids[:] = [uid for uid in uids if uid != entry.uid]
 
     def _uid(self, numeric_id: str, name: str) -> Uid:
-        """16 hex digits. Raises ValueError where the service's id is not a number below 2^40."""
+        """Return 16 hex digits. Raises ValueError if the upstream id is not a number below 2^40."""
         return self._by_id.get(numeric_id) or self._by_name.get(name.casefold()) or self.computed(numeric_id)
 
     def computed(self, numeric_id: str) -> Uid:
-        """The one that can be turned back, whether or not another is known."""
+        """Return the computed uid, which can be converted back, whether or not the object also has a recorded one."""
         number = int(numeric_id)
         if not 0 <= number < 1 << 40:
             raise ValueError("an id of the service does not fit into a v3 uid")
         return f"{self._tag}{number:010x}"
 
     def name(self, numeric_id: str, name: str) -> str:
-        """What v3 called whom the service calls `name`."""
+        """Return v3's name of an object that upstream calls `name`."""
         return self._names.get(numeric_id) or self._names.get(name, name)
 
     def named(self, name: str) -> str | None:
-        """The service's id of whom v3 or the service called exactly so; None where that is not known."""
+        """Return the upstream id of the object that v3 or upstream calls exactly this; None if it is unknown."""
         return self._ids.get(name)
 
     def _source(self, name: str, called: str | None = None) -> Uid:
-        """16 hex digits for a source, of which the service knows only the name; v3 may have `called` it otherwise."""
+        """Return 16 hex digits for a source. Upstream has no id for it, only a name; `called` is v3's name if it
+        differs."""
         called = called or name
         known = self._by_name.get(called.casefold()) or self._by_name.get(name.casefold())
         return known or f"{self._tag}{blake2b(called.encode(), digest_size=5).hexdigest()}"
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
-        """All uids that lead to an object; the one that is sent is the last."""
+        """Return all uids that lead to an object; the last one is used in responses."""
         known = self._accepted.get(numeric_id, []) + self._accepted.get(name.casefold(), [])
         return [self.computed(numeric_id), *known, self.uid(numeric_id, name)]
 
     def knows(self, uid: str) -> bool:
-        """Whether a uid is on record."""
+        """Return whether a table has this uid."""
         return uid in self._targets
 
     def is_computed(self, uid: str) -> bool:
-        """Whether a uid is one that was computed because no other was known."""
+        """Return whether this uid has the format of a computed one."""
         return self._computed.fullmatch(uid) is not None
 
     def target(self, uid: str) -> UidTarget | None:
-        """The object that a uid refers to; None where it is neither known nor computed here."""
+        """Return the object that a uid refers to; None if it is neither in a table nor computed."""
         known = self._targets.get(uid)
         if known or not self.is_computed(uid):
             return known
@@ -148,5 +150,5 @@ class Uids:
 
 
 def _oldest_first(known: Iterable[KnownUid]) -> list[KnownUid]:
-    """What has no year is older than all others; of one year the later line is the newer."""
+    """Sort entries by year. Entries without a year come first; within a year the order of the file is kept."""
     return sorted(known, key=lambda entry: entry.year or 0)

@@ -1,4 +1,5 @@
-"""The service's aggregations over a search's hits: how each is asked for and read (contract graphql.md §1.2).
+"""Aggregations of the upstream over the hits of a search: their GraphQL text and the types of their results
+(contract graphql.md §1.2).
 
 facets.py turns them into v3's facets and stats; operations.py puts them into documents.
 """
@@ -11,35 +12,35 @@ SIZE = "$size: Int!"
 
 
 class NamedRecord(msgspec.Struct, gc=False):
-    """A company or a category."""
+    """Company or category."""
 
     id: str
     name: str
 
 
 class CompanyBucket(msgspec.Struct, gc=False):
-    """SupCompanyBucket."""
+    """SupCompanyBucket: hits of one company."""
 
     company: NamedRecord
     count: int | None = None
 
 
 class CategoryBucket(msgspec.Struct, gc=False):
-    """SupCategoryBucket."""
+    """SupCategoryBucket: hits in one category."""
 
     category: NamedRecord
     count: int | None = None
 
 
 class InStockBucket(msgspec.Struct, gc=False):
-    """SupInStockBucket."""
+    """SupInStockBucket: hits in stock, or out of stock."""
 
     isInStock: bool  # noqa: N815 - the service's name
     count: int | None = None
 
 
 class SpecBucket(msgspec.Struct, gc=False):
-    """SupSpecBucket."""
+    """SupSpecBucket: hits with one value of a spec."""
 
     displayValue: str  # noqa: N815 - the service's name
     floatValue: float | None = None  # noqa: N815 - the service's name
@@ -47,14 +48,14 @@ class SpecBucket(msgspec.Struct, gc=False):
 
 
 class SpecAttribute(msgspec.Struct, gc=False):
-    """SupAttribute."""
+    """SupAttribute: the attribute that a spec is a value of."""
 
     name: str
     shortname: str
 
 
 class SpecDescription(msgspec.Struct, gc=False):
-    """SupSpecAgg, without what it counts."""
+    """SupSpecAgg without its buckets and statistics."""
 
     attribute: SpecAttribute
     valueType: str  # noqa: N815 - the service's name
@@ -63,7 +64,7 @@ class SpecDescription(msgspec.Struct, gc=False):
 
 
 class SpecAgg(SpecDescription, gc=False):
-    """SupSpecAgg."""
+    """SupSpecAgg: counts and statistics of one spec."""
 
     buckets: list[SpecBucket] = []
     siMin: str | None = None  # noqa: N815 - the service's name
@@ -72,7 +73,7 @@ class SpecAgg(SpecDescription, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A field of SupPartResultSet under a name: the variables it declares, its text, the type of its items."""
+    """Aggregation field of SupPartResultSet: its declared variables, its GraphQL text, and the type of its items."""
 
     name: str
     variables: tuple[str, ...]

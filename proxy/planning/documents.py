@@ -1,8 +1,8 @@
-"""GraphQL documents: root fields with a projection's selection set, and the types that their answers are decoded
+"""GraphQL documents: root fields with the selection set of a projection, and the types that responses are decoded
 into.
 
-Made by projection_cache.py. The meaning of errors beside data is decided here, because it depends on what may be null
-in a document.
+Made by projection_cache.py. The meaning of errors beside data is decided here, because it depends on which fields of a
+document are nullable.
 """
 
 import re
@@ -26,8 +26,8 @@ SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
 
 
 def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> Document:
-    """supMultiMatch; without a part only the hits are asked for, which costs nothing. `options`, such as filters, are
-    those of all queries: with them queries of several callers do not go out together."""
+    """Return the document of supMultiMatch. Without a part it selects only the hits, which costs nothing. `options`,
+    such as filters, apply to all queries, so that such documents are not batched."""
     parts = f" parts {{ {part.selection} }}" if part else ""
     fields: list[Any] = [("hits", int), ("error", str | None, None)]
     if part:
@@ -45,7 +45,8 @@ def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> 
 
 
 def search(name: str, part: compiler.CompiledObject) -> Document:
-    """supSearch or supSearchMpn for parts/match: parts in one projection, and the alternate MPNs that were hit."""
+    """Return the document of supSearch or supSearchMpn for parts/match: parts in one projection, and the alternate
+    MPNs that matched."""
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
     record = _result_set([("akaMpn", str | None, None)], part, [])
     root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
@@ -53,18 +54,19 @@ def search(name: str, part: compiler.CompiledObject) -> Document:
 
 
 def page(part: compiler.CompiledObject, counted: frozenset[str]) -> Document:
-    """supSearch for parts/search: parts in one projection with their snippets, beside them aggregations by name."""
+    """Return the document of supSearch for parts/search: parts in one projection with their snippets, and the
+    aggregations named."""
     results = f"results {{ description part {{ {part.selection} }} }}"
     return _counting(counted, f"hits {results}", [("description", str)], part)
 
 
 def count(counted: frozenset[str]) -> Document:
-    """supSearch for its hits and aggregations alone."""
+    """Return the document of supSearch that selects only hits and aggregations."""
     return _counting(counted, "hits", [], None)
 
 
 def parts(part: compiler.CompiledObject) -> Document:
-    """supParts: by id, null where there is none."""
+    """Return the document of supParts: parts by id, null for an unknown id."""
     record = types.GenericAlias(list, (part.record | None,))
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
     root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record)
@@ -72,18 +74,18 @@ def parts(part: compiler.CompiledObject) -> Document:
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
-    """A query that lists everything there is, such as supSellers; free of charge."""
+    """Return the document of a query that lists all objects of a kind, such as supSellers; free of charge."""
     return Root(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,))).document()
 
 
 def attributes() -> Document:
-    """The specs that the service has; free of charge."""
+    """Return the document that lists all specs of the upstream; free of charge."""
     record = types.GenericAlias(list, (aggregations.SpecAttribute,))
     return Root("supAttributes", "", "", "name shortname", record).document()
 
 
 class Root(NamedTuple):
-    """A root field: the variables that it declares and passes on, as text, the selection below it, and its type."""
+    """Root field: the variables that it declares and passes on, as text, the selection below it, and its type."""
 
     name: str
     signature: str
@@ -92,14 +94,14 @@ class Root(NamedTuple):
     record: Any
 
     def document(self, **more: Any) -> Document:
-        """The document that asks for it once; `more` as Document has it."""
+        """Return the document that selects the field once; `more` are further arguments of Document."""
         declared, passed = (f"({text})" if text else "" for text in (self.signature, self.arguments))
         text = f"query {self.name}{declared} {{ {self.name}{passed} {{ {self.below} }} }}"
         return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), **more)
 
 
 def _aliases(root: Root, number: int) -> Document:
-    """A search that is asked for so many times in one request."""
+    """Return the document that selects a search `number` times, under the aliases a0, a1, …"""
     declared = ", ".join(_numbered(root.signature, n) for n in range(number))
     fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
     text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
@@ -124,7 +126,7 @@ def _counting(counted: frozenset[str], below: str, beside: list[Any], part: comp
 
 
 def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:
-    """The data, or None where its only result set has no results."""
+    """Return the data, or None if its only result set has no results."""
     return data if all(getattr(data, name).results is not None for name in data.__struct_fields__) else None
 
 
@@ -146,13 +148,13 @@ def _mark_lost_parts(data: Any, found: list[model.GraphQLError]) -> Any:
 
 
 def _reason(found: list[model.GraphQLError], at: list[str | int]) -> str:
-    """The messages about a path, or all there are."""
+    """Return the messages of the errors at a path, or of all errors if none is."""
     about = [error.message for error in found if isinstance(error.path, list) and error.path[: len(at)] == at]
     return "; ".join(dict.fromkeys(about or [error.message for error in found]))[:REASON_MAX]
 
 
 def _result_set(beside: list[Any], part: compiler.CompiledObject | None, counted: list[Any]) -> Any:
-    """The type of a SupPartResultSet with these fields."""
+    """Return the type of a SupPartResultSet with these fields."""
     optional: list[Any] = []
     if part:
         required = [field for field in [("part", part.record), *beside] if len(field) == 2]

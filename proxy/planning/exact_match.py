@@ -1,7 +1,8 @@
-"""Match rules of v3. It never matched a part of an MPN, supSearchMpn does: such results are filtered out here.
+"""Match rules of v3. v3 never matched a substring of an MPN, but supSearchMpn does: such results are filtered out
+here.
 
 Rules of contract v3-rest.md §4: punctuation and case are ignored, unless exact_only; `*` stands for anything.
-The service ranks exact matches first, so the first part that is none ends the exact ones: that keeps `hits` honest.
+Upstream ranks exact matches first: the first part that is not exact ends them, so `hits` needs no further request.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from proxy.planning.operations import OperationResult
 
 WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
-SKUS = "sellers(includeBrokers: true).offers.sku"  # a SKU is one whoever sells it, and the service finds brokers' too
+SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 
 MatchTest = Callable[[Any, str | None], bool]
 
@@ -23,7 +24,7 @@ _all_sellers = attrgetter(paths.parse(SKUS).steps[0].alias)
 
 
 class FilteredMatches(NamedTuple):
-    """The matches of one query. `certain`: whether `hits` is a count, not only the most there can be."""
+    """Matches of one query. `certain`: `hits` is exact, not an upper bound."""
 
     parts: list[Any]
     hits: int
@@ -31,17 +32,17 @@ class FilteredMatches(NamedTuple):
 
 
 def normalise(number: str) -> str:
-    """Letters and digits in upper case: what is compared when punctuation does not count."""
+    """Return letters and digits in upper case: the form for comparisons that ignore punctuation."""
     return "".join(filter(str.isalnum, number)).upper()
 
 
 def literal(pattern: str) -> str:
-    """The longest piece of a number with wildcards: what a partial search is asked for."""
+    """Return the longest piece of a number with wildcards: the search text of a partial search."""
     return max(pattern.split(WILDCARD), key=lambda piece: len(normalise(piece)))
 
 
 def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> MatchTest | None:
-    """The test that a part of a result must pass; None where all pass. `partial`: the result may hold partial
+    """Return the test that a part of a result must pass; None if all pass. `partial`: the result may hold partial
     matches."""
     number = query.mpn or query.mpn_or_sku
     if exact_only and WILDCARD not in (number or ""):
@@ -57,13 +58,13 @@ def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Match
 
 
 def is_ranked(number: str, exact_only: bool) -> bool:
-    """Whether matches come first in an answer: not where punctuation counts, which the service never looks at, nor
-    where a pattern begins or goes on after its wildcard."""
+    """Return whether matches come first in a result: not if punctuation counts, which upstream ignores, nor if a
+    pattern has a wildcard elsewhere than at its end."""
     return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
 
 
 def filter_ranked(query: PartsMatchQuery, found: OperationResult, keep: MatchTest | None) -> FilteredMatches:
-    """The matches among what was found, which come first in it, and how many there are in all."""
+    """Return the matches in a ranked result, where they come first, and their total number."""
     if keep is None:
         return FilteredMatches(found.parts, found.hits, certain=True)
     kept = [part for part, aka in found.with_alternate_mpns() if keep(part, aka)]
@@ -74,13 +75,13 @@ def filter_ranked(query: PartsMatchQuery, found: OperationResult, keep: MatchTes
 
 
 def filter_candidates(query: PartsMatchQuery, found: OperationResult, keep: MatchTest | None) -> FilteredMatches:
-    """The requested page of the matches among candidates; `hits` is the least that there are."""
+    """Return the requested page of the matches among candidates; `hits` is a lower bound."""
     kept = [part for part, aka in found.with_alternate_mpns() if keep is None or keep(part, aka)]
     return FilteredMatches(kept[query.start : query.start + query.limit], len(kept), certain=True)
 
 
 def _equal(query: PartsMatchQuery) -> MatchTest | None:
-    """Each number that is asked for, to the letter."""
+    """Return a test that compares each given number exactly."""
     mpn, sku, either = query.mpn, query.sku, query.mpn_or_sku
     tests: list[MatchTest] = []
     if mpn:

@@ -1,4 +1,5 @@
-"""v3's facets, stats and spec_drilldown from the service's aggregations (contract v3-rest.md §3.6, graphql.md §1.2).
+"""v3's facets, stats and spec_drilldown, made from upstream aggregations (contract v3-rest.md §3.6, graphql.md
+§1.2).
 
 Counts are the upstream's; what it does not compute (missing, mean, stddev) is null (docs/reference/v3-surface.md).
 """
@@ -11,7 +12,7 @@ from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import search_filters, spec_fields
 
-SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
+SIZE_MAX = 1000  # most buckets that are requested of one aggregation
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
 
 
@@ -25,7 +26,8 @@ class SearchDetails(NamedTuple):
     spec_metadata: dict[str, Any]
 
     def with_empty(self, facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> "SearchDetails":
-        """The same with what the service cannot count, empty; the count of a facet query is null."""
+        """Return a copy with empty entries for counts that upstream does not support; the count of a facet query is
+        null."""
         fields = {each.field: _facet([], None, None) for each in facets}
         counts = {text: {"count": None} for text in queries}
         numbers = dict.fromkeys(("min", "max", "mean", "stddev", "count", "missing", "spec_drilldown_rank"))
@@ -40,8 +42,8 @@ class SearchDetails(NamedTuple):
 
 
 class AggregationRequest(NamedTuple):
-    """Aggregations that one operation requests, by name, and the shortnames of specs; of those in `filtered` only
-    what they are."""
+    """Aggregations that one operation requests, by name, and the shortnames of specs; for those in `filtered` only
+    their descriptions, not their counts."""
 
     aggregations: frozenset[str]
     shortnames: tuple[str, ...]
@@ -50,7 +52,7 @@ class AggregationRequest(NamedTuple):
     filtered: tuple[str, ...] = ()
 
     def variables(self) -> dict[str, Any]:
-        """The variables that the chosen aggregations declare."""
+        """Return the variables that the chosen aggregations declare."""
         found: dict[str, Any] = {"size": self.size} if self.aggregations - {"inStockAgg", "specKinds"} else {}
         if "specAggs" in self.aggregations:
             selection = "WITH_SUGGESTED" if self.suggested else "EXPLICIT"
@@ -58,7 +60,7 @@ class AggregationRequest(NamedTuple):
         return found | ({"filtered": list(self.filtered)} if self.filtered else {})
 
     def with_described(self, shortnames: Iterable[str]) -> "AggregationRequest":
-        """The same with what these specs are, if that is not told by their counts."""
+        """Return a copy that also requests descriptions of these specs, unless their counts include them."""
         filtered = tuple(dict.fromkeys(each for each in shortnames if each not in self.shortnames))
         return self._replace(aggregations=self.aggregations | {"specKinds"}, filtered=filtered) if filtered else self
 
@@ -66,7 +68,7 @@ class AggregationRequest(NamedTuple):
 def request(
     tables: Tables, facets: Iterable[FacetField], stats: Iterable[str], drilldown: bool, features: frozenset[str]
 ) -> AggregationRequest:
-    """The aggregations for some facets and stats that the service has (search_support.py)."""
+    """Return the aggregations for facets and stats that upstream supports (search_support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
     size = SUGGESTED_SIZE if names else 10
@@ -83,7 +85,7 @@ def request(
 
 
 def facet_result(tables: Tables, facet: FacetField, found: Any, limited: bool = False) -> dict[str, Any]:
-    """One entry of facet_results.fields. `limited`: counted among some of the hits only, those that can have it."""
+    """Return one entry of facet_results.fields. `limited`: counted only among the hits that can have the field."""
     field = search_filters.field_support(tables, facet.field)
     buckets = _buckets(tables, facet.field, field, found) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
@@ -91,10 +93,9 @@ def facet_result(tables: Tables, facet: FacetField, found: Any, limited: bool = 
 
 
 def drilldown_results(tables: Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The facets and the stats of the specs that the service suggests, best first: their order is the rank. Each has as
-    many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of what v3 had as
-    numbers.
-    """
+    """Return the facets and the stats of the specs that upstream suggests, best first: their order is the rank. Each
+    has as many values as a facet with the default limit, however many are counted for other facets. Only specs that
+    v3 had as numbers have stats."""
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
     for rank, (key, each) in enumerate(list(_suggested(tables, found).items())[:limit], 1):
@@ -106,19 +107,20 @@ def drilldown_results(tables: Tables, found: Any, limit: int) -> tuple[dict[str,
 
 
 def stats_result(tables: Tables, field: str, found: Any, limited: bool = False) -> dict[str, Any]:
-    """One entry of stats_results: what the service knows are the ends. `limited` as in a facet."""
+    """Return one entry of stats_results: upstream reports minimum and maximum only. `limited` as in facet_result."""
     stats = _stats(_specs(tables, field, found), None, found)
     return {**stats, "missing": None} if limited else stats
 
 
 def with_drilldown(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The facets or stats that were asked for, with a rank where the service suggests their spec, and its others."""
+    """Return the requested facets or stats, with a rank if upstream suggests their spec, and the other suggested
+    ones."""
     ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
     return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in asked.items()}}
 
 
 def metadata(tables: Tables, found: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that each was asked with."""
+    """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
     kinds = ((key, field) for field in fields if (key := spec_fields.spec_key(field)))
     return {key: _metadata(tables, key, each[0]) for key, field in kinds if (each := _specs(tables, field, found))}
 
@@ -133,7 +135,8 @@ def _facet(buckets: list[tuple[Any, int]], rank: int | None, found: Any) -> dict
 
 
 def _zero_if_no_hits(found: Any) -> int | None:
-    """How many hits have a value, or have none: the service tells neither, but where nothing is found it is 0."""
+    """Return 0 for a search without hits, else None: upstream reports neither how many hits have a value nor how
+    many lack one."""
     return 0 if getattr(found, "hits", None) == 0 else None
 
 
@@ -156,7 +159,7 @@ def _buckets(tables: Tables, field: str, entry: SearchField, found: Any) -> list
 
 
 def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:
-    """How a company or category is named in this field's facet: by uid, id or name."""
+    """Return the function that names a company or category in this field's facet: by uid, name or id."""
     if entry.uid:
         uid = tables.uids[entry.uid].uid
         return lambda named: uid(named.id, named.name)
@@ -167,7 +170,8 @@ def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:
 
 
 def _specs(tables: Tables, field: str, found: Any) -> list[Any]:
-    """The aggregations of the attributes that a field means, what is counted before what is only described."""
+    """Return the aggregations of a field's attributes; one with counts takes precedence over one that is only
+    described."""
     wanted = spec_fields.shortnames(tables, [field])
     told = [*getattr(found, "specAggs", []), *getattr(found, "specKinds", [])]
     by_name = {each.attribute.shortname: each for each in reversed(told)}
@@ -175,19 +179,19 @@ def _specs(tables: Tables, field: str, found: Any) -> list[Any]:
 
 
 def _suggested(tables: Tables, found: Any) -> dict[str, list[Any]]:
-    """The aggregations of the service's suggestions, by v3's key."""
+    """Return the aggregations of the specs that upstream suggests, by v3's key."""
     told = getattr(found, "specAggs", [])
     keys = dict.fromkeys(_key(tables, each, told) for each in told)
     return {key: _specs(tables, f"specs.{key}.value", found) or _named(tables, key, told) for key in keys}
 
 
 def _named(tables: Tables, key: str, told: list[Any]) -> list[Any]:
-    """Those of a spec that the tables do not hold."""
+    """Return the aggregations of a spec that the tables do not have."""
     return [each for each in told if _key(tables, each, told) == key]
 
 
 def _key(tables: Tables, each: Any, told: list[Any]) -> str:
-    """v3's key of a suggestion. A tolerance is named by a quantity where it is the only one among the suggestions."""
+    """Return v3's key of a suggested spec. A tolerance is named after a quantity if that is the only one suggested."""
     shortname, name = each.attribute.shortname, each.attribute.name
     plain = tables.specs.key(shortname, name)
     beside = {tables.specs.key(shortname, name, [other]) for other in told} - {plain}
@@ -199,8 +203,8 @@ def _key(tables: Tables, each: Any, told: list[Any]) -> str:
 
 
 def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:
-    """Numbers as v3's strings, texts as they are shown. A part counts for each attribute that makes the spec: for both
-    ends of a range."""
+    """Return values with their counts: numbers as v3's strings, texts as displayed. A part counts once for each
+    attribute of the spec, so twice for the two ends of a range."""
     counts: Counter[str] = Counter()
     for each in aggregated:
         name = each.attribute.shortname

@@ -40,7 +40,7 @@ class WordIndex:
         self._sorted = sorted(self._words)
 
     def beginning(self, text: str) -> Slices[frozenset[int]]:
-        """The numbers of all that have, for each word of a text, a word that begins with it."""
+        """Return the numbers of all objects that have, for each word of a text, a word that begins with it."""
         found = self._every
         for start in _longest(WORD.findall(text)):
             first, last = bisect_left(self._sorted, start), bisect_left(self._sorted, start + LAST)
@@ -51,7 +51,7 @@ class WordIndex:
         return found
 
     def like(self, pattern: str) -> Slices[frozenset[int]]:
-        """The numbers of all that have a name, or a word in it, that is wholly what a pattern says."""
+        """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
         matches, found = wildcards.matcher(pattern), set[int]()
         for holders in (self._names, self._words):
             for some in slices.sliced(holders):
@@ -61,7 +61,7 @@ class WordIndex:
 
 
 class Column:
-    """The values of one field, by the number of their object."""
+    """Values of one field, by object number."""
 
     def __init__(self, values: list[Any]) -> None:
         self._values = values
@@ -80,7 +80,7 @@ class Column:
         self._ranks = _ranks(values)
 
     def passing(self, condition: Condition) -> Slices[int]:
-        """The mask of the objects that meet a condition; of a list one element has to."""
+        """Return the mask of the objects that meet a condition; for a list, one element must meet it."""
         found: set[int] = set()
         for values in self._fitting(condition):
             found.update(chain.from_iterable(self._holders[value] for value in values))
@@ -88,7 +88,7 @@ class Column:
         return mask(found)
 
     def facet(self, wanted: FacetField, objects: int) -> dict[str, Any]:
-        """One entry of facet_results.fields, the most frequent first."""
+        """Return one entry of facet_results.fields, the most frequent value first."""
         counts = Counter(chain.from_iterable(compress(self._each, self._bytes(objects))))
         found = list(filter(counts.__contains__, self._ordered))
         found.sort(key=counts.__getitem__, reverse=True)
@@ -102,7 +102,7 @@ class Column:
         }
 
     def stats(self, field: str, objects: int) -> dict[str, Any]:
-        """One entry of stats_results; the numbers are null where no object has one. Raises BadRequest for words."""
+        """Return one entry of stats_results; null if no object has a number. Raises BadRequest for text values."""
         numbers = list(compress(self._values, self._bytes(objects & self._measured)))
         if not numbers and objects & self._present:
             raise errors.BadRequest(f"stats: {field} holds no numbers")
@@ -118,17 +118,17 @@ class Column:
         }
 
     def ordered(self, numbers: list[int], descending: bool) -> list[int]:
-        """Objects by their values, numbers by size and words by letters; those without one last, equals as they are."""
+        """Sort objects by value, numbers by size and texts alphabetically; those without a value come last. Stable."""
         having = sorted(filter(self._ranks.__contains__, numbers), key=self._ranks.__getitem__, reverse=descending)
         return having + list(filterfalse(self._ranks.__contains__, numbers))
 
     @cached_property
     def _ordered(self) -> list[Any]:
-        """All different values in the order of their texts."""
+        """All distinct values in the order of their texts."""
         return list(chain.from_iterable(self._texts.values()))
 
     def _fitting(self, condition: Condition) -> Iterator[list[Any]]:
-        """The different values that meet a condition, slice by slice."""
+        """Yield the distinct values that meet a condition, in slices."""
         if condition.is_range:
             between = _between(condition)
             yield from ([each[0] for each in some if between(*each)] for some in slices.sliced(self._numbers))
@@ -145,32 +145,32 @@ class Column:
 
 
 def mask(numbers: Iterable[int]) -> int:
-    """The mask of these objects."""
+    """Return the mask of these objects."""
     members = set(numbers)
     return int.from_bytes(bytes(map(members.__contains__, range(max(members, default=-1) + 1))), "little")
 
 
 def check_field(field: str, example: dict[str, Any]) -> None:
-    """Raises BadRequest for a field that the objects do not have, listing those they have."""
+    """Raise BadRequest for a field that the objects do not have, listing those they have."""
     if field not in example or field == "__class__":
         able = ", ".join(name for name in example if name != "__class__")
         raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {able}")
 
 
 def _ranks(values: list[Any]) -> dict[int, int]:
-    """The place of each object's value among all values, equal for equal ones."""
+    """Return the rank of each object's value among all values; equal values have the same rank."""
     keys = {number: _sort_key(value) for number, value in enumerate(values) if value is not None}
     places = {key: place for place, key in enumerate(sorted(set(keys.values())))}
     return {number: places[key] for number, key in keys.items()}
 
 
 def _sort_key(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, words by letters."""
+    """Return a key that sorts numbers by size, texts alphabetically."""
     return (0, value, "") if isinstance(value, int | float) else (1, 0.0, _text(value).casefold())
 
 
 def _each(value: Any) -> list[Any]:
-    """The values of an object's field; of objects in it their texts."""
+    """Return the values of an object's field as a list; nested objects as text."""
     if value is None:
         return []
     return [
@@ -180,7 +180,7 @@ def _each(value: Any) -> list[Any]:
 
 
 def _between(condition: Condition) -> Callable[[Any, float | None, str], bool]:
-    """Whether a value is in a range: numbers are compared as numbers, everything else by its letters."""
+    """Return the test whether a value is in a range: numbers are compared as numbers, other values as text."""
     low, high = condition.low, condition.high
     least, most = _number(low), _number(high)
     numeric = (low is None or least is not None) and (high is None or most is not None)
@@ -209,6 +209,6 @@ def _text(value: Any) -> str:
 
 
 def _longest(words: Iterable[str]) -> list[str]:
-    """Those that are no beginning of another: what has the other has them, too."""
+    """Return the words that are not a prefix of another: an object that has the longer word has the prefix, too."""
     ordered = sorted(set(words))
     return [word for word, after in pairwise([*ordered, ""]) if not after.startswith(word)]

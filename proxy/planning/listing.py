@@ -22,8 +22,8 @@ UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fie
 
 
 class ListEntry(NamedTuple):
-    """One object: the service's record, all of its v3 fields, its names in lower case, v3's first, and all uids that
-    lead to it."""
+    """Object of a list: the upstream record, all of its v3 fields, its names in lower case (v3's first), and all
+    uids that refer to it."""
 
     record: Any
     v3: dict[str, Any]
@@ -32,7 +32,7 @@ class ListEntry(NamedTuple):
 
 
 class ListSearchResult(NamedTuple):
-    """The outcome of a search: records of the page, all hits, and v3's counts. `unknown` are filters by a uid that no
+    """Result of a search: records of the page, all hits, and v3's counts. `unknown` are filters by a uid that no
     object has, as parameters with their values."""
 
     records: list[Any]
@@ -48,10 +48,11 @@ class Listing:
     def __init__(
         self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
     ) -> None:
-        """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are.
+        """Build from upstream records. Those that cannot be translated are skipped and counted in `skipped`. Raises
+        ValueError if none can be.
 
-        `accepted` are the uids that lead to a numeric id and name: those of earlier years, and the one that was given
-        out while no other was known. `ids` are the service's ids by name, v3's and its own, to the letter.
+        `accepted` returns the uids that refer to a numeric id and name: those of earlier years, and the computed one.
+        `ids` are the upstream ids by exact name, v3's and upstream's.
         """
         self._entries = list(_entries(records, to_v3, accepted))
         self.skipped = len(records) - len(self._entries)
@@ -70,13 +71,13 @@ class Listing:
         return len(self._entries)
 
     def get(self, uid: str) -> Any | None:
-        """The record of a uid; None where there is none."""
+        """Return the record of a uid; None if it is unknown."""
         entry = self._by_uid.get(uid)
         return entry.record if entry else None
 
     def search(self, request: model.SearchRequest) -> Slices[ListSearchResult]:
-        """A page of matches with v3's counts, in slices. Raises BadRequest for fields that the objects do not have.
-        They have no specs: a spec_drilldown finds none."""
+        """Return a page of matches with v3's counts, in slices. Raises BadRequest for unknown fields. The objects
+        have no specs: a spec_drilldown finds none."""
         for field in _fields(request):
             self._check(field)
         asked = yield from search_support.parse_filters(request)
@@ -94,8 +95,8 @@ class Listing:
         return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
     def _matching(self, q: str) -> Slices[list[int]]:
-        """The numbers of what a text finds, best first: its own name before an alias; whole, from the beginning, or
-        somewhere inside."""
+        """Return the numbers of the objects that match a text, best first: its own name before an alias; the whole
+        name, then its beginning, then a word inside."""
         text = " ".join(q.casefold().split())
         best = text.strip("* ")
         if not best:
@@ -115,7 +116,7 @@ class Listing:
         return list(chain.from_iterable(ranked))
 
     def _masks(self, conditions: Iterable[Condition]) -> Slices[list[tuple[str, int]]]:
-        """The field of each condition with the mask of what meets it."""
+        """Return the field of each condition with the mask of the objects that meet it."""
         found = []
         for each in conditions:
             mask = yield from self._column(each.field).passing(self._with_current_uids(each))
@@ -125,7 +126,7 @@ class Listing:
     def _counts(
         self, request: model.SearchRequest, filtered: "_FilterMasks"
     ) -> Slices[tuple[dict[str, Any], dict[str, Any]]]:
-        """The facets and the stats."""
+        """Return the facets and the stats."""
         fields, stats = {}, {}
         for facet in request.facets:
             if facet.include:
@@ -138,7 +139,7 @@ class Listing:
         return fields, stats
 
     def _queries(self, counted: dict[str, list[Condition]], passing: int) -> Slices[dict[str, dict[str, int]]]:
-        """The counts of facet queries."""
+        """Return the counts of facet queries."""
         found = {}
         for text, conditions in counted.items():
             masks = yield from self._masks(conditions)
@@ -146,10 +147,11 @@ class Listing:
         return found
 
     def _sorted(self, ordered: list[int], passing: int, sortby: str) -> Slices[list[int]]:
-        """What passes, by one field or several, what has none last; `score desc` is the order of the matches."""
+        """Return the passing objects, sorted by one or several fields, missing values last; `score desc` keeps the
+        order of the matches."""
         inside = passing.to_bytes(len(self._entries), "little")
         hits = list(filter(inside.__getitem__, ordered))
-        for field, direction in reversed(_orders(sortby)):
+        for field, direction in reversed(_orders(sortby)):  # stable sorts, the least significant key first
             if field != "score":
                 hits = self._column(field).ordered(hits, direction == "desc")
                 yield
@@ -158,7 +160,7 @@ class Listing:
         return hits
 
     def _unknown(self, filters: Iterable[search_support.FilterCondition]) -> Iterator[str]:
-        """Filter values that should be uids and that no object has."""
+        """Yield filter values for uid fields that are not the uid of any object."""
         for each in filters:
             if each.condition.field in UIDS:
                 yield from (
@@ -168,7 +170,7 @@ class Listing:
                 )
 
     def _with_current_uids(self, condition: Condition) -> Condition:
-        """The condition with the uids that are sent in place of older ones."""
+        """Return the condition with old uids replaced by the current ones, which the indexed values are."""
         if condition.field not in UIDS:
             return condition
         return condition._replace(values=tuple(map(self._current_uid, condition.values)))
@@ -178,7 +180,7 @@ class Listing:
         return uid if entry is None else str(entry.v3["uid"])
 
     def _column(self, field: str) -> Column:
-        """A field that the objects have; where there are no objects, any."""
+        """Return the index of a field; an empty one if the list is empty."""
         return self._columns[field] if self._entries else Column([])
 
     def _check(self, field: str) -> None:
@@ -193,7 +195,7 @@ def _entries(
         try:
             v3 = to_v3(record)
             yield ListEntry(record, v3, _names(v3, record), accepted(record.id, record.name))
-        except (ValueError, OverflowError):  # an id or a time that is none
+        except (ValueError, OverflowError):  # an invalid id or time
             continue
 
 
@@ -211,13 +213,13 @@ def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
 
 
 class _FilterMasks(NamedTuple):
-    """The mask of what is found, and the field of each condition with the mask of what meets it."""
+    """Mask of the objects found, and the field of each condition with the mask of the objects that meet it."""
 
     found: int
     masks: list[tuple[str, int]]
 
     def excluding(self, field: str | None) -> int:
-        """The mask of what meets all conditions but those on a field."""
+        """Return the mask of the objects that meet all conditions except those on a field."""
         found = self.found
         for name, mask in self.masks:
             if name != field:
@@ -230,6 +232,6 @@ def _orders(sortby: str) -> list[tuple[str, str]]:
 
 
 def _fields(request: model.SearchRequest) -> list[str]:
-    """The fields to sort and count by."""
+    """Return the fields to sort and count by."""
     ordered = [field for field, _ in _orders(request.sortby) if field != "score"]
     return [*ordered, *(facet.field for facet in request.facets if facet.include), *(name for name, _ in request.stats)]

@@ -1,7 +1,8 @@
-"""v3's Lucene-like filter queries, `field:expr`, as plain conditions that all have to hold (contract v3-rest.md §1.1).
+"""Parser of v3's Lucene-like filter queries, `field:expr`, to conditions that all must hold (contract v3-rest.md
+§1.1).
 
-What is understood: values, quoted values, ranges with both ends in, groups and OR within one field, AND between fields.
-Everything else is refused with the reason, so that no filter is silently left out.
+Supported: values, quoted values, inclusive ranges, groups and OR within one field, AND between fields. Everything else
+is refused with the reason, so that no filter is silently dropped.
 """
 
 import re
@@ -18,7 +19,7 @@ OPEN = "*"  # an open end of a range
 
 
 class Condition(NamedTuple):
-    """One field, and either accepted values or a range from `low` to `high`, both in; None is an open end."""
+    """Condition on one field: accepted values, or an inclusive range from `low` to `high`; None is an open end."""
 
     field: str
     values: tuple[str, ...] = ()
@@ -31,11 +32,12 @@ class Condition(NamedTuple):
 
 
 class _CannotError(Exception):
-    """The reason why a part of a query is not understood."""
+    """A part of a query is not supported; the message gives the reason."""
 
 
 def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:
-    """filter[fields]: exact values; a range is read as in a filter query, as clients send `[1 TO *]` here too."""
+    """Return the conditions of one filter[fields]: exact values, or a range as in a filter query, because clients
+    send `[1 TO *]` here, too."""
     value = values[0]
     if len(values) == 1 and value.startswith("[") and value.endswith("]") and " TO " in value:
         return conditions(f"{field}:{values[0]}")
@@ -43,7 +45,7 @@ def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:
 
 
 def order(text: str) -> tuple[str, str]:
-    """One `<field> asc|desc` of a sortby; asc where no direction is given. Raises BadRequest."""
+    """Parse one `<field> asc|desc` of a sortby; asc without a direction. Raises BadRequest."""
     name, _, direction = text.strip().partition(" ")
     direction = direction.strip().lower() or "asc"
     if direction not in {"asc", "desc"}:
@@ -52,11 +54,16 @@ def order(text: str) -> tuple[str, str]:
 
 
 def conditions(text: str) -> list[Condition]:
-    """The conditions of one filter query. Raises BadRequest, naming the query and the reason."""
+    """Parse one filter query. Raises BadRequest, naming the query and the reason."""
     bounds.QUERY_LENGTH.check(len(text), f"filter query {text[:40]!r}…")
     try:
         return list(_all(parser.parse(text)))
-    except (ParseError, RecursionError, ValueError, ArithmeticError):  # the last two are of numbers after ~ and ^
+    except (
+        ParseError,
+        RecursionError,
+        ValueError,
+        ArithmeticError,
+    ):  # luqum raises the last two for numbers after ~ and ^
         raise errors.BadRequest(f"filter query {text[:80]!r} is not of the form field:value") from None
     except _CannotError as reason:
         raise errors.BadRequest(f"filter query {text[:80]!r} cannot be translated: {reason}") from None
@@ -82,7 +89,7 @@ def _all(node: tree.Item) -> Iterator[Condition]:
 
 
 def _joined(node: tree.Item) -> Iterator[Condition]:
-    """Conditions side by side all have to hold, unless lower-case words between them say or."""
+    """Yield the conditions of a juxtaposition: all must hold, unless lower-case `or` is between them."""
     words = [str(child).strip().lower() for child in node.children]
     parts = [child for child, word in zip(node.children, words, strict=True) if word not in {"or", "and"}]
     if not parts:
@@ -96,7 +103,7 @@ def _joined(node: tree.Item) -> Iterator[Condition]:
 
 
 def _alternative(node: tree.Item) -> Condition:
-    """One side of an OR."""
+    """Return the condition of one side of an OR."""
     first, *more = _all(node)
     if more:
         raise _CannotError("AND cannot stand inside OR")
@@ -130,7 +137,8 @@ def _condition(field: str, node: tree.Item) -> Condition:
 
 
 def _listed(words: list[str]) -> tuple[str, ...]:
-    """Words with a lower-case `or` between each two are alternatives; others are one value of several words."""
+    """Return the values of juxtaposed words: alternatives if a lower-case `or` is between each two, else one value
+    of several words."""
     between = [word.lower() for word in words[1::2]]
     if "and" in between:
         raise _CannotError("a field has one value at a time")
@@ -163,7 +171,7 @@ def _value(node: tree.Item) -> str:
 
 
 def _plain(text: str) -> str:
-    r"""A word without Lucene's escapes: `C0G\/NP0` is `C0G/NP0`."""
+    r"""Remove Lucene's escapes: `C0G\/NP0` is `C0G/NP0`."""
     return re.sub(r"\\(.)", r"\1", text)
 
 

@@ -1,4 +1,4 @@
-"""Execution plan of parts/match: which query becomes part of which operation, and which result belongs to which query.
+"""Execution plan of parts/match: assigns queries to operations, and results to queries.
 
 One query for a single part number goes to supSearchMpn (a setting says supMultiMatch instead), one with wildcards
 always; `q` goes to supSearch; everything else is batched into supMultiMatch, at most 100 parts a request
@@ -15,7 +15,7 @@ from proxy.model import MappingContext, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exact_match
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 
-CANDIDATES = 20  # parts among which matches are looked for that the service does not rank
+CANDIDATES = 20  # parts to request if upstream does not rank matches first; matches are filtered from them
 PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
@@ -32,8 +32,8 @@ class Documents:
 
 
 class MatchPlan:
-    """Execution plan of one request: `operations` first, then `count_operations(results)` for what only a count can
-    tell, then `results`."""
+    """Execution plan of one request: `operations` first, then `count_operations(results)` for hits that need a
+    count, then `results`."""
 
     def __init__(
         self, request: PartsMatchRequest, documents: Documents, market: MappingContext, single: SingleQuery
@@ -47,7 +47,8 @@ class MatchPlan:
         self.operations = list(self._plan())
 
     def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
-        """Operations that count the hits which a page of partial matches leaves open: one at most, without parts."""
+        """Return the operations that count hits which a page of partial matches leaves open: at most one each,
+        without parts."""
         return [
             self._multi(self._documents.count, ((position, self._request.queries[position], 0),))
             for position, answer in found.items()
@@ -55,7 +56,7 @@ class MatchPlan:
         ]
 
     def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
-        """One outcome a query, in the order of the request."""
+        """Return one result for each query, in the order of the request."""
         return [self._result(position, found, counted) for position in range(len(self._request.queries))]
 
     def _plan(self) -> Iterator[PlannedOperation]:
@@ -75,7 +76,7 @@ class MatchPlan:
         yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(together))
 
     def _is_unranked(self, query: PartsMatchQuery, number: str) -> bool:
-        """Whether matches need not come first; a query without any number has nothing to compare."""
+        """Return whether matches may not come first in the result. A query without a number has nothing to compare."""
         return bool(number or query.sku) and not exact_match.is_ranked(number, self._request.exact_only)
 
     def _with_candidates(self, position: int, query: PartsMatchQuery) -> PartsMatchQuery:
@@ -83,7 +84,8 @@ class MatchPlan:
         return structs.replace(query, start=0, limit=max(CANDIDATES, query.start + query.limit))
 
     def _is_single(self, query: PartsMatchQuery, count: int) -> bool:
-        """Not with exact_only: then supMultiMatch returns, and bills, fewer candidates."""
+        """Return whether a query goes to supSearchMpn. Not with exact_only: supMultiMatch then returns, and bills,
+        fewer candidates."""
         if count != 1 or not query.mpn or self._single != "supSearchMpn" or self._request.exact_only:
             return False
         return not (query.sku or query.brand or query.seller or query.mpn_or_sku)
@@ -134,7 +136,7 @@ class MatchPlan:
 def chunks(
     queries: list[tuple[int, PartsMatchQuery, int]],
 ) -> Iterator[tuple[tuple[int, PartsMatchQuery, int], ...]]:
-    """Queries in order, in groups whose limits sum up to at most 100 parts and that are at most 100."""
+    """Yield the queries in order, in groups of at most 100 queries and at most 100 parts in total."""
     group: list[tuple[int, PartsMatchQuery, int]] = []
     parts = 0
     for entry in queries:
@@ -148,7 +150,8 @@ def chunks(
 
 
 def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
-    """A SupPartMatchQuery (contract graphql.md §1.3). References are not needed: results come in order."""
+    """Return a SupPartMatchQuery (contract graphql.md §1.3). References are not sent: results come in the order of
+    queries."""
     named = {
         "mpn": query.mpn,
         "sku": query.sku,
@@ -160,7 +163,7 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
 
 
 def read_multi_match(data: Any) -> list[OperationResult]:
-    """Results of a supMultiMatch, one per query."""
+    """Read the results of a supMultiMatch, one per query."""
     return [
         OperationResult(getattr(match, "parts", []), max(match.hits, 0), match.error) for match in data.supMultiMatch
     ]

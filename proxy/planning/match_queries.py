@@ -1,6 +1,6 @@
-"""`queries` of /parts/match into frozen values with their own errors (contract v3-rest.md §4).
+"""Parser of the `queries` of /parts/match: frozen values, each with its own error (contract v3-rest.md §4).
 
-The web reads requests by it, and a comparison what they may cost.
+Used by the web to parse requests, and by a comparison to estimate their cost.
 """
 
 import difflib
@@ -32,11 +32,11 @@ KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again se
 
 
 class _NoFiltersError(errors.BadRequest):
-    """A query that says nothing to look for."""
+    """A query without anything to search for."""
 
 
 def decode(queries: str | None) -> list[Any]:
-    """The JSON list of `queries`. Raises BadRequest, which says what is wrong with it as a whole."""
+    """Decode the JSON list of `queries`. Raises BadRequest if it is invalid as a whole."""
     if not queries:
         raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
     try:
@@ -51,7 +51,7 @@ def decode(queries: str | None) -> list[Any]:
 
 
 def _json(text: str) -> Any:
-    """Any JSON. Half a character, such as "\\ud800", is JSON too, but no text: it becomes a question mark."""
+    """Decode JSON. A lone surrogate such as "\\ud800" is valid JSON but not text: it becomes a question mark."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -60,8 +60,8 @@ def _json(text: str) -> Any:
 
 
 def parse(raw: Any) -> model.PartsMatchQuery:
-    """One entry of the list; what is wrong with it becomes its `error`. Unknown keys are ignored where others say what
-    to look for; else the error names them."""
+    """Parse one entry of the list; a mistake in it becomes its `error`. Unknown keys are ignored if other keys can
+    be searched for; else the error names them."""
     if not isinstance(raw, dict):
         return model.PartsMatchQuery(error=f"a query must be an object, not {_described(raw)}")
     found = non_null(raw)
@@ -75,7 +75,7 @@ def parse(raw: Any) -> model.PartsMatchQuery:
 
 
 def unknown_keys(raws: Iterable[Any]) -> list[str]:
-    """The keys of queries that v3 does not have, such as `queries[0].mpm`, in order."""
+    """Return the keys of queries that v3 does not have, such as `queries[0].mpm`, in order."""
     return [
         f"queries[{number}].{key}"
         for number, raw in enumerate(raws)
@@ -86,12 +86,12 @@ def unknown_keys(raws: Iterable[Any]) -> list[str]:
 
 
 def non_null(raw: dict[str, Any]) -> dict[str, Any]:
-    """What a query says; null says nothing."""
+    """Return the keys of a query that are known and not null."""
     return {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
 
 
 def _suggestion(raw: dict[str, Any]) -> str:
-    """The first unknown key, and the one that is meant, if it is like any."""
+    """Return the hint about the first unknown key, with the most similar known key if there is one."""
     key = next((key for key in raw if key not in KEYS), None)
     if key is None:
         return ""
@@ -120,7 +120,7 @@ def _checked(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_together(q: str | None, numbers: dict[str, str]) -> None:
-    """Filters that cannot be asked for at once are refused: none is silently left out."""
+    """Raise BadRequest for filters that cannot be combined: none is silently dropped."""
     names = list(numbers)
     words = exact_match.normalise(q) if q else ""
     if words and any(words != exact_match.normalise(number) for number in numbers.values()):
@@ -130,7 +130,7 @@ def _check_together(q: str | None, numbers: dict[str, str]) -> None:
 
 
 def _check_number(name: str, number: str) -> None:
-    """A number has letters or digits; wildcards beside enough of them, and in MPNs only."""
+    """Raise BadRequest for a number without letters or digits, or with unsupported wildcards."""
     if not any(map(str.isalnum, number)):
         raise errors.BadRequest(f"{name} has no letters or digits")
     if exact_match.WILDCARD not in number:
@@ -139,7 +139,7 @@ def _check_number(name: str, number: str) -> None:
         raise errors.BadRequest("sku takes no wildcards; the service finds whole SKUs only")
     if len(exact_match.normalise(number)) < exact_match.LITERALS_MIN:
         raise errors.BadRequest(f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits beside its *")
-    # v3 answered these. Here what fits would be looked for among the few first of thousands, each of them billed.
+    # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
     if len(exact_match.normalise(exact_match.literal(number))) < exact_match.LITERALS_MIN:
         raise errors.BadRequest(
             f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits in a row beside its *: "
@@ -157,6 +157,6 @@ def _non_negative(found: dict[str, Any], name: str) -> int:
 
 
 def _described(value: Any) -> str:
-    """A JSON value in words; numbers and words themselves where they are short."""
+    """Return a JSON value for an error message: its kind, or a number or literal, at most 20 characters."""
     kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
     return kinds.get(type(value)) or msgspec.json.encode(value)[:20].decode()

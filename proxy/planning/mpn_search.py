@@ -24,7 +24,7 @@ FIELD = "mpn"
 
 
 def filtered_mpns(tables: Tables, asked: Iterable[FilterCondition]) -> tuple[str, ...] | None:
-    """The part numbers that pass all filters by number; None where there is no such filter. Raises BadRequest."""
+    """Return the part numbers that pass all filters by number; None without such a filter. Raises BadRequest."""
     conditions = [each.condition for each in asked if is_mpn_filter(tables, each.condition)]
     if not conditions:
         return None
@@ -40,23 +40,25 @@ def filtered_mpns(tables: Tables, asked: Iterable[FilterCondition]) -> tuple[str
 
 
 def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
-    """Whether a condition leaves out parts by their number."""
+    """Return whether a condition filters by part number."""
     field = tables.search.get(condition.field)
     return field is not None and field.number and not search_filters.is_always_true(tables, condition)
 
 
 def candidate_limit(count: int, start: int, limit: int) -> int:
-    """Candidates to ask for, of each of `count` numbers; together no more than one operation may return."""
+    """Return how many candidates to request for each of `count` numbers; together at most what one operation may
+    return."""
     return min(match.PARTS_MAX // count, max(match.CANDIDATES, start + limit)) if count and limit else 0
 
 
 class MpnSearchPlan:
-    """One supMultiMatch for a page, as search.SearchPlan. It costs what the service finds, not only what is shown."""
+    """Execution plan of one page: a single supMultiMatch. It costs all candidates that are found, not only those on
+    the page."""
 
     def __init__(
         self, supported: SupportedRequest, tables: Tables, wanted: tuple[str, ...], others: list[Condition]
     ) -> None:
-        """Raises BadRequest for what the service cannot filter by, and for `q` beside a number."""
+        """Check the request. Raises BadRequest for an unsupported filter, and for `q` with a number filter."""
         _check_q(supported.request.q, wanted)
         self._request = supported.request
         self._mpns = tuple(number for number in wanted if exact_match.normalise(number))
@@ -68,11 +70,11 @@ class MpnSearchPlan:
         self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
 
     def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
-        """The document and mapper of the page."""
+        """Return the document and mapping of the page."""
         return projections.numbered(projection)
 
     def operations(self, _: ProjectionCache, document: Document, context: MappingContext) -> list[PlannedOperation]:
-        """One, or none where it is known that nothing is found."""
+        """Return the operation; none if it is known that nothing matches."""
         if self._criteria.finds_nothing or not self._mpns:
             return []
         limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
@@ -87,7 +89,7 @@ class MpnSearchPlan:
         return [PlannedOperation(document, variables, limit * len(positions), match.read_multi_match, positions)]
 
     def result(self, found: dict[int, OperationResult]) -> QueryResult:
-        """The page's parts. What was not returned may be of another punctuation, and counts as a hit."""
+        """Return the page. Candidates that were not returned may differ in punctuation, but count as hits."""
         failure = next((each.failure for each in found.values() if each.failure is not None), None)
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
@@ -107,7 +109,8 @@ class MpnSearchPlan:
 
 
 def _sorting(tables: Tables, request: SearchRequest) -> tuple[Any, bool] | None:
-    """The value that parts at hand are sorted by, and whether downwards; None where they have none."""
+    """Return the sort key of a part, and whether the order is descending; None for a field that the records do not
+    have."""
     name, direction = lucene.order(request.sortby)
     field = tables.search.get(name)
     if field is None or field.path is None:
@@ -125,7 +128,7 @@ def _check(condition: Condition) -> None:
 
 
 def _check_q(q: str, wanted: tuple[str, ...]) -> None:
-    """`q` finds what has its words; a part number is all that is known to have them."""
+    """Raise BadRequest if `q` is anything but the number: nothing else is known to contain its words."""
     words = exact_match.normalise(q)
     if words and any(words != exact_match.normalise(number) for number in wanted):
         raise errors.BadRequest(

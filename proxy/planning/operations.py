@@ -1,4 +1,4 @@
-"""GraphQL operations as values: a document that is fixed, variables that carry everything a client sent.
+"""GraphQL operations as values: a fixed document, and variables that carry all text from the client.
 
 Planned by this package, executed by upstream. Documents hold names from mapping files only (decision 2).
 """
@@ -15,8 +15,8 @@ from proxy import errors, model
 class OperationResult(msgspec.Struct, frozen=True):
     """Result of one query in an operation: part records, total hits, its own error.
 
-    `alternate_mpns` are the alternate MPNs that were hit, `result_set` the result set where more of it is read,
-    `failure` is why the service was not, or not rightly, asked at all.
+    `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
+    `failure` is the error of an operation that was not executed, or failed as a whole.
     """
 
     parts: list[Any]
@@ -27,14 +27,13 @@ class OperationResult(msgspec.Struct, frozen=True):
     failure: errors.BridgeError | None = None
 
     def with_alternate_mpns(self) -> Iterator[tuple[Any, str | None]]:
-        """Each part with the alternate MPN that the query hit, where it did."""
+        """Yield each part with the alternate MPN that the query matched, None if it matched the MPN itself."""
         return zip(self.parts, self.alternate_mpns or [None] * len(self.parts), strict=True)
 
 
 class QueryResult(NamedTuple):
     """Result of one query of a v3 request: part records, total hits, an error message; `failure` as in
-    OperationResult, and `details` of a search beside its parts.
-    """
+    OperationResult, and the `details` of a search."""
 
     parts: list[Any]
     hits: int
@@ -44,7 +43,7 @@ class QueryResult(NamedTuple):
 
 
 class EncodedOperation(msgspec.Struct, frozen=True):
-    """GraphQL request, encoded. `payload` is its JSON body, `parts_max` the most parts that it can cost."""
+    """Encoded GraphQL request. `payload` is its JSON body; `parts_max` is the most parts that it can cost."""
 
     name: str
     payload: bytes
@@ -53,9 +52,8 @@ class EncodedOperation(msgspec.Struct, frozen=True):
 
 
 class PlannedOperation(msgspec.Struct, frozen=True):
-    """Document with variables: the most parts that it can cost, the reader of its data, and the queries that it
-    answers by their position in the request.
-    """
+    """Document with variables: the most parts that it can cost, the reader of its data, and the positions in the
+    request of the queries that it resolves."""
 
     document: "Document"
     variables: dict[str, Any]
@@ -65,7 +63,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
 
     @property
     def operation(self) -> EncodedOperation:
-        """The request to send."""
+        """Encoded request to send."""
         return self.document.operation(self.variables, self.parts_max)
 
     @property
@@ -74,7 +72,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         return self.document if self.document.batchable else None
 
     def merged(self, others: "Sequence[PlannedOperation]") -> "PlannedOperation":
-        """One operation for the queries of this and of others with the same batch key."""
+        """Return one operation for the queries of this and of others with the same batch key."""
         operations = [self, *others]
         parts = sum(each.parts_max for each in operations)
         positions = tuple(range(sum(len(each.positions) for each in operations)))
@@ -88,7 +86,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
 
 
 class FieldError(NamedTuple):
-    """Takes the place of data that the upstream set to null, with the reason (a GraphQL field error)."""
+    """Replaces data that the upstream set to null, with the reason (a GraphQL field error)."""
 
     message: str
 
@@ -99,9 +97,9 @@ ErrorMarker = Callable[[Any, list[model.GraphQLError]], Any]
 class Document:
     """GraphQL document with the decoder of its responses. Made at start, and once for every new projection.
 
-    `mark_errors` is handed data that has errors beside it: it puts FieldError where something was nulled, or gives None
-    where nothing is left. Queries of several callers can go out in one request where `list_variable` names the
-    variable that is a list of queries, or where `aliases` makes the document with so many of its root field.
+    `mark_errors` gets the data and the errors of a partial response: it puts FieldError in place of nulled data, or
+    returns None if no data is left. Queries of several callers can be batched if `list_variable` names the variable
+    that is a list of queries, or if `aliases` makes the document with several copies of its root field.
     """
 
     def __init__(
@@ -134,7 +132,8 @@ class Document:
         return EncodedOperation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
 
     def aliased(self, number: int) -> "Document":
-        """The document with so many of its root field, the variables of each numbered from 0."""
+        """Return the document with `number` copies of its root field, and the variables of each numbered from 0.
+        Cached."""
         known = self._aliased.get(number)
         if known is None:
             if self._aliases is None:
@@ -144,7 +143,7 @@ class Document:
 
 
 def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) -> Callable[[bytes], Any]:
-    """The decoder, for responses of which a part can be null beside errors."""
+    """Return a decoder that marks the errors in responses with both data and errors."""
 
     def decoded(body: bytes) -> Any:
         answer = decode(body)
@@ -156,7 +155,7 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
 
 
 def _read_aliases(operation: PlannedOperation) -> Callable[[Any], list[OperationResult]]:
-    """The reader of a document with aliases: each value is read as the data of the document without them."""
+    """Return the reader of a document with aliases: each value is read like the data of the document without them."""
     name, alone = operation.document.name, types.SimpleNamespace
 
     def read(data: dict[str, Any]) -> list[OperationResult]:

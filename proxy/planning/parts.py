@@ -1,4 +1,5 @@
-"""Parts by v3 uid as GraphQL: supParts takes v3 uids, at most 100 a request (contract graphql.md §1.1, §2.1)."""
+"""Execution plan of parts by v3 uid: supParts accepts v3 uids, at most 100 per request (contract graphql.md §1.1,
+§2.1)."""
 
 import re
 from typing import Any
@@ -11,12 +12,13 @@ UID = re.compile(r"[0-9a-f]{16}")
 
 
 def valid_uids(uids: list[str]) -> list[str]:
-    """What can be a v3 uid, each once, in order. Nothing else goes upstream: its ids would be something else there."""
+    """Return the well-formed v3 uids, without duplicates, in order. Others are not sent: supParts accepts upstream
+    ids, too."""
     return [uid for uid in dict.fromkeys(uids) if UID.fullmatch(uid)]
 
 
 def operations(uids: list[str], document: Document, context: MappingContext) -> list[PlannedOperation]:
-    """Operations for uids; positions are those of the uids. Each part that is found is billed."""
+    """Return the operations for uids; positions are indexes into `uids`. Each part that is found is billed."""
     market = {"country": context.country, "currency": context.currency}
     return [
         PlannedOperation(document, {"ids": some, **market}, len(some), _read, tuple(range(first, first + len(some))))
@@ -26,7 +28,7 @@ def operations(uids: list[str], document: Document, context: MappingContext) -> 
 
 
 def _read(data: Any) -> list[OperationResult]:
-    """The service answers in the order of the ids, null where it knows none."""
+    """Read a supParts result: parts in the order of the ids, null for an unknown id."""
     return [_result(part) for part in data.supParts]
 
 
@@ -37,5 +39,5 @@ def _result(part: Any) -> OperationResult:
 
 
 def query_result(found: OperationResult) -> QueryResult:
-    """Of one uid."""
+    """Convert the result of one uid."""
     return QueryResult(found.parts, found.hits, found.error, found.failure)

@@ -18,7 +18,7 @@ from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
 
 PROJECTIONS_MAX = 512
-ATTRIBUTES = "Attribute"  # no v3 object: the specs that there are
+ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
 T = TypeVar("T")
@@ -39,14 +39,15 @@ class CompiledParts(NamedTuple):
 
 
 class ListDefinition(NamedTuple):
-    """How one list is fetched and built from the response's data; the list of specs becomes tables that hold them."""
+    """Document that fetches one list, and the function that builds it from the response's data; the list of specs
+    becomes tables."""
 
     document: Document
     build: Callable[[Any], Listing | Tables]
 
 
 class ProjectionCache:
-    """Compiles on first use. Not thread-safe."""
+    """Documents and mappings by projection, compiled on first use. Not thread-safe."""
 
     def __init__(self, mappings: loader.Mappings) -> None:
         self._mappings = mappings
@@ -54,8 +55,8 @@ class ProjectionCache:
         self._count = documents.multi_match(None)
 
     def check(self, features: Iterable[str]) -> None:
-        """Compile the projection with every field and feature, which checks all rules. Raises MappingError, naming file
-        and line of a mistake."""
+        """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
+        file and line of a mistake."""
         rules = self._mappings.rules
         every = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
         self._compile_match(every, skus=True)
@@ -66,32 +67,32 @@ class ProjectionCache:
             compiler.compile_object(self._mappings, name, every)
 
     def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
-        """Documents and mapper for parts in this projection. `skus`: matching looks at SKUs, whatever the projection
-        hides."""
+        """Return documents and mapping for parts/match. `skus`: matching compares SKUs, even if the projection hides
+        them."""
         return self._cached(("match", projection, skus), lambda: self._compile_match(projection, skus))
 
     def parts(self, projection: Projection) -> CompiledParts:
-        """Parts by uid."""
+        """Return document and mapping for parts by uid."""
         return self._cached(("parts", projection), lambda: self._compile_parts(projection))
 
     def page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
-        """A search's page with some aggregations."""
+        """Return document and mapping for a page of a search, with some aggregations."""
         return self._cached(("page", projection, counted), lambda: self._compile_page(projection, counted))
 
     def numbered(self, projection: Projection) -> CompiledParts:
-        """A search's page of parts that are found by number."""
+        """Return document and mapping for a page of a search by part number."""
         return self._cached(("numbered", projection), lambda: self._compile_numbered(projection))
 
     def count(self, counted: frozenset[str]) -> Document:
-        """A search for its hits and some aggregations alone."""
+        """Return the document of a search that selects only hits and some aggregations."""
         return self._cached(("count", counted), lambda: documents.count(counted))
 
     def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
-        """A brand, seller or category."""
+        """Return the mapping of a brand, seller or category."""
         return self._cached((name, projection), lambda: compiler.compile_object(self._mappings, name, projection))
 
     def list_definitions(self) -> dict[str, ListDefinition]:
-        """How the lists of all brands, sellers, categories and attributes are fetched and built."""
+        """Return the definitions of the lists of brands, sellers, categories and attributes."""
         return {name: self._list_definition(name, root) for name, root in LISTS.items()} | {
             ATTRIBUTES: self._attributes()
         }
@@ -123,7 +124,7 @@ class ProjectionCache:
         return CompiledParts(documents.page(part, counted), part)
 
     def _compile_numbered(self, projection: Projection) -> CompiledParts:
-        """With what the parts are picked and sorted by, and their snippets are made of."""
+        """Compile with the fields that the parts are filtered and sorted by, and with their snippets."""
         read = {field.path for field in self._mappings.tables.search.values() if field.path}
         needs = sorted({"mpn", "shortDescription", *read})
         part = compiler.compile_object(self._mappings, "Part", projection, tuple(needs))

@@ -1,6 +1,5 @@
-"""Execution plan of parts/search: one supSearch for the page and its counts, one more without parts for each count that
-has another set of filters (a facet query, or a facet that leaves its own filter out of account).
-"""
+"""Execution plan of parts/search: one supSearch for the page and its counts, and one more without parts for each
+count with other filters (a facet query, or a facet with `exclude_filter`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,8 +37,8 @@ class SearchPlan:
         asked: list[Condition],
         queries: dict[str, list[Condition]],
     ) -> None:
-        """With conditions that all have to hold, and those of facet queries by their text. Raises BadRequest for what
-        the service cannot filter by."""
+        """Plan with conditions that all must hold, and those of facet queries by their text. Raises BadRequest for
+        an unsupported filter."""
         request = supported.request
         self._supported = supported
         self.unsupported = supported.names
@@ -48,7 +47,7 @@ class SearchPlan:
         self._sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = asked
         self._limits = spec_fields.expanded(tables, asked)
-        # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
+        # An aggregation of named specs does not mark those that upstream suggests: the drilldown is counted separately.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
         self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
         self.counted = [self._page_counts(), *self._separate_counts()]
@@ -64,21 +63,21 @@ class SearchPlan:
         ]
 
     def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
-        """The document and mapper of the page."""
+        """Return the document and mapping of the page."""
         return projections.page(projection, self.wanted[0].aggregations)
 
     def operations(
         self, projections: ProjectionCache, document: Document, context: MappingContext
     ) -> list[PlannedOperation]:
-        """All of them, the page by its document."""
+        """Return all operations; the page is fetched with its `document`."""
         counting = [projections.count(each.aggregations) for each in self.wanted[1:]]
         return self.with_documents(document, counting, projections.count(frozenset()), context)
 
     def with_documents(
         self, page: Document, counting: list[Document], hits: Document, context: MappingContext
     ) -> list[PlannedOperation]:
-        """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts.
-        An operation that cannot find anything is left out."""
+        """Return the operations: the page first, then separate counts, then the hits of facet queries. Only the page
+        returns parts. An operation that is known to find nothing is omitted."""
         request = self._request
         market = {"q": request.q, "country": context.country, "currency": context.currency}
         first = {**market, "start": request.start, "limit": request.limit, **self._sorting}
@@ -97,7 +96,7 @@ class SearchPlan:
         ]
 
     def result(self, found: dict[int, OperationResult]) -> QueryResult:
-        """The page's parts, and beside them everything else that v3's reply says, of what was asked."""
+        """Return the parts of the page, with all requested counts as details."""
         failure = next((each.failure for each in found.values() if each.failure is not None), None)
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
@@ -131,7 +130,7 @@ class SearchPlan:
         return searched.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _page_counts(self) -> CountGroup:
-        """What is counted under the request's own criteria."""
+        """Return the counts that are made under the request's own filters."""
         request = self._request
         counted = tuple(
             each for each in request.facets if each.include and not self._is_apart(each.field, each.exclude_filter)
@@ -141,7 +140,8 @@ class SearchPlan:
         return CountGroup(search_filters.translate(self._tables, self._conditions), counted, stats, drilldown)
 
     def _separate_counts(self) -> Iterator[CountGroup]:
-        """What leaves its own filters out of account (`exclude_filter`), or cannot be counted beside the others."""
+        """Yield the counts that exclude their own filters (`exclude_filter`), or cannot be made together with the
+        others."""
         if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
             yield CountGroup(search_filters.translate(self._tables, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
@@ -155,15 +155,16 @@ class SearchPlan:
             yield CountGroup(search_filters.translate(self._tables, others), drilldown=drilldown)
 
     def _is_apart(self, field: str, excluding: bool) -> bool:
-        """Whether a field is counted under criteria of its own: without its filter, or among some parts only."""
+        """Return whether a field is counted under other filters: without its own, or only among the parts that can
+        have it."""
         return excluding or self._is_limited(field)
 
     def _is_limited(self, field: str) -> bool:
-        """Whether only some of the hits can have a field: those with the quantity of a tolerance."""
+        """Return whether only some of the hits can have a field: those with the quantity of a tolerance."""
         return spec_fields.is_limited(self._tables, self._limits, field)
 
     def _alone(self, field: str, excluding: bool) -> search_filters.SearchFilters:
-        """The criteria of a field that is counted apart."""
+        """Return the filters for a field that is counted separately."""
         spelled = spec_fields.canonical(self._tables, field)
         kept = [
             each
@@ -183,9 +184,9 @@ def plan(
     features: frozenset[str],
     complete: bool = True,
 ) -> Plan:
-    """How a request with these filters is asked for. `complete`: the tables hold all specs of the service.
+    """Plan a search with these filters. `complete`: the tables have all specs of the upstream.
 
-    Raises BadRequest for what the service cannot do, UnknownSpec and UnlistedError where the tables do not tell.
+    Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
     """
     wanted = mpn_search.filtered_mpns(tables, asked.every)
     supported = search_support.supported_part(request, asked, tables, features, complete)
@@ -201,7 +202,7 @@ def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
 
 
 def read(data: Any) -> list[OperationResult]:
-    """A result set as what was found; counts read it whole."""
+    """Read a result set: its parts and hits, and the whole of it for counts."""
     answer = data.supSearch
     parts = [result.part for result in getattr(answer, "results", None) or []]
     return [OperationResult(parts, max(answer.hits, 0), result_set=answer)]

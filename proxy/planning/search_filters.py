@@ -17,34 +17,34 @@ from proxy.planning.spec_fields import spec_key
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
 )
-EMPTY_RANGE = ("1", "0")  # a range that holds none
-ID = re.compile(r"0|[1-9][0-9]*")  # the service's; anything else it takes for a name
+EMPTY_RANGE = ("1", "0")  # no number is in it
+ID = re.compile(r"0|[1-9][0-9]*")  # of the upstream, which treats any other text as a name
 
 
 class UnknownSpec(errors.BadRequest):
-    """A spec that the tables do not hold; the upstream may have it nevertheless."""
+    """A spec that the tables do not have; the upstream may have it nevertheless."""
 
 
 class SearchFilters(NamedTuple):
-    """Variables of a search: the service's filters, and whether only parts in stock count. A filter without a value is
-    one that nothing passes."""
+    """Filter variables of a search: upstream filters, and whether only parts in stock count. A filter with an empty
+    list of values matches nothing."""
 
     filters: dict[str, list[str]]
     in_stock_only: bool
 
     @property
     def finds_nothing(self) -> bool:
-        """Whether it is known that no part meets them, so that no request is needed."""
+        """Whether it is known that no part matches, so that no request is needed."""
         return not all(self.filters.values())
 
     def variables(self) -> dict[str, Any]:
-        """Without what is not used: an absent variable is an absent argument."""
+        """Return the variables that are used: an absent variable is an absent argument."""
         found: dict[str, Any] = {"filters": self.filters} if self.filters else {}
         return found | ({"inStockOnly": True} if self.in_stock_only else {})
 
 
 def field_support(tables: Tables, field: str) -> SearchField | None:
-    """What the service can do with a field; None where it knows nothing like it. Raises UnknownSpec."""
+    """Return the upstream's support for a field; None if it has nothing similar. Raises UnknownSpec."""
     key = spec_key(field)
     if key is None:
         return tables.search.get(field)
@@ -57,10 +57,8 @@ def field_support(tables: Tables, field: str) -> SearchField | None:
 
 
 def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
-    """All conditions at once. Raises BadRequest for the first that cannot be expressed, UnlistedError where
-    a name has to be looked up in a list of the service that the tables do not hold: its filters take names loosely,
-    v3's did not.
-    """
+    """Translate all conditions together. Raises BadRequest for the first that cannot be expressed, and UnlistedError
+    if a name must be looked up in an upstream list: upstream filters match names loosely, v3's matched them exactly."""
     filters: dict[str, list[str]] = {}
     in_stock_only = False
     asked = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
@@ -78,7 +76,8 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
 
 
 def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
-    """`sort` and `sortDir` of the one key in a `sortby` such as `avg_price asc`; none for the service's own order."""
+    """Return `sort` and `sortDir` for a `sortby` with one key such as `avg_price asc`; none for the upstream's
+    default order."""
     name, direction = lucene.order(sortby)
     if (name, direction) == ("score", "desc"):
         return {}
@@ -89,7 +88,8 @@ def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
 
 
 def is_always_true(tables: Tables, condition: Condition) -> bool:
-    """Whether it asks for any value of a field that every part has, as `[* TO *]` does: nothing to ask for then."""
+    """Return whether a condition accepts any value of a field that every part has, such as `[* TO *]`; it needs no
+    filter."""
     field = tables.search.get(condition.field)
     anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
     return anything and field is not None and field.every
@@ -111,14 +111,14 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
 
 
 def _value(field: str, value: str) -> str:
-    """One value as the service has it. Nothing that it would read as a range."""
-    if value.startswith("(") and value.endswith(")") and "__" in value:  # the service takes it for one
+    """Return a value as upstream expects it. Raises BadRequest for one that upstream would parse as a range."""
+    if value.startswith("(") and value.endswith(")") and "__" in value:  # upstream would parse it as a range
         raise errors.BadRequest(f"{field}: {value[:40]!r} is no value; a range is written as [1 TO 5]")
     return value
 
 
 def _range(condition: Condition) -> list[str]:
-    """`(low__high)`, either end at will (contract graphql.md §2.4); none where no number is in it."""
+    """Return `(low__high)`, with either end optional (contract graphql.md §2.4); nothing for an empty range."""
     low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
     if low is None and high is None:
         raise errors.BadRequest(f"{condition.field}: a range needs an end; the service cannot ask if a value exists")
@@ -138,7 +138,8 @@ def _number(condition: Condition, end: str) -> float:
 
 
 def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
-    """The service's ids of whom a uid or a name stands for, `*` in a name for anything; none where nobody has it."""
+    """Return the upstream ids that a uid or a name refers to, with `*` in names as a wildcard; none if it is
+    unknown."""
     if field.uid:
         return _of_uid(tables, field.uid, value)
     kind = field.name or ""
@@ -150,7 +151,7 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
 
 
 def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
-    """Names are compared with the service's lists here; the service itself takes no wildcards."""
+    """Raise BadRequest for wildcards in other fields than names: names are matched here, upstream has no wildcards."""
     if field.name is None or not all(value.strip(wildcards.ANY) for value in patterns):
         raise errors.BadRequest(
             f"{name}: the service has no wildcards in filters but those of names, and cannot ask if a value exists"
@@ -158,7 +159,7 @@ def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
 
 
 def _of_uid(tables: Tables, kind: str, uid: str) -> tuple[str, ...]:
-    """The service's id, by name where only that is known; none where nobody has the uid."""
+    """Return the upstream id of a uid, by its name if only that is known; none for an unknown uid."""
     identity = tables.uids[kind].target(uid)
     if identity is None:
         return ()
@@ -166,7 +167,8 @@ def _of_uid(tables: Tables, kind: str, uid: str) -> tuple[str, ...]:
 
 
 def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
-    """The same with one range a field, which is what is in all of its ranges; beside values, those that are in it."""
+    """Return the conditions with one range for each field, the intersection of all its ranges; if a field also has
+    values, those within the range."""
     ranges: dict[str, Condition] = {}
     for each in conditions:
         if each.is_range:
@@ -177,7 +179,7 @@ def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
 
 
 def _within(values: Condition, limits: Condition | None) -> Condition:
-    """The values that are in a range of the same field."""
+    """Return the values that are in a range of the same field."""
     if limits is None:
         return values
     low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
@@ -187,7 +189,7 @@ def _within(values: Condition, limits: Condition | None) -> Condition:
 
 
 def _range_intersection(one: Condition, other: Condition) -> Condition:
-    """What is in two ranges of one field."""
+    """Return the intersection of two ranges of one field."""
     lows = [end for end in (one.low, other.low) if end is not None]
     highs = [end for end in (one.high, other.high) if end is not None]
     low = max(lows, key=lambda end: _number(one, end), default=None)
@@ -196,8 +198,8 @@ def _range_intersection(one: Condition, other: Condition) -> Condition:
 
 
 def _intersection(tables: Tables, name: str, one: list[str] | None, other: list[str]) -> list[str]:
-    """Values that pass two filters on one field of the service's. Where a part can have several values, one may pass
-    the first filter and another the second: the service has no words for that."""
+    """Return the values that pass two filters on one upstream field. If a part can have several values, one may pass
+    the first filter and another the second, which upstream cannot express: raises BadRequest."""
     if one is None or set(other) <= set(one):
         return other
     if set(one) <= set(other):
@@ -209,7 +211,8 @@ def _intersection(tables: Tables, name: str, one: list[str] | None, other: list[
 
 
 def _is_single(tables: Tables, name: str) -> bool:
-    """Whether a part has one value of the field: not of sellers and categories, nor of specs that are lists."""
+    """Return whether a part has one value of the field. It can have several sellers, categories, and values of a
+    list spec."""
     key = spec_key(name)
     return key is not None and not tables.specs.is_list(key)
 
@@ -222,7 +225,7 @@ def _check_stock(condition: Condition) -> None:
 
 
 def unsupported_field(tables: Tables, field: str, what: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
-    """The error for a field that the service cannot filter, count or sort by: it lists those that it can."""
+    """Return the error for a field that upstream cannot filter, count or sort by: it lists those that it can."""
     entry = tables.search.get(field)
     instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
     verb = "count" if what == "facet" else what
@@ -232,7 +235,7 @@ def unsupported_field(tables: Tables, field: str, what: Literal["filter", "facet
 
 
 def supported_fields(tables: Tables, what: Literal["filter", "facet", "sort"]) -> str:
-    """The fields that the service can filter, count or sort by, in words."""
+    """Return the names of the fields that upstream can filter, count or sort by, comma-separated."""
     first = ["score desc"] if what == "sort" else []
     names = (
         name

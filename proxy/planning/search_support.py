@@ -16,42 +16,42 @@ from proxy.model import FacetField, SearchRequest
 from proxy.planning import lucene, search_filters, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 
-SCORE = ("score", "desc")  # the service's own order
+SCORE = ("score", "desc")  # the upstream's default order
 
 
 class FilterCondition(NamedTuple):
-    """One condition and the parameter that it was sent in."""
+    """Condition, and the request parameter that it was sent in."""
 
     parameter: str
     condition: Condition
 
     def named(self, value: str) -> str:
-        """Parameter and value, as they are named to a client."""
+        """Return parameter and value as messages to the client name them."""
         field = f"{self.condition.field}:" if self.parameter == "filter[queries]" else ""
         return f"{self.parameter}={field}{value}"
 
 
 class RequestFilters(NamedTuple):
-    """The filters of a request, and the conditions of each of its facet queries by its text."""
+    """Filters of a request, and the conditions of each of its facet queries by the query's text."""
 
     every: list[FilterCondition]
     counted: dict[str, list[Condition]]
 
     @property
     def conditions(self) -> list[Condition]:
-        """All of them."""
+        """All conditions, of filters and of facet queries."""
         return [*(each.condition for each in self.every), *(each for some in self.counted.values() for each in some)]
 
     @property
     def patterns(self) -> list[str]:
-        """The values with a `*` in them, but for those that stand for any value."""
+        """Values with a wildcard, except `*` alone, which matches any value."""
         values = (value for each in self.conditions for value in each.values if wildcards.ANY in value)
         return [value for value in values if value != wildcards.ANY]
 
 
 class SupportedRequest(NamedTuple):
-    """What the service can do of a request. `facets`, `stats` and `queries` are served empty; `names` are the
-    parameters that are ignored, or that nothing can pass because nobody has the value."""
+    """Part of a request that upstream supports. `facets`, `stats` and `queries` are served empty; `names` are the
+    parameters that are ignored, or whose values no object has."""
 
     request: SearchRequest
     facets: tuple[FacetField, ...] = ()
@@ -60,7 +60,7 @@ class SupportedRequest(NamedTuple):
     names: tuple[str, ...] = ()
 
     def without_counts(self) -> "SupportedRequest":
-        """The same where the service can count nothing at all."""
+        """Return a copy in which no counts at all are supported."""
         request = self.request
         facets = tuple(each for each in request.facets if each.include)
         stats = tuple(field for field, _ in request.stats)
@@ -76,8 +76,8 @@ class SupportedRequest(NamedTuple):
 
 
 def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
-    """All conditions of a request, parsed one query at a time: it yields after each. Raises BadRequest for a query that
-    is not understood, and for too many conditions."""
+    """Parse all conditions of a request, yielding after each query. Raises BadRequest for a query that cannot be
+    parsed, and for too many conditions."""
     every: list[FilterCondition] = []
     for name, values in request.filters:
         every += [FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
@@ -99,9 +99,9 @@ def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
 def supported_part(
     request: SearchRequest, asked: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
 ) -> SupportedRequest:
-    """What the service can do of a request with these filters. `complete`: the tables hold all specs of the service.
+    """Return the part of a request that upstream supports. `complete`: the tables have all specs of the upstream.
 
-    Raises BadRequest for a field that v3 never had, UnknownSpec and UnlistedError where the tables do not tell.
+    Raises BadRequest for a field that v3 never had; UnknownSpec and UnlistedError if the tables are incomplete.
     """
     able = _FieldSupport(tables, features, complete)
     facets = tuple(each for each in request.facets if each.include and not able.counts(each.field))
@@ -128,7 +128,7 @@ def supported_part(
 
 
 class _FieldSupport:
-    """What the service can do with a field. Each method raises BadRequest for one that v3 never had."""
+    """Upstream support by field. Each method raises BadRequest for a field that v3 never had."""
 
     def __init__(self, tables: Tables, features: frozenset[str], complete: bool) -> None:
         self._tables = tables
@@ -136,12 +136,12 @@ class _FieldSupport:
         self._complete = complete
 
     def counts(self, field: str) -> bool:
-        """In a facet. Specs are counted for plans with TECH_SPECS only."""
+        """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
         can = self._known(field, "facet")
         return bool(can and can.facet) and not (can and can.facet == "specAggs" and "TECH_SPECS" not in self._features)
 
     def measures(self, field: str) -> bool:
-        """In statistics, which the service has of specs only."""
+        """Return whether statistics of the field are supported; upstream has them of specs only."""
         if spec_fields.spec_key(field) is None and not self._tables.is_v3(field):
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
@@ -149,13 +149,14 @@ class _FieldSupport:
         return self.counts(field) and spec_fields.spec_key(field) is not None
 
     def filters(self, conditions: list[Condition]) -> bool:
-        """By all of these conditions."""
+        """Return whether all of these conditions are supported as filters."""
         wanted = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
         found = [self._known(field, "filter") for field in wanted]
         return all(can is not None and bool(can.filter or can.stock) for can in found)
 
     def order(self, sortby: str) -> tuple[str, list[str]]:
-        """The first key that the service sorts by, and the other keys; `score desc` may follow, and says nothing."""
+        """Return the first supported sort key, and the ignored ones. `score desc` after a key is redundant, so it is
+        not reported."""
         orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
         able = [order for order in orders if self._sorts(order)]
         first = able[0] if able else SCORE
@@ -185,7 +186,7 @@ class _FieldSupport:
 
 
 def _unmatched_values(tables: Tables, asked: list[FilterCondition]) -> Iterator[str]:
-    """Values that are to be uids or names of something, and that nothing has. Raises UnlistedError."""
+    """Yield values that should be uids or names of objects, but match none. Raises UnlistedError."""
     for each in asked:
         field = tables.search.get(each.condition.field)
         if field is not None and (field.uid or field.name):

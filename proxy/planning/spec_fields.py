@@ -1,8 +1,8 @@
-"""Search fields `specs.<key>.value`, `.min_value` and `.max_value`: the attributes of the service that they mean, by
-mappings/spec_names.yaml.
+"""Search fields `specs.<key>.value`, `.min_value` and `.max_value`, and the upstream attributes that they refer to,
+by mappings/spec_names.yaml.
 
-A v3 key can mean several attributes, or one attribute of some parts only. Filters are rewritten here until each names
-one attribute, so that search_filters.py need not know.
+A v3 key can mean several attributes, or one attribute of some parts only. Filters are rewritten here so that each names
+one attribute, which is what search_filters.py can translate.
 """
 
 import math
@@ -18,14 +18,14 @@ SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 
 
 def spec_key(field: str) -> str | None:
-    """`resistance` of `specs.resistance.value`; None for other fields."""
+    """Return the key in a spec field: `resistance` for `specs.resistance.value`; None for other fields."""
     found = SPEC.fullmatch(field)
     return found[1] if found else None
 
 
 def source(tables: Tables, field: str) -> SpecSource | None:
-    """What the service has for a field; None for other fields, for keys that the tables do not hold, and for the ends
-    of a spec that is no range."""
+    """Return the attributes behind a field; None for other fields, for keys that the tables do not have, and for the
+    ends of a spec that is not a range."""
     found = SPEC.fullmatch(field)
     spec = tables.specs.source(found[1]) if found else None
     if found is None or spec is None or found[2] == "value":
@@ -35,21 +35,21 @@ def source(tables: Tables, field: str) -> SpecSource | None:
 
 
 def canonical(tables: Tables, field: str) -> str:
-    """The one spelling of all fields that mean the same; other fields as they are."""
+    """Return the canonical spelling of a spec field; other fields unchanged."""
     found = source(tables, field)
     return f"specs.{found.key}.value" if found else field
 
 
 def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
-    """The attributes that some fields mean."""
+    """Return the shortnames of the attributes that some fields refer to."""
     return [name for field in fields if (found := source(tables, field)) for name in found.shortnames]
 
 
 def expanded(tables: Tables, conditions: Iterable[Condition]) -> list[Condition]:
-    """Conditions that mean the same and name one attribute each.
+    """Rewrite conditions so that each names one attribute.
 
-    A range such as operating_temperature passes where it has something in common with the values that are asked for,
-    as ranges do in search engines. Raises BadRequest where the service cannot filter so.
+    A range such as operating_temperature matches if it overlaps the requested values, as range fields do in search
+    engines. Raises BadRequest if upstream cannot filter by the field.
     """
     given = list(conditions)
     found = [each for condition in given for each in _expand(tables, condition)]
@@ -59,8 +59,8 @@ def expanded(tables: Tables, conditions: Iterable[Condition]) -> list[Condition]
 
 
 def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Condition]:
-    """The conditions and, where the key of a field is of some parts only, that a part is one of them: a tolerance is a
-    resistance_tolerance where there is a resistance. The service cannot ask for existence, but for 0 or more."""
+    """Add the condition that restricts a field to the parts that can have it: a tolerance is a resistance_tolerance
+    only for parts with a resistance. Upstream cannot filter by existence, but by a value of 0 or more."""
     needed = source(tables, field)
     if needed is None or needed.beside is None or needed.beside in _attributes(tables, conditions):
         return conditions
@@ -68,13 +68,14 @@ def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Con
 
 
 def is_limited(tables: Tables, conditions: Iterable[Condition], field: str) -> bool:
-    """Whether `limited` would add to these conditions."""
+    """Return whether `limited` would add a condition."""
     given = list(conditions)
     return limited(tables, given, field) is not given
 
 
 def sort_key(tables: Tables, field: str, direction: str) -> str | None:
-    """The attribute to sort a range by: its lower end upwards, its upper end downwards. None for other fields."""
+    """Return the attribute to sort a range by: its lower end ascending, its upper end descending. None for other
+    fields."""
     found = source(tables, field)
     if found is None or not found.is_range:
         return None
@@ -96,13 +97,14 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
         able = ", ".join(_field(tables, name) for name in found.shortnames)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {able}")
     low, high = _ends(condition)
+    # Ranges overlap if the part's upper end is above the requested low, and its lower end below the requested high.
     floor = Condition(_field(tables, found.high), (), low, None)
     ceiling = Condition(_field(tables, found.low), (), None, high)
     return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
 
 
 def _without_sign(condition: Condition, field: str) -> Condition:
-    """A condition on tolerances in the service's numbers: ±5%, 5% and 5.0 are 5."""
+    """Return a condition on tolerances with plain numbers, as upstream has them: 5 for ±5%, 5% and 5.0."""
     low, high = (None if end is None else _percentage(end) for end in (condition.low, condition.high))
     return Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)
 
@@ -117,7 +119,7 @@ def _percentage(text: str) -> str:
 
 
 def _ends(condition: Condition) -> tuple[str | None, str | None]:
-    """The range that a condition asks for; one value is a range from it to it."""
+    """Return the ends of the requested range; a single value is both ends."""
     if condition.is_range:
         return condition.low, condition.high
     if len(condition.values) > 1 or OPEN in condition.values[0]:
@@ -126,10 +128,10 @@ def _ends(condition: Condition) -> tuple[str | None, str | None]:
 
 
 def _attributes(tables: Tables, conditions: Iterable[Condition]) -> set[str]:
-    """The shortnames that conditions on specs name."""
+    """Return the shortnames that conditions on specs refer to."""
     return set(shortnames(tables, (condition.field for condition in conditions)))
 
 
 def _field(tables: Tables, shortname: str) -> str:
-    """The field that means one attribute."""
+    """Return the field that refers to one attribute."""
     return canonical(tables, f"specs.{shortname}.value")

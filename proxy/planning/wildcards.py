@@ -1,6 +1,7 @@
-"""v3's wildcard: `*` stands for anything (contract v3-rest.md §1.1, §4). Used wherever texts are compared here.
+"""v3's wildcard: `*` matches any text (contract v3-rest.md §1.1, §4). Used wherever this service compares texts
+itself.
 
-A pattern takes time in proportion to the text, whatever a client writes: each piece is looked for once, from the left.
+Matching takes linear time for any pattern, unlike a regular expression: each piece is searched for once, from the left.
 """
 
 from collections.abc import Callable

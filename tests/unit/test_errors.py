@@ -21,40 +21,40 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubc
         ("2025-02-28T12:00:00", "2025-03-01"),
     ],
 )
-def test_the_wait_reaches_to_the_first_of_the_next_month(now: str, first: str) -> None:
+def test_retry_after_reaches_the_next_month(now: str, first: str) -> None:
     start = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
     end = calendar.timegm(datetime.fromisoformat(first).timetuple())
     assert errors.seconds_to_next_month(start) == end - start
 
 
-def test_the_wait_is_never_nothing() -> None:
+def test_retry_after_is_never_zero() -> None:
     end_of_year = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
     assert errors.seconds_to_next_month(end_of_year - 0.001) == 1
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
-def test_the_class_of_the_reply_follows_from_the_status(kind: Any) -> None:
+def test_response_class_follows_from_the_status(kind: Any) -> None:
     expected = "ClientErrorResponse" if kind.status < 500 else "ServerErrorResponse"
     assert kind.v3_class == expected
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
-def test_every_error_is_in_the_drawing(kind: Any) -> None:
+def test_every_error_is_in_the_diagram(kind: Any) -> None:
     assert any(kind.__name__ in line.split() for line in (errors.__doc__ or "").splitlines())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ALL if not kind.__subclasses__()], ids=lambda kind: kind.__name__)
-def test_the_drawing_has_the_status_of_what_a_client_can_see(kind: Any) -> None:
+def test_diagram_has_the_status_of_client_visible_errors(kind: Any) -> None:
     line = next(line.split() for line in (errors.__doc__ or "").splitlines() if kind.__name__ in line.split())
     assert str(kind.status) in line or issubclass(kind, errors.StartError | errors.UpstreamFault)
 
 
-def test_the_recorded_messages_are_the_defaults() -> None:
+def test_recorded_messages_are_the_defaults() -> None:
     assert errors.ForbiddenKey().message == "Forbidden request"
     assert errors.MissingKey().message == "apikey argument missing"
 
 
-def test_a_closed_upstream_stays_503() -> None:
+def test_closed_upstream_stays_503() -> None:
     closed = errors.UpstreamFault("closed", status=503, retry_after=9)
     assert (closed.status, closed.retry_after) == (503, 9)
     assert errors.UpstreamFault("broken").status == 502

@@ -1,6 +1,6 @@
-"""Checks of the options of `compare` and `record`: contradictions are refused before anything is sent or spent.
+"""Checks of the options of `compare` and `record`: contradictions are refused before anything is sent or billed.
 
-Every mistake is a BadParameter that names the option. Values that need more than typer are read here, too.
+Every mistake is a BadParameter that names the option. Values that typer cannot parse are parsed here, too.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ NOT_WITH_REPLAY = ("candidate", "record", "progress", "budget")
 
 
 def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonOptions:
-    """The options, with the implied configuration. `comparing` is False for `record`.
+    """Return the options, with the implied configuration. `comparing` is False for `record`.
 
     Raises BadParameter for options that exclude each other, and for reports that could not be written once parts are
     spent.
@@ -56,7 +56,7 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
 
 
 def columns(chosen: ComparisonOptions) -> dict[str, str]:
-    """The columns of a parts list, by v3's keys. Raises BadParameter."""
+    """Return the columns of a parts list, by v3's keys. Raises BadParameter."""
     pairs = [text.partition("=")[::2] for text in chosen.column or ()]
     keys = [key.strip().lower() for key, _ in pairs]
     for text, (_, name), key in zip(chosen.column or (), pairs, keys, strict=True):
@@ -69,24 +69,24 @@ def columns(chosen: ComparisonOptions) -> dict[str, str]:
 
 
 def baseline_limits(chosen: ComparisonOptions) -> SideLimits:
-    """Limits of the baseline. The embedded old service has no rate limit."""
+    """Return the limits of the baseline. The embedded old service has no rate limit."""
     usual = 0.0 if chosen.baseline == SANDBOX else V3_RATE
     rate = usual if chosen.baseline_rate is None else chosen.baseline_rate
     return SideLimits(chosen.baseline_concurrency, rate, chosen.timeout)
 
 
 def candidate_limits(chosen: ComparisonOptions) -> SideLimits:
-    """Limits of the candidate."""
+    """Return the limits of the candidate."""
     return SideLimits(chosen.candidate_concurrency, chosen.candidate_rate, chosen.timeout)
 
 
 def hidden_counts(chosen: ComparisonOptions) -> rules.HiddenCounts | None:
-    """How much rules may ignore. Raises ConfigError for a file that does not say it."""
+    """Read how many differences rules may ignore. Raises ConfigError for an invalid file."""
     return None if chosen.hidden_baseline is None else rules.read_hidden_counts(chosen.hidden_baseline)
 
 
 def reports_to_output(chosen: ComparisonOptions) -> int:
-    """How many reports go to standard output, in place of the printed one."""
+    """Return how many reports go to standard output, in place of the printed one."""
     return [getattr(chosen, name) for name in REPORTS].count(STANDARD_OUTPUT)
 
 
@@ -116,7 +116,7 @@ def _check_sides(chosen: ComparisonOptions) -> None:
 
 
 def _check_url(url: str | None, option: str) -> None:
-    """Raises BadParameter for an invalid URL."""
+    """Raise BadParameter for an invalid URL."""
     if url is None or "://" not in url:
         return
     try:
@@ -126,7 +126,7 @@ def _check_url(url: str | None, option: str) -> None:
 
 
 def _check_file(report: Path | None, option: str) -> None:
-    """Raises BadParameter where a file cannot be written there."""
+    """Raise BadParameter if the file cannot be written."""
     if report is None or report == STANDARD_OUTPUT:
         return
     if report.is_dir():
@@ -138,7 +138,7 @@ def _check_file(report: Path | None, option: str) -> None:
 
 
 def read_key(text: str | None, option: str) -> config.Secret | None:
-    """The apikey that `env:NAME` or `file:PATH` leads to. Raises BadParameter, which holds none."""
+    """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
     if text is None:
         return None
     if not text.startswith(("env:", "file:")):

@@ -17,18 +17,18 @@ from proxy.kit import shipped
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
 
-SITE = "octopart"  # the usual one; it names a field and judges nothing
+SITE = "octopart"  # default; it is part of a field's name, and does not influence a judgement
 
 
 class Judgement(NamedTuple):
-    """A judge, and what makes a result of what it finds."""
+    """A judge, and the summary that makes a result of its findings."""
 
     judge: judge.Judge
     summary: summary.Summary
 
 
 def load_settings(file: Path | None, fail_on: str | None) -> ComparisonSettings:
-    """The file's, or the shipped ones; with the thresholds of the command line where there are some."""
+    """Load the settings in a file, or the shipped ones; thresholds from the command line take precedence."""
     read = loader.load(file, os.environ)
     if fail_on is None:
         return read
@@ -47,8 +47,8 @@ def build(
     baseline: rules.HiddenCounts | None = None,
     own_uids: str | None = None,
 ) -> Judgement:
-    """Made for today. `site` and `own_uids`, a file, are those of the service that is started here, `baseline` is how
-    much rules may hide."""
+    """Build judge and summary; rules that expire are checked against today's date. `site` and `own_uids` (a file)
+    are those of the service that is started here; `baseline` limits how much rules may hide."""
     why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.RuleSet(chosen.rules, why, today)
@@ -57,13 +57,13 @@ def build(
 
 
 def own_uids_of(file: str | None) -> frozenset[str]:
-    """The uids of a site's own table. Raises MappingError."""
+    """Return the uids of a site's own table. Raises MappingError."""
     return frozenset(mapping.known_uids(Path(file)) if file else ())
 
 
 def digest(chosen: ComparisonSettings, config_file: Path | None) -> str:
-    """The same for what judges alike: rules, noise, and where the service is started here its configuration and
-    mappings."""
+    """Return a digest of everything that a judgement depends on: rules, noise, latency and, if the service is
+    started here, its configuration and mappings."""
     found = hashlib.blake2b(repr((chosen.rules, chosen.noise, chosen.latency)).encode(), digest_size=16)
     if config_file is not None:
         for file in (config_file, *sorted(shipped.path("mappings").rglob("*"))):

@@ -1,8 +1,8 @@
 """Service that a comparison starts on loopback, so that responses of the GraphQL API can be recorded or replayed.
 
-It is the service as configured, but without cache and coalescing: every request is answered by itself. Nothing is
-shadowed, and clients that the old service still answers are answered by the candidate. The clients' keys keep working;
-each application has one more, for requests of clients without a key and for replays.
+It runs with the given configuration, but without cache and coalescing, so that each response is computed for its own
+request. Shadowing is off, and `shadow.response: old` is ignored. The clients' keys are valid; each application has an
+additional key, for requests without a key and for replays.
 """
 
 import os
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 NAME = "v3bridge-compare"  # the additional key, where keys are counted
 MUCH = 10**12  # parts that the sandbox gives
+# The discard port: nothing listens there, so a request that is sent by mistake fails.
 NOWHERE = config.UpstreamSettings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
 
 
 class LocalService(NamedTuple):
-    """A running service. `keys` are one for each application; `legacy` is the sandbox's old service, if it runs."""
+    """Running service. `keys` are one API key for each application; `legacy` is the URL of the sandbox's old
+    service, if it runs."""
 
     url: str
     settings: config.Config
@@ -37,7 +39,7 @@ class LocalService(NamedTuple):
     legacy: str | None
 
     def application(self, apikey: str | None) -> str | None:
-        """The application that serves a key."""
+        """Return the application of an API key; None for an unknown one."""
         if not apikey:
             return None
         digest = config.digest(apikey)
@@ -46,7 +48,8 @@ class LocalService(NamedTuple):
 
 
 def load_config(file: Path | None, *, replayed: bool) -> config.Config:
-    """The configuration. Where answers are replayed nobody is asked, so credentials need not be there."""
+    """Load the configuration. For a replay nothing is sent upstream, so the variables of credentials need not be
+    set."""
     environ: Mapping[str, str] = _Whatever(os.environ) if replayed else os.environ
     return config.load(file or shipped.path("config.yaml"), environ)
 
@@ -55,7 +58,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 async def running(
     settings: config.Config, upstream_recorder: replay.ResponseRecorder | None
 ) -> AsyncIterator[LocalService]:
-    """Run, and note on the recording, if there is one, what the GraphQL service, or the sandbox, says."""
+    """Run the service, and record the responses of the GraphQL API or the sandbox if there is a recorder."""
     from proxy.workers import single_process
 
     async with AsyncExitStack() as stack:
@@ -73,7 +76,7 @@ async def running(
 
 @asynccontextmanager
 async def replaying(settings: config.Config, player: replay.ResponseReplayer) -> AsyncIterator[LocalService]:
-    """Run, and answer from the player alone. Nothing is booked."""
+    """Run the service, which resolves requests from recorded responses only and uses no quota."""
     from proxy.workers import single_process
 
     made, keys = _made(settings)
@@ -86,7 +89,7 @@ async def replaying(settings: config.Config, player: replay.ResponseReplayer) ->
 
 
 def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
-    """The configuration of the service beside, and a key for each application."""
+    """Return the configuration of the local service, and an additional key for each application."""
     keys = {name: secrets.token_hex(16) for name in settings.applications}
     applications = {
         name: msgspec.structs.replace(
@@ -110,7 +113,7 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
 
 
 def _unhurried(key: config.ApiKeySettings) -> config.ApiKeySettings:
-    """The run keeps to rates of its own."""
+    """Return the key without a rate limit: the run has rate limits of its own."""
     return msgspec.structs.replace(key, rate=0)
 
 
@@ -120,7 +123,7 @@ def _unlimited(entry: config.ApplicationSettings) -> config.ApplicationSettings:
 
 
 def _sandbox() -> "sandbox_settings.SandboxSettings":
-    """With as many parts as anybody asks for, and an old service that is not held to v3's rate."""
+    """Return settings of a sandbox with a practically unlimited quota, and an old service without a rate limit."""
     import dataclasses
 
     from proxy.sandbox import applications, settings
@@ -131,7 +134,7 @@ def _sandbox() -> "sandbox_settings.SandboxSettings":
 
 
 class _Whatever(Mapping[str, str]):
-    """The environment, in which every variable is set: to what stands for credentials, and for a store."""
+    """Environment in which every variable is set: to a value that is valid for credentials and for a store."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

@@ -1,6 +1,6 @@
 """Output of `compare` and `record`: plan, cost and progress on standard error, and the reports.
 
-Standard output is left to a report that asks for it.
+Standard output is reserved for a report.
 """
 
 import signal
@@ -30,7 +30,7 @@ MOVED = "a request whose data moves meanwhile is paid for twice"
 
 
 def console() -> Console:
-    """Where people look while a command runs."""
+    """Return the console for plan and progress: standard error."""
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
@@ -44,7 +44,7 @@ def show_plan(
     free: bool,
     notes: Sequence[str],
 ) -> None:
-    """What is going to be asked, and what it can cost."""
+    """Print the requests to be sent, and their worst-case cost."""
     screen = console()
     table = Table("endpoint", "requests", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
     for column in table.columns[1:]:
@@ -63,7 +63,8 @@ def show_plan(
 
 
 def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:
-    """Whether to go on. Where nobody can be asked, only within a budget. Raises BadParameter where there is none."""
+    """Ask whether to spend parts; return whether to continue. Without a terminal, a budget is required. Raises
+    BadParameter without one."""
     if yes or free or not left.parts:
         return True
     most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
@@ -77,7 +78,8 @@ def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, f
 
 
 def _confirmed(question: str) -> bool:
-    """The answer; to interrupt is to say no. The loop would hold a signal back until there is a response."""
+    """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
+    Python's own handler is restored meanwhile."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return typer.confirm(question, err=True)
@@ -89,7 +91,8 @@ def _confirmed(question: str) -> bool:
 
 @contextmanager
 def progress_bar(requests: int) -> Iterator[Callable[[RunProgress], None]]:
-    """A bar while the block runs, and what moves it. Nothing where nobody looks."""
+    """Show a progress bar while the block runs; yields the function that updates it. Does nothing without a
+    terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -111,14 +114,14 @@ def progress_bar(requests: int) -> Iterator[Callable[[RunProgress], None]]:
 
 
 def say(text: str) -> None:
-    """One line, whatever is in it."""
+    """Print one line to standard error, without interpreting markup."""
     console().print(Text(text))
 
 
 def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -> None:
-    """All of them. Raises ConfigError for a file that cannot be written, when the others are.
+    """Write all reports. Raises ConfigError for a file that cannot be written, after the others are written.
 
-    Where one of them has standard output for itself, the printed one goes to standard error.
+    If a report goes to standard output, the printed one goes to standard error.
     """
     aside = checks.reports_to_output(chosen) > 0
     screen = Console(stderr=aside)
@@ -137,7 +140,7 @@ def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -
 
 
 def _write(path: Path, text: str) -> str | None:
-    """Why it could not be written, None where it was."""
+    """Write a report. Return the error message, None for success."""
     try:
         if path == options.STANDARD_OUTPUT:
             sys.stdout.write(text)

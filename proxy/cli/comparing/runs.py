@@ -1,6 +1,6 @@
 """Runs of `compare` and `record`, from options to result: resumable, recorded on request.
 
-What is sent when, and what is spent, is decided in proxy/compare. The exit code never says more than is known.
+The order of requests and the budget are decided in proxy/compare. Exit codes: compare/judging/verdict.py.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. Cut off by a second signal, it has compared nothing: 1 would say that there are differences."""
+    """Run to the end. A run that a second signal cancels exits with NOT_COMPARED: code 1 would mean differences."""
     try:
         return event_loop.run(main)
     except SystemExit:
@@ -37,7 +37,7 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
 
 
 def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitStack) -> Recorder | None:
-    """What writes into a file, until `stack` is closed."""
+    """Open the recorder of a file, closed with `stack`; None without a file."""
     if path is None:
         return None
     header = RecordingHeader(
@@ -49,7 +49,7 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
 
 
 async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
-    """Record, and compare nothing. None where somebody said no."""
+    """Record without comparing. Returns None if the user declined."""
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
             raise typer.BadParameter("there is nobody to ask: --old, --new or --config is missing", param_hint="--old")
@@ -89,7 +89,7 @@ LEFT_OUT = (
 
 
 async def compare(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
-    """Compare. None where somebody said no."""
+    """Compare. Returns None if the user declined."""
     async with setup.open_setup(chosen, settings) as ready:
         if None in ready.ready.sides:
             option = "--old" if ready.ready.sides.baseline is None else "--new"
@@ -129,7 +129,7 @@ def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> s
 
 
 def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | None:
-    """Where the run notes what it does. A replay costs nothing and takes seconds: there is nothing to go on with."""
+    """Open the progress file; None for a replay, which costs nothing, takes seconds, and is not resumable."""
     chosen = ready.chosen
     if chosen.replay is not None:
         return None
@@ -147,7 +147,7 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
 
 
 def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
-    """In the state folder, for the same command the same."""
+    """Return the default path of the progress file, in the state folder: the same for the same command."""
     message = msgspec.json.encode(
         (
             header.baseline,
@@ -166,7 +166,7 @@ def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
 def _say_ended(
     ready: setup.ComparisonSetup, progress: ProgressFile | None, ended: run.RunOutcome, tally: Tally
 ) -> None:
-    """Say how it ended. What was noted is of no more use when every request was compared."""
+    """Print how the run ended. The progress file is removed once every request is compared."""
     if ended.stopped is not None:
         output.say(f"stopped: {ended.stopped}")
     if ended.left_out:

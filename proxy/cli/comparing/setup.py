@@ -30,7 +30,8 @@ from proxy.telemetry import log
 
 
 class RequestsToSend(NamedTuple):
-    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known.
+    """Requests of a source. `name` is the file's name, `place` its path; `seconds` is the time span of the recorded
+    traffic, None if unknown.
 
     `keys` are those in it that the settings do not name.
     """
@@ -44,7 +45,7 @@ class RequestsToSend(NamedTuple):
 
 
 def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
-    """Read it whole. Raises SourceError for a file with no request in it."""
+    """Read the requests of the chosen source. Raises SourceError for a file without requests."""
     rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
@@ -62,7 +63,7 @@ def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded:
 
 
 def recording_notes(recorded: Recording) -> Iterator[str]:
-    """What is wrong with a file of responses."""
+    """Yield notes about damage in a file of responses."""
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
@@ -82,8 +83,8 @@ def _counted(counts: Iterable[sources.SkipCount]) -> Iterator[str]:
 
 
 class ComparisonSetup(NamedTuple):
-    """Ready to go. `old` and `new` say where the sides are, also when they are gone; `service` is the configuration of
-    the one that is started here."""
+    """Set-up of a run, ready to start. `baseline` and `candidate` are the addresses of the sides, known even if a
+    side is replayed; `service` is the configuration of the service started here."""
 
     chosen: options.ComparisonOptions
     settings: ComparisonSettings
@@ -97,18 +98,18 @@ class ComparisonSetup(NamedTuple):
 
     @property
     def limit(self) -> int | None:
-        """The budget, in parts."""
+        """Budget in parts; None for no limit."""
         return self.settings.budget if self.chosen.budget is None else self.chosen.budget
 
     @property
     def site(self) -> str | None:
-        """Of the service that is started here."""
+        """Site of the service that is started here; None if there is none."""
         upstream = None if self.service is None else self.service.upstream
         return upstream.site if isinstance(upstream, config.UpstreamSettings) else None
 
 
 class RemainingRequests(NamedTuple):
-    """What is still to be asked, what it can cost, and what was spent before."""
+    """Requests still to be sent, their worst-case cost, and the parts spent by earlier runs."""
 
     requests: list[V3Request]
     estimate: estimate.Estimate
@@ -117,7 +118,7 @@ class RemainingRequests(NamedTuple):
 
 @asynccontextmanager
 async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> AsyncIterator[ComparisonSetup]:
-    """Read what is to be asked, and make both sides ready. Raises StartError for whatever is not as it should be."""
+    """Read the requests, and open both sides. Raises StartError for invalid settings, sources or recordings."""
     log.configure(chosen.log_level, "console", sys.stderr)
     clock = SystemClock()
     keys = sides.SideKeys(Clients(settings.keys), chosen)
@@ -148,7 +149,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
 
 
 def _recorded(file: Path | None, stack: AsyncExitStack) -> Recording | None:
-    """A file of responses, open until `stack` is closed."""
+    """Open a file of responses, closed with `stack`; None without a file."""
     if file is None:
         return None
     recorded = Recording(file)
@@ -169,7 +170,7 @@ async def execute(
     judge: Judge | None = None,
     progress: ProgressFile | None = None,
 ) -> run.RunOutcome | None:
-    """Show the plan, and do it, if it may be done. None where somebody said no."""
+    """Show the plan, ask for confirmation if it costs parts, and run it. Returns None if the user declined."""
     chosen, asked, free = ready.chosen, ready.asked, ready.ready.free
     output.show_plan(
         asked.name,

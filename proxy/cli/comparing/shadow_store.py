@@ -1,4 +1,4 @@
-"""Store of running services, as commands read it: results of shadowing, and the report of `compare --shadow`."""
+"""Access of commands to the store of running services: results of shadowing, and the report of `compare --shadow`."""
 
 import os
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ from proxy.stores.protocols import Store
 
 
 def configured(file: Path | None) -> config.Config:
-    """A configuration whose store others can look at. Raises ConfigError."""
+    """Load a configuration whose store other processes can open. Raises ConfigError."""
     settings = config.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
@@ -30,7 +30,7 @@ def configured(file: Path | None) -> config.Config:
 
 @asynccontextmanager
 async def open_store(settings: config.Config) -> AsyncIterator[Store]:
-    """The store, while the block runs. Raises ConfigError where it cannot be used."""
+    """Open the store while the block runs. Raises ConfigError if it is unavailable."""
     from proxy.stores import open as opening
 
     opened = await opening.open_store(settings.store, clock.SystemClock())
@@ -46,14 +46,14 @@ SOURCE = "live requests"
 
 
 def rules_file(chosen: options.ComparisonOptions, service: config.Config) -> Path | None:
-    """The file of rules: the one that is chosen, else the shadow's own."""
+    """Return the file of rules: the chosen one, else that of the shadow settings."""
     return chosen.rules or (None if service.shadow.rules is None else Path(service.shadow.rules))
 
 
 async def result(
     settings: ComparisonSettings, service: config.Config, chosen: options.ComparisonOptions
 ) -> ComparisonResult:
-    """All that is in the store. Raises ConfigError where that is nothing."""
+    """Return the result of all comparisons in the store. Raises ConfigError if there are none."""
     async with open_store(service) as store:
         tally = await results.read(store)
     if tally is None:

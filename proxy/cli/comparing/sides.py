@@ -1,4 +1,4 @@
-"""Both sides of a comparison, opened: a running service, one that is started here, or a file."""
+"""Opens both sides of a comparison: a running service, one that is started here, or a file."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,20 +16,22 @@ from proxy.compare.sources.clients import Clients
 from proxy.kit.clock import Clock
 from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 
-EXAMPLE_KEY = "EXAMPLE_KEY"  # what the embedded old service takes
+EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded old service accepts
 
 
 class SideRecordings(NamedTuple):
-    """Files of answers: `old` has the baseline's, `new` what is mapped again. None where a side is asked."""
+    """Recorded responses: `baseline` of the old service, `candidate` of the GraphQL API, which are mapped again.
+    None for a side that is sent requests."""
 
     baseline: Recording | None
     candidate: Recording | None
 
 
 class ReadySides(NamedTuple):
-    """The sides, the recording that is noted on, and what serves a client's requests, where the service runs here.
+    """Open sides, the recorder of upstream responses, and the function from a client to its application if the
+    service runs here.
 
-    `free`: nothing that is asked is paid for.
+    `free`: the requests cost nothing.
     """
 
     sides: Sides
@@ -39,7 +41,8 @@ class ReadySides(NamedTuple):
 
 
 class SideKeys:
-    """The apikey of each client at each side: the one for all that the command was given, else the client's own."""
+    """API key of each client for each side: the one given on the command line for all clients, else the client's
+    own."""
 
     def __init__(self, clients: Clients, chosen: options.ComparisonOptions) -> None:
         self.clients = clients
@@ -48,16 +51,16 @@ class SideKeys:
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
-        """What to send."""
+        """Return the key to send."""
         for_all = self._baseline if side == "baseline" else self._candidate
         return self.clients.key(client, side) if for_all is None else for_all.reveal()
 
     def also(self, keys: Iterable[str]) -> None:
-        """Keys that were made here: nobody is to see them either."""
+        """Add keys that were generated here, to be redacted as well."""
         self._more.update(keys)
 
     def secrets(self) -> tuple[str, ...]:
-        """All of them."""
+        """Return all keys, for redaction."""
         given = (each.reveal() for each in (self._baseline, self._candidate) if each is not None)
         return (*self.clients.secrets(), *given, *self._more)
 
@@ -70,7 +73,7 @@ async def open_sides(
     settings: config.Config | None,
     clock: Clock,
 ) -> AsyncIterator[ReadySides]:
-    """Open what was chosen. `settings` are those of the service that is to be started here."""
+    """Open the chosen sides. `settings` are those of the service to be started here."""
     async with AsyncExitStack() as stack:
         opening = _Opening(chosen, keys, recorded.baseline, clock, stack)
         if recorded.candidate is not None and settings is not None:
@@ -102,7 +105,7 @@ class _Opening:
         self._stack = stack
 
     async def baseline(self, legacy: str | None) -> ComparedSide | None:
-        """The baseline, None where there is none."""
+        """Open the baseline; None if none was chosen."""
         chosen = self._chosen.baseline
         if chosen == options.SANDBOX:
             if legacy is None:
@@ -113,7 +116,7 @@ class _Opening:
         return None if self._baseline is None else RecordedSide(self._baseline)
 
     async def service(self, url: str, side: SideName, option: str) -> http_side.HttpSide:
-        """A service that runs already."""
+        """Open a service that is already running."""
         limits = checks.baseline_limits(self._chosen) if side == "baseline" else checks.candidate_limits(self._chosen)
         try:
             base = http_side.base_url(url)
@@ -122,10 +125,9 @@ class _Opening:
         return await self._side(base, limits, lambda client: self._keys.key(client, side))
 
     async def started(self, settings: config.Config) -> ReadySides:
-        """The service of a configuration, started here."""
-        upstream_recorder = (
-            ResponseRecorder() if self._chosen.record is not None else None
-        )  # what nobody takes from it would pile up
+        """Start the service of a configuration, and open it."""
+        # Without a recording nothing takes the responses out of the recorder: they would fill the memory.
+        upstream_recorder = ResponseRecorder() if self._chosen.record is not None else None
         free = settings.upstream == "sandbox"
         service = await self._stack.enter_async_context(local_service.running(settings, upstream_recorder))
         self._keys.also(service.keys.values())
@@ -142,7 +144,7 @@ class _Opening:
         return ReadySides(Sides(baseline, candidate), free, upstream_recorder, application)
 
     async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
-        """The service of a configuration, which is given recorded responses of the GraphQL API."""
+        """Start the service of a configuration, which gets recorded responses of the GraphQL API."""
         player = ResponseReplayer()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.also(service.keys.values())

@@ -17,11 +17,11 @@ from proxy.kit import shipped
 RULE = "reason: because, expires: never"
 
 
-def test_what_is_not_written_has_its_default(load: Any) -> None:
+def test_missing_setting_has_its_default(load: Any) -> None:
     assert load("shipped_rules: false") == ComparisonSettings(shipped_rules=False)
 
 
-def test_everything_that_is_written_arrives(load: Any, tmp_path: Path) -> None:
+def test_every_written_setting_is_loaded(load: Any, tmp_path: Path) -> None:
     (tmp_path / "new-key").write_text("n3w\n")
     found = load(
         f"""\
@@ -46,38 +46,38 @@ budget: 500
     assert (found.latency, found.budget) == (1.5, 500)
 
 
-def test_no_key_is_seen_in_the_settings(load: Any) -> None:
+def test_repr_of_the_settings_shows_no_api_key(load: Any) -> None:
     shown = repr(load("keys: [{name: erp, source: s0urce, baseline: 0ld, candidate: n3w}]"))
     assert not any(key in shown for key in ("s0urce", "0ld", "n3w", hashlib.sha256(b"s0urce").hexdigest()))
 
 
-def test_a_rule_is_read_in_its_three_forms(rule: Any) -> None:
+def test_rule_has_three_forms(rule: Any) -> None:
     assert rule("path: a, ignore: all").ignore == "all"
     assert rule("path: a, ignore: order").ignore == ("order",)
     assert rule("path: a, tolerate: {relative: 0.01, seconds: 5}").tolerate == Tolerance(relative=0.01, seconds=5)
     assert rule("path: a, normalise: [trim, lower-case]").normalise == ("trim", "lower-case")
 
 
-def test_a_rule_is_called_by_its_line_unless_it_has_a_name(load: Any) -> None:
+def test_rule_without_name_is_named_by_its_line(load: Any) -> None:
     rules = (f"  - {{path: a, ignore: all, {RULE}}}", f"  - {{path: b, ignore: all, name: b's, {RULE}}}")
     text = "\n".join(("shipped_rules: false", "rules:", *rules))
     assert [rule.name for rule in load(text).rules] == ["ours.yaml:3", "b's"]
 
 
-def test_a_rule_lasts_to_the_day_it_says_or_for_ever(rule: Any) -> None:
+def test_rule_expires_on_its_day_or_never(rule: Any) -> None:
     assert rule("path: a, ignore: all").expires is None
     text = "path: a, ignore: all, endpoint: [/parts/match, '/parts/{uid}']"
     assert rule(text).endpoint == ("/parts/match", "/parts/{uid}")
 
 
-def test_the_shipped_rules_follow_those_of_the_file(load: Any) -> None:
+def test_shipped_rules_follow_those_of_the_file(load: Any) -> None:
     there = loader.load(None, {}).rules
     found = load(f"rules: [{{path: a, ignore: all, {RULE}}}]").rules
     assert found[0].path == "a"
     assert found[1:] == there
 
 
-def test_a_rule_takes_the_place_of_the_shipped_one_of_its_name(load: Any) -> None:
+def test_rule_replaces_the_shipped_rule_of_its_name(load: Any) -> None:
     found = load("rules: [{name: msec, path: msec, tolerate: {absolute: 5}, reason: r, expires: 2027-01-31}]").rules
     assert len(found) == len(loader.load(None, {}).rules)
     assert [(rule.tolerate, rule.expires) for rule in found if rule.name == "msec"] == [
@@ -85,7 +85,7 @@ def test_a_rule_takes_the_place_of_the_shipped_one_of_its_name(load: Any) -> Non
     ]
 
 
-def test_the_shipped_file_named_by_its_path_has_its_rules_once() -> None:
+def test_shipped_file_by_path_has_its_rules_once() -> None:
     assert loader.load(shipped.path("compare.yaml"), {}) == loader.load(None, {})
 
 
@@ -135,7 +135,7 @@ def test_the_shipped_file_named_by_its_path_has_its_rules_once() -> None:
         ("keys: [{name: a, baseline: env:NONE}]", "keys[0].baseline: the environment variable NONE is not set"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(load: Any, text: str, message: str) -> None:
+def test_mistake_is_named_with_its_position(load: Any, text: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         load(text)
     assert message in caught.value.message
@@ -153,13 +153,13 @@ def test_a_mistake_is_named_with_its_place(load: Any, text: str, message: str) -
         "keys: [{name: erp, baseline: {k: s3cret}}]",
     ],
 )
-def test_no_mistake_shows_a_key(load: Any, text: str) -> None:
+def test_mistakes_show_no_api_key(load: Any, text: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         load(text)
     assert "s3cret" not in caught.value.message
     assert "keys" in caught.value.message
 
 
-def test_two_rules_of_no_name_in_one_line_are_told_apart(load: Any) -> None:
+def test_unnamed_rules_of_one_line_have_distinct_names(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"the name ours\.yaml:1 is already given"):
         load(f"rules: [{{path: a, ignore: all, {RULE}}}, {{path: b, ignore: all, {RULE}}}]")

@@ -32,12 +32,12 @@ def redaction() -> Any:
         ("", ""),
     ],
 )
-def test_known_keys_and_whatever_is_given_as_one_are_hidden(redaction: Any, text: str, left: str) -> None:
+def test_known_and_sent_api_keys_are_redacted(redaction: Any, text: str, left: str) -> None:
     assert redaction.text(text) == left
 
 
 @pytest.mark.parametrize("secret", ["k/ey+with=signs", "schlüssel-ä-lang", 'quote"and\\slash', "percent%41key"])
-def test_every_spelling_of_a_key_is_hidden(secret: str) -> None:
+def test_every_encoding_of_a_key_is_redacted(secret: str) -> None:
     from urllib.parse import quote, quote_plus
 
     redaction = Redaction([secret])
@@ -47,54 +47,54 @@ def test_every_spelling_of_a_key_is_hidden(secret: str) -> None:
     assert json.loads(redaction.body(body)) == {"link": "https://x/?k=…", "…": 1}
 
 
-def test_a_short_key_is_hidden_where_it_stands_by_itself_and_in_no_other_word() -> None:
+def test_short_key_is_redacted_as_a_whole_word_only() -> None:
     redaction = Redaction(["demo"])
     assert redaction.text("key demo, demolition, apikey=demo&x") == "key …, demolition, apikey=…&x"
 
 
-def test_the_longer_of_two_keys_leaves_nothing_of_itself() -> None:
+def test_longer_of_overlapping_keys_is_redacted_completely() -> None:
     assert Redaction(["secret-key-1", "secret-key-123"]).text("secret-key-123") == "…"
 
 
-def test_values_lose_keys_in_names_and_texts_and_no_numbers(redaction: Any) -> None:
+def test_keys_are_redacted_in_names_and_texts_but_not_numbers(redaction: Any) -> None:
     value = {KEY: [f"a{KEY}", 12, None, True], "apikey": "whatever it is", "deep": ({"x": KEY},)}
     assert redaction.json(value) == {"…": ["a…", 12, None, True], "apikey": "…", "deep": [{"x": "…"}]}
 
 
-def test_a_key_made_of_digits_spoils_no_number_of_a_body() -> None:
+def test_numeric_key_does_not_change_numbers_of_a_body() -> None:
     body = b'{"in_stock_quantity": 12345678, "link": "https://x/?apikey=12345678", "uid": "12345678"}'
     left = json.loads(Redaction(["12345678"]).body(body))
     assert left == {"in_stock_quantity": 12345678, "link": "https://x/?apikey=…", "uid": "…"}
 
 
 @pytest.mark.parametrize("key", ["1", "-1.5e3", "true", "false", "null", "nul", ": 1", "},{", "a", 'k","', "\\\\k"])
-def test_whatever_a_key_is_made_of_a_body_stays_json(key: str) -> None:
+def test_redacted_body_stays_valid_json(key: str) -> None:
     body: dict[str, Any] = {"a": [1, -1.5e3, True, False, None, {}, {}], "told": f"<{key}>"}
     left = json.loads(Redaction([key]).body(json.dumps(body).encode()))
     assert (left["told"], next(iter(left.values()))) == ("<…>", body["a"])
 
 
-def test_a_body_without_keys_keeps_every_byte(redaction: Any) -> None:
+def test_body_without_keys_is_unchanged(redaction: Any) -> None:
     for body in (b'{"price": 1.10, "name": "\xc3\xa4", "bad": "\xff"}', b"<html>\xff</html>", b"", b'cb({"a":1})'):
         assert redaction.body(body) == body
 
 
-def test_a_field_called_apikey_is_hidden_in_a_body(redaction: Any) -> None:
+def test_apikey_field_of_a_body_is_redacted(redaction: Any) -> None:
     assert (
         redaction.body(b'{"request": {"apikey" : "an\\"y", "q": "x"}}')
         == '{"request": {"apikey" : "…", "q": "x"}}'.encode()
     )
 
 
-def test_its_repr_shows_no_key(redaction: Any) -> None:
+def test_repr_shows_no_key(redaction: Any) -> None:
     assert KEY not in repr(redaction)
 
 
-def test_a_body_that_is_no_json_loses_its_keys_too(redaction: Any) -> None:
+def test_keys_are_redacted_in_non_json_bodies(redaction: Any) -> None:
     assert redaction.body(f'cb({{"a":"{KEY}"}})'.encode()) == 'cb({"a":"…"})'.encode()
 
 
-def test_many_keys_are_not_looked_for_one_by_one_in_every_word() -> None:
+def test_many_keys_are_redacted_in_bounded_time() -> None:
     redaction = Redaction([f"{number:016x}" for number in range(2000)])
     body = json.dumps([{"uid": f"{n:x}", "name": "a part of some name"} for n in range(4000)]).encode()
     began = time.process_time()

@@ -24,19 +24,19 @@ def text() -> str:
 
 
 @pytest.fixture(scope="module")
-def everything(text: str) -> str:
+def uncommented_file(text: str) -> str:
     """The file with every commented setting switched on, as its own first lines explain."""
     return re.sub(
         r"(?m)^#(?=\S| {2,}(?:- )?\w+: +\S)(?! +\w+: (all|a block|lower))", "", text.replace("\nkeys: []\n", "\n")
     )
 
 
-def test_the_file_as_it_is_holds_exactly_the_defaults_beside_its_rules() -> None:
+def test_shipped_file_holds_exactly_the_defaults_beside_its_rules() -> None:
     assert msgspec.structs.replace(loader.load(None, {}), rules=()) == ComparisonSettings()
 
 
-def test_every_setting_is_in_the_file(everything: str) -> None:
-    written = yaml.safe_load(everything)
+def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
+    written = yaml.safe_load(uncommented_file)
     assert set(written) == set(ComparisonSettings.__struct_fields__)
     assert set(written["keys"][0]) == set(ClientKeys.__struct_fields__)
     assert set(written["noise"]) == set(NoiseSettings.__struct_fields__)
@@ -45,7 +45,7 @@ def test_every_setting_is_in_the_file(everything: str) -> None:
     assert shown == set(IgnoreRule.__struct_fields__)
 
 
-def test_the_file_names_all_that_a_rule_can_say(text: str) -> None:
+def test_shipped_file_documents_every_rule_key(text: str) -> None:
     prose = re.sub(r"\n# *", " ", text)
     assert f"ignore: all, or kinds: {', '.join(KINDS)}" in prose
     assert f"normalise: {', '.join(tolerances.NORMAL_FORMS)}" in prose
@@ -57,7 +57,7 @@ def test_the_file_names_all_that_a_rule_can_say(text: str) -> None:
     [ComparisonSettings, ClientKeys, IgnoreRule, Tolerance, NoiseSettings, ReadinessSettings],
     ids=lambda kind: kind.__name__,
 )
-def test_every_setting_says_what_it_accepts(kind: Any) -> None:
+def test_every_setting_documents_accepted_values(kind: Any) -> None:
     hints = get_type_hints(kind, include_extras=True)
     for name in kind.__struct_fields__:
         if isinstance(hints[name], type):  # a block: its own settings say it
@@ -67,7 +67,7 @@ def test_every_setting_says_what_it_accepts(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", loader.load(None, {}).rules, ids=lambda rule: rule.name)
-def test_every_shipped_rule_has_a_name_and_a_reason_that_the_surface_gives(rule: Any) -> None:
+def test_every_shipped_rule_has_a_name_and_a_documented_reason(rule: Any) -> None:
     page = (ROOT / "docs" / "reference" / "v3-surface.md").read_text(encoding="utf-8")
     assert not rule.name.startswith("compare.yaml")
     assert rule.reason in page

@@ -21,7 +21,7 @@ from proxy.compare import requests
         "/v3/parts/match?queries=[1]&ApiKey[0]=K",
     ],
 )
-def test_a_target_is_read_in_every_form(target: str) -> None:
+def test_target_is_parsed_in_every_form(target: str) -> None:
     assert requests.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
 
 
@@ -38,7 +38,7 @@ def test_a_target_is_read_in_every_form(target: str) -> None:
         ('queries=[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]', [("queries", '[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]')]),
     ],
 )
-def test_values_are_decoded_as_the_service_decodes_them(query: str, pairs: Any) -> None:
+def test_values_are_decoded_as_by_the_service(query: str, pairs: Any) -> None:
     assert requests.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
 
 
@@ -57,7 +57,7 @@ def test_values_are_decoded_as_the_service_decodes_them(query: str, pairs: Any) 
         "//v3/brands/x",
     ],
 )
-def test_a_path_without_the_prefix_is_refused(target: str) -> None:
+def test_path_without_prefix_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path does not begin with /v3 or /api/v3"):
         requests.parse_target(target)
 
@@ -65,19 +65,19 @@ def test_a_path_without_the_prefix_is_refused(target: str) -> None:
 @pytest.mark.parametrize(
     "target", ["/v3/", "/v3/part/x", "/v3/parts/a/b", "/v3//parts/x", "/v3/openapi.json", "/v3/manufacturers/x"]
 )
-def test_a_path_that_v3_never_had_is_refused(target: str) -> None:
+def test_unknown_v3_path_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path is none of v3's"):
         requests.parse_target(target)
 
 
-def test_an_empty_key_is_none() -> None:
+def test_empty_api_key_is_none() -> None:
     assert requests.parse_target("/v3/brands/x?apikey=")[2] is None
 
 
 @pytest.mark.parametrize(
     "name", ["apikey", "APIKey", "apikey[]", "apikey%5B0%5D", "apikey[a]", "apikey[a][]", "%61pikey"]
 )
-def test_a_key_is_one_however_its_name_is_spelled(name: str) -> None:
+def test_api_key_is_found_for_any_spelling_of_its_name(name: str) -> None:
     assert requests.parse_target(f"/v3/brands/x?{name}=K&q=1") == ("/brands/x", (("q", "1"),), "K")
 
 
@@ -89,7 +89,7 @@ PAIR = st.tuples(NAME, TEXT)
 @given(
     path=st.sampled_from(["/parts/match", "/brands/ü ?#%", "/parts/search"]), query=st.lists(PAIR, max_size=5), key=TEXT
 )
-def test_what_a_request_sends_is_read_as_the_same_request(path: Any, query: Any, key: Any) -> None:
+def test_serialized_request_is_parsed_back_equal(path: Any, query: Any, key: Any) -> None:
     request = requests.V3Request(path, tuple(query))
     read = requests.parse_target("/v3" + request.target(key))
     assert read == (path, request.query, key or None)

@@ -34,14 +34,14 @@ def written(value: Any, **options: Any) -> bytes:
     st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
     st.booleans(),
 )
-def test_what_is_read_is_what_was_written(value: Any, indent: Any, separators: Any, ascii_only: Any) -> None:
+def test_parsed_response_equals_the_written_one(value: Any, indent: Any, separators: Any, ascii_only: Any) -> None:
     body = written(value, indent=indent, separators=separators, ensure_ascii=ascii_only)
     assert equality.same(responses.read_json(body).value, json.loads(body, parse_float=Decimal))
     assert responses.read_json(body).twice == ()
 
 
 @given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
-def test_an_answer_is_read_as_it_is_however_it_is_written(value: Any, options: Any) -> None:
+def test_response_is_parsed_in_any_formatting(value: Any, options: Any) -> None:
     assert equality.same(responses.read_json(written(value, **options)).value, value)
 
 
@@ -59,7 +59,7 @@ def test_numbers_keep_every_digit(digits: Any, space: bytes) -> None:
     assert type(value) is (int if digits.lstrip(b"-").isdigit() else Decimal)
 
 
-def test_minus_nothing_keeps_its_sign() -> None:
+def test_negative_zero_keeps_its_sign() -> None:
     assert str(responses.read_json(b"-0").value) == "-0"
 
 
@@ -77,21 +77,21 @@ def test_minus_nothing_keeps_its_sign() -> None:
         (b'{"a":"b\\":","b":":"}', ()),
     ],
 )
-def test_keys_that_stand_twice_are_seen(body: bytes, twice: Any) -> None:
+def test_duplicate_keys_are_detected(body: bytes, twice: Any) -> None:
     assert responses.read_json(body).twice == twice
 
 
-def test_of_two_equal_keys_the_last_counts() -> None:
+def test_last_of_duplicate_keys_wins() -> None:
     assert responses.read_json(b'{"a":1,"a":2}').value == {"a": 2}
 
 
 @pytest.mark.parametrize("mark,code", [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
-def test_byte_order_marks_are_none_of_a_programs_business(mark: bytes, code: str) -> None:
+def test_byte_order_mark_is_ignored(mark: bytes, code: str) -> None:
     assert responses.read_json(mark + '{"a": "Ω"}'.encode(code)).value == {"a": "Ω"}
 
 
 @pytest.mark.parametrize("space", [b"", b" "])
-def test_halves_of_characters_are_read_however_they_are_written(space: bytes) -> None:
+def test_lone_surrogates_are_parsed_in_any_encoding(space: bytes) -> None:
     assert responses.read_json(b"[" + space + b'"\\ud800","\xed\xa0\x80"]').value == ["\ud800", "\ud800"]
 
 
@@ -118,13 +118,13 @@ def test_halves_of_characters_are_read_however_they_are_written(space: bytes) ->
         (b'{"a":' * 100_000, "JSON that is nested too deeply"),
     ],
 )
-def test_what_is_no_json_is_said_in_plain_words(body: Any, words: str) -> None:
+def test_invalid_json_gives_a_plain_message(body: Any, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{words}$"):
         responses.read_json(body)
 
 
 @pytest.mark.parametrize("levels", range(250, 258))
-def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels: Any) -> None:
+def test_depth_limit_is_independent_of_formatting(levels: Any) -> None:
     def readable(space: bytes, inner: bytes) -> bool:
         try:
             responses.read_json(b"[" * levels + space + inner + b"]" * levels)
@@ -135,7 +135,7 @@ def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels: Any) -> No
     assert {readable(space, inner) for space in (b"", b" ") for inner in (b"1", b"9" * 30)} == {levels <= 254}
 
 
-def test_a_compact_answer_is_read_the_quick_way_and_a_spaced_one_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compact_response_uses_the_fast_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.compare.responses.json.loads", None)
     assert responses.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
     with pytest.raises(TypeError):

@@ -22,7 +22,7 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(document)
 
 
-def test_the_schema_is_up_to_date() -> None:
+def test_schema_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == results.json_schema_text(), (
         f"{results.PAGE} is stale; renew it with: {results.RENEW}"
     )
@@ -31,31 +31,31 @@ def test_the_schema_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     "make", [comparison_result.result, comparison_result.ready_result, comparison_result.hostile_result]
 )
-def test_what_is_written_is_what_the_schema_says(validator: Any, make: Any) -> None:
+def test_written_report_conforms_to_the_schema(validator: Any, make: Any) -> None:
     validator.validate(json.loads(results.render_json(make())))
 
 
 @pytest.mark.parametrize("name", ComparisonResult.__struct_fields__)
-def test_the_schema_asks_for_every_key(validator: Any, name: str) -> None:
+def test_schema_requires_every_key(validator: Any, name: str) -> None:
     written = json.loads(results.render_json(comparison_result.result()))
     del written[name]
     assert not validator.is_valid(written)
 
 
-def test_another_version_is_another_format(validator: Any) -> None:
+def test_other_version_is_refused(validator: Any) -> None:
     assert not validator.is_valid(json.loads(results.render_json(comparison_result.result(schema=results.SCHEMA + 1))))
 
 
-def test_the_schema_describes_every_object() -> None:
+def test_schema_describes_every_object() -> None:
     assert [name for name, part in results.json_schema()["$defs"].items() if len(part["description"]) < 5] == []
 
 
-def test_a_result_can_be_read_back_from_its_report() -> None:
+def test_result_is_read_back_from_its_report() -> None:
     result = comparison_result.result()
     assert msgspec.json.decode(results.render_json(result), type=ComparisonResult) == result
 
 
-def test_text_that_utf_8_cannot_carry_is_written_out() -> None:
+def test_unencodable_text_is_escaped() -> None:
     text = results.render_json(comparison_result.result(notes=("a\ud800",)))
     assert json.loads(text)["notes"] == ["a\\ud800"]
     text.encode()

@@ -46,12 +46,12 @@ def real(secret: str = "env:SECRET") -> str:
     return REAL.format(secret=secret, digest="sha256:" + hashlib.sha256(b"other-key").hexdigest())
 
 
-def test_what_is_not_written_has_its_default(load: Any) -> None:
+def test_missing_setting_has_its_default(load: Any) -> None:
     demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("plain-key")),))
     assert load(SANDBOX) == config.Config(applications={"demo": demo})
 
 
-def test_everything_that_is_written_arrives(load: Any) -> None:
+def test_every_written_setting_is_loaded(load: Any) -> None:
     loaded = load(real(), ID=" the-id\n", SECRET="the-secret")
     main = loaded.applications["main"]
     assert loaded.upstream == config.UpstreamSettings(
@@ -63,23 +63,23 @@ def test_everything_that_is_written_arrives(load: Any) -> None:
     assert main.plan == {"LEAD_TIME", "DATASHEETS"}
 
 
-def test_apikeys_are_kept_as_digests_whether_plain_or_not(load: Any) -> None:
+def test_api_keys_are_stored_as_digests(load: Any) -> None:
     main = load(real(), ID="i", SECRET="s").applications["main"]
     assert [apikey.key for apikey in main.apikeys] == [config.digest("plain-key"), config.digest("other-key")]
 
 
-def test_all_features_is_every_one_of_them(load: Any) -> None:
+def test_features_all_means_every_feature(load: Any) -> None:
     assert load(SANDBOX).applications["demo"].plan == frozenset(config.FEATURES)
 
 
-def test_a_secret_file_is_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
+def test_secret_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("from-a-file\n")
     secret = load(real("file:secret.txt"), ID="i").applications["main"].client_secret
     assert secret is not None
     assert secret.reveal() == "from-a-file"
 
 
-def test_the_files_of_tls_are_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
+def test_tls_files_are_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("")
     text = real().replace("applications:", "  tls: {ca_file: ca.pem}\n  timeouts: {total_seconds: 9}\napplications:")
     upstream = load(text, ID="i", SECRET="s").upstream
@@ -88,31 +88,31 @@ def test_the_files_of_tls_are_found_beside_the_configuration(load: Any, tmp_path
 
 
 @pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])
-def test_a_proxy_is_an_address_that_is_not_shown(load: Any, address: str) -> None:
+def test_proxy_url_is_hidden_in_repr(load: Any, address: str) -> None:
     text = real().replace("applications:", "  proxy: env:PROXY\napplications:")
     loaded = load(text, ID="i", SECRET="s", PROXY=address)
     assert loaded.upstream.proxy.reveal() == address
     assert address not in repr(loaded)
 
 
-def test_nothing_secret_is_seen_in_the_configuration(load: Any) -> None:
+def test_repr_of_the_configuration_shows_no_secret(load: Any) -> None:
     shown = repr(load(real("'the-secret'"), ID="i"))
     assert "the-secret" not in shown
     assert "plain-key" not in shown
     assert hashlib.sha256(b"plain-key").hexdigest() not in shown
 
 
-def test_the_settings_do_not_change(load: Any) -> None:
+def test_settings_are_immutable(load: Any) -> None:
     with pytest.raises(AttributeError):
         load(SANDBOX).listen.port = 1
 
 
-def test_an_empty_block_is_all_defaults(load: Any) -> None:
+def test_empty_block_has_all_defaults(load: Any) -> None:
     assert load("listen:\n" + SANDBOX).listen == config.ListenSettings()
 
 
 @pytest.mark.parametrize("cache, enabled", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
-def test_the_cache_is_disabled_by_zero_seconds_or_bytes(load: Any, cache: str, enabled: bool) -> None:
+def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled: bool) -> None:
     assert load(f"cache: {{{cache}}}\n{SANDBOX}").cache.enabled is enabled
 
 
@@ -151,7 +151,7 @@ def test_the_cache_is_disabled_by_zero_seconds_or_bytes(load: Any, cache: str, e
         ("listen: [", "config.yaml:3:7: while parsing a flow sequence, expected "),
     ],
 )
-def test_a_mistake_names_place_key_and_what_is_accepted(load: Any, block: str, message: str) -> None:
+def test_mistake_names_position_key_and_accepted_values(load: Any, block: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{block}\n{SANDBOX}")
     assert str(found.value).startswith(message)
@@ -182,7 +182,7 @@ def test_a_mistake_names_place_key_and_what_is_accepted(load: Any, block: str, m
         ("connections", 0, "0 is not accepted; it accepts connections"),
     ],
 )
-def test_a_mistake_in_the_upstream_is_shown(load: Any, key: str, value: int | str, message: str) -> None:
+def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int | str, message: str) -> None:
     block, _, inner = key.partition(".")
     upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", block: {inner: value} if inner else value}
     with pytest.raises(errors.ConfigError) as found:
@@ -215,7 +215,7 @@ def test_a_mistake_in_the_upstream_is_shown(load: Any, key: str, value: int | st
         ("apikey: hidden", "demo.apikey: unknown key; did you mean apikeys?"),
     ],
 )
-def test_a_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str, message: str) -> None:
+def test_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}    {line}\n", EMPTY=" ")
@@ -241,7 +241,7 @@ def test_a_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: s
         ),
     ],
 )
-def test_a_mistake_in_apikeys_never_shows_one(load: Any, apikeys: str, message: str) -> None:
+def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"applications:\n  demo:\n    apikeys: {apikeys}\n")
     assert f"applications.demo.{message}" in str(found.value)
@@ -258,19 +258,19 @@ def test_a_mistake_in_apikeys_never_shows_one(load: Any, apikeys: str, message: 
         ("{response: old}", "response: needs the old service's address in shadow.old_url"),
     ],
 )
-def test_a_mistake_in_an_applications_shadow_names_it(load: Any, shadow: str, message: str) -> None:
+def test_mistake_in_shadow_settings_names_the_application(load: Any, shadow: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}    shadow: {shadow}\n")
     assert str(found.value).startswith(f"config.yaml:4:14: applications.demo.shadow.{message}")
 
 
-def test_a_shadow_with_an_address_is_what_is_written(load: Any) -> None:
+def test_shadow_settings_are_loaded_as_written(load: Any) -> None:
     loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, response: old}}\n")
     assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, response="old")
     assert loaded.shadow == config.ShadowSettings(old_url="http://old.example/v3")
 
 
-def test_an_apikey_given_to_two_applications_names_both_places(load: Any) -> None:
+def test_api_key_of_two_applications_is_refused_with_both_positions(load: Any) -> None:
     other = hashlib.sha256(b"plain-key").hexdigest().upper()
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}  second:\n    apikeys:\n      - free\n      - sha256:{other}\n")
@@ -281,33 +281,33 @@ def test_an_apikey_given_to_two_applications_names_both_places(load: Any) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "applications:", "applications: {}", "applications: [a]"])
-def test_there_is_at_least_one_application(load: Any, text: str) -> None:
+def test_missing_applications_are_refused(load: Any, text: str) -> None:
     with pytest.raises(errors.ConfigError, match="at least one application is needed"):
         load(text)
 
 
-def test_an_application_needs_apikeys(load: Any) -> None:
+def test_application_without_api_keys_is_refused(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"2:3: applications\.demo\.apikeys: is missing; it accepts a list"):
         load("applications:\n  demo:\n")
 
 
-def test_an_application_has_a_name(load: Any) -> None:
+def test_application_without_name_is_refused(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"applications.*: is not a name"):
         load("applications:\n  7: {apikeys: [a]}\n")
 
 
-def test_a_real_service_needs_credentials(load: Any) -> None:
+def test_real_upstream_needs_credentials(load: Any) -> None:
     text = real().replace("    client_secret: env:SECRET\n", "")
     with pytest.raises(errors.ConfigError, match=r"5:3: applications\.main\.client_secret: is missing"):
         load(text, ID="i")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
         config.load(tmp_path / "no.yaml", {})
 
 
-def test_an_apikey_with_broken_text_has_a_digest_too() -> None:
+def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
     assert config.digest("\udcff") != config.digest("x")
 
 

@@ -50,11 +50,11 @@ def stored(line: str = "") -> str:
         ("store: env:STORE", "redis://:word@host"),
     ],
 )
-def test_every_form_of_store_is_taken(load: Any, written: str, url: str) -> None:
+def test_every_form_of_store_is_accepted(load: Any, written: str, url: str) -> None:
     assert load(stored(written), STORE="redis://:word@host\n").store == config.StoreUrl(url)
 
 
-def test_a_relative_file_is_beside_the_configuration(load: Any, tmp_path: Path) -> None:
+def test_relative_store_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
     assert load(stored("store: sqlite:own/state.sqlite")).store.reveal() == f"sqlite:{tmp_path}/own/state.sqlite"
     (tmp_path / "url").write_text("sqlite:other.sqlite\n")
     assert load(stored("store: file:url")).store.reveal() == f"sqlite:{tmp_path}/other.sqlite"
@@ -75,17 +75,17 @@ def test_a_relative_file_is_beside_the_configuration(load: Any, tmp_path: Path) 
         ("store: ''", "is empty"),
     ],
 )
-def test_anything_else_is_a_mistake_that_shows_no_password(mistake: Any, written: str, said: str) -> None:
+def test_invalid_store_is_refused_without_its_password(mistake: Any, written: str, said: str) -> None:
     found = mistake(stored(written), HIDDEN="mysql://hidden")
     assert found.startswith(f"config.yaml:1:1: store: {said}")
 
 
-def test_a_stores_address_hides_itself(load: Any) -> None:
+def test_repr_of_a_store_url_is_hidden(load: Any) -> None:
     loaded = load(stored("store: redis://:passw0rd@host"))
     assert "passw0rd" not in f"{loaded!r} {loaded.store}"
 
 
-def test_an_apikey_may_be_a_block(load: Any) -> None:
+def test_api_key_may_be_a_block(load: Any) -> None:
     text = (
         f'{HEAD}      - plain\n      - {{key: other, name: erp, parts: 500, rate: 3}}\n      - {{key: "third"}}\n'
         "    parts: 1000\n    period: lifetime\n    rate: 5\n"
@@ -117,7 +117,7 @@ def test_an_apikey_may_be_a_block(load: Any) -> None:
         ("[hidden]", "4:9", "apikeys[0]: is not text; put it in quotes"),
     ],
 )
-def test_a_mistake_in_a_block_names_its_line_and_key(mistake: Any, entry: str, place: str, said: str) -> None:
+def test_mistake_in_a_block_names_line_and_key(mistake: Any, entry: str, place: str, said: str) -> None:
     found = mistake(f"{HEAD}      - {entry}\n")
     assert found.startswith(f"config.yaml:{place}: applications.demo.{said}")
     assert "7777" not in found
@@ -127,19 +127,19 @@ def test_a_mistake_in_a_block_names_its_line_and_key(mistake: Any, entry: str, p
     "first,second,name",
     [("{key: a, name: erp}", "{key: b, name: erp}", "erp"), ("{key: a, name: '2'}", "b", "2")],
 )
-def test_a_name_is_given_once_in_an_application(mistake: Any, first: str, second: str, name: str) -> None:
+def test_api_key_names_are_unique_in_an_application(mistake: Any, first: str, second: str, name: str) -> None:
     assert mistake(f"{HEAD}      - {first}\n      - {second}\n") == (
         f"config.yaml:5:9: applications.demo.apikeys[1]: the name {name} is already given in "
         "applications.demo.apikeys[0] (config.yaml:4:9)"
     )
 
 
-def test_two_applications_may_use_the_same_name(load: Any) -> None:
+def test_applications_may_use_equal_key_names(load: Any) -> None:
     text = f"{HEAD}      - {{key: a, name: erp}}\n  other: {{apikeys: [{{key: b, name: erp}}]}}\n"
     assert [list(entry.clients) for entry in load(text).applications.values()] == [["erp"], ["erp"]]
 
 
-def test_an_apikey_is_given_once_in_whatever_form(mistake: Any) -> None:
+def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
     found = mistake(f"{HEAD}      - {{key: hidden, name: erp}}\n      - hidden\n")
     assert "apikeys[1]: this apikey is already given in applications.demo.apikeys[0]" in found
 
@@ -159,11 +159,11 @@ def test_an_apikey_is_given_once_in_whatever_form(mistake: Any) -> None:
         (f"reconcile: {{application_id: {GUID}, tokn: hidden}}", "reconcile.tokn: unknown key; did you mean token?"),
     ],
 )
-def test_a_mistake_in_a_plan_names_its_key(mistake: Any, line: str, said: str) -> None:
+def test_mistake_in_a_plan_names_its_key(mistake: Any, line: str, said: str) -> None:
     assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    {line}\n")
 
 
-def test_the_users_token_is_looked_up_each_time(load: Any, tmp_path: Path) -> None:
+def test_user_token_is_read_each_time(load: Any, tmp_path: Path) -> None:
     line = f"    reconcile: {{application_id: {GUID}, token: file:user-token}}\n"
     token = load(f"{HEAD}      - a\n{line}").applications["demo"].reconcile.token
     with pytest.raises(ValueError, match="cannot be read"):
@@ -187,6 +187,6 @@ def test_the_users_token_is_looked_up_each_time(load: Any, tmp_path: Path) -> No
         ("https://h/graphql#passw0rd", "https://h/graphql"),
     ],
 )
-def test_people_see_where_something_is_and_no_password(address: str, seen: str) -> None:
+def test_displayed_url_has_no_password(address: str, seen: str) -> None:
     assert config.without_credentials(address) == seen
     assert config.StoreUrl(address).shown == seen

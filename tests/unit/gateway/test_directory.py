@@ -52,7 +52,7 @@ def maker(id_: str, name: str) -> Any:
 
 
 @pytest.fixture
-def turned() -> clocks.ManualClock:
+def manual_clock() -> clocks.ManualClock:
     return clocks.ManualClock()
 
 
@@ -62,8 +62,8 @@ def upstream() -> _Upstream:
 
 
 @pytest.fixture
-async def kept(upstream: _Upstream, turned: clocks.ManualClock) -> Any:
-    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
+async def kept(upstream: _Upstream, manual_clock: clocks.ManualClock) -> Any:
+    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, manual_clock)  # type: ignore[arg-type]
     yield lists
     await lists.close()
 
@@ -79,21 +79,21 @@ async def settled() -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_a_list_is_fetched_once_however_many_ask(kept: directory.Directory, upstream: _Upstream) -> None:
+async def test_list_is_fetched_once_for_concurrent_callers(kept: directory.Directory, upstream: _Upstream) -> None:
     assert await asyncio.gather(*(size(kept) for _ in range(20))) == [2] * 20
     assert await size(kept) == 2
     assert upstream.asked == ["supManufacturers"]
 
 
-async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+async def test_old_list_is_refreshed_in_the_background(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
     upstream.names.append("Vishay")
-    turned.advance(DAY - 1)
+    manual_clock.advance(DAY - 1)
     assert await size(kept) == 2
     assert len(upstream.asked) == 1
-    turned.advance(1)
+    manual_clock.advance(1)
     upstream.gate.clear()
     assert [await size(kept) for _ in range(5)] == [2] * 5  # nobody waits for the refresh
     upstream.gate.set()
@@ -105,75 +105,75 @@ async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
 @pytest.mark.parametrize(
     "error", [errors.UpstreamUnreachable("gone"), errors.CredentialsRefused("no"), errors.QueryRefused("no")]
 )
-async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pause(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, error: Exception
+async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, error: Exception
 ) -> None:
     await size(kept)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.error = error
     for _ in range(5):
         assert await size(kept) == 2
         await settled()
     assert len(upstream.asked) == 2
     upstream.error, upstream.names = None, ["Vishay"]
-    turned.advance(directory.PAUSE_SECONDS)
+    manual_clock.advance(directory.PAUSE_SECONDS)
     assert await size(kept) == 2
     await settled()
     assert (await size(kept), len(upstream.asked)) == (1, 3)
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
-async def test_a_list_that_may_be_incomplete_does_not_replace_a_good_one_and_is_asked_for_again_soon(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+async def test_possibly_incomplete_list_does_not_replace_a_good_one(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
     await size(kept)
     upstream.names, upstream.failures = names, failures
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     for asked in (2, 3):
         assert await size(kept) == 3
         await settled()
         assert (await size(kept), len(upstream.asked)) == (3, asked)
-        turned.advance(directory.PAUSE_SECONDS)
+        manual_clock.advance(directory.PAUSE_SECONDS)
     upstream.names, upstream.failures = ["Vishay", "Rohm"], 0
     await size(kept)
     await settled()
     assert await size(kept) == 2
 
 
-async def test_a_list_that_stays_small_is_believed_after_a_second_life_of_the_one_before(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+async def test_list_that_stays_small_is_accepted_after_a_second_lifetime(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
     await size(kept)
     upstream.names = ["Vishay"]
-    turned.advance(2 * DAY)
+    manual_clock.advance(2 * DAY)
     await size(kept)
     await settled()
     assert await size(kept) == 1
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
-async def test_a_first_list_that_may_be_incomplete_is_used_and_asked_for_again_soon(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names, upstream.failures = names, failures
     assert await size(kept) == len(names)
     upstream.names, upstream.failures = ["Vishay", "Yageo"], 0
     assert await size(kept) == len(names)
-    turned.advance(directory.PAUSE_SECONDS)
+    manual_clock.advance(directory.PAUSE_SECONDS)
     await size(kept)
     await settled()
     assert await size(kept) == 2
-    turned.advance(DAY - 1)
+    manual_clock.advance(DAY - 1)
     assert (await size(kept), len(upstream.asked)) == (2, 2)
 
 
-async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+async def test_untranslatable_list_does_not_replace_a_good_one(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.ids = "x"
     for _ in range(3):
         assert await size(kept) == 2
@@ -181,7 +181,7 @@ async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
     assert len(upstream.asked) == 2
 
 
-async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_are_there(
+async def test_untranslatable_record_is_left_out(
     kept: directory.Directory, upstream: _Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def execute(operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
@@ -192,11 +192,11 @@ async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_a
     assert (len(listing), listing.skipped) == (2, 1)
 
 
-async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+async def test_unexpected_refresh_error_keeps_the_list(
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.error = RuntimeError("nobody thought of this")
     for _ in range(3):
         assert await size(kept) == 2
@@ -204,7 +204,7 @@ async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
     assert len(upstream.asked) == 2
 
 
-async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_tries_again(
+async def test_missing_list_raises_the_error_and_the_next_caller_retries(
     kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.error = errors.UpstreamUnreachable("gone")
@@ -215,17 +215,13 @@ async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_
     assert await size(kept) == 2
 
 
-async def test_a_first_list_that_cannot_be_translated_is_an_upstream_error(
-    kept: directory.Directory, upstream: _Upstream
-) -> None:
+async def test_untranslatable_first_list_is_an_upstream_error(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.ids = "x"
     with pytest.raises(errors.UpstreamUnreadable, match="cannot be translated"):
         await size(kept)
 
 
-async def test_somebody_who_leaves_does_not_take_the_list_with_him(
-    kept: directory.Directory, upstream: _Upstream
-) -> None:
+async def test_cancelled_caller_does_not_cancel_the_fetch(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.gate.clear()
     first = asyncio.create_task(size(kept))
     second = asyncio.create_task(size(kept))
@@ -236,7 +232,7 @@ async def test_somebody_who_leaves_does_not_take_the_list_with_him(
     assert len(upstream.asked) == 1
 
 
-async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_the_others(
+async def test_caller_waits_within_its_time_limit_and_the_fetch_continues(
     kept: directory.Directory, upstream: _Upstream
 ) -> None:
     upstream.gate.clear()
@@ -251,7 +247,7 @@ async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_
     assert len(upstream.asked) == 1
 
 
-async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: _Upstream) -> None:
+async def test_large_list_does_not_block_the_event_loop(kept: directory.Directory, upstream: _Upstream) -> None:
     upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
     building = asyncio.create_task(size(kept))
     turns = 0  # of others, while the list is built: built in the loop itself it would leave them two or three
@@ -262,10 +258,10 @@ async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.
     assert turns > 5
 
 
-async def test_closing_ends_a_refresh_under_way(upstream: _Upstream, turned: clocks.ManualClock) -> None:
-    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
+async def test_close_cancels_a_running_refresh(upstream: _Upstream, manual_clock: clocks.ManualClock) -> None:
+    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, manual_clock)  # type: ignore[arg-type]
     await size(lists)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.gate.clear()
     await size(lists)
     await lists.close()
@@ -284,13 +280,13 @@ async def test_a_list_is_exempt_from_garbage_collection(kept: directory.Director
 
 
 async def test_a_replaced_list_is_freed_without_garbage_collection(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
     former = weakref.ref(kept._lists["Brand"].listing)
     gc.disable()
     try:
-        turned.advance(DAY)
+        manual_clock.advance(DAY)
         await size(kept)
         await settled()
         assert former() is None

@@ -34,7 +34,7 @@ class _Load:
 
 
 @pytest.fixture
-def written() -> Any:
+def log_output() -> Any:
     with log_lines.collected() as stream:
         yield stream
 
@@ -43,7 +43,7 @@ def events(stream: io.StringIO) -> Any:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_single_pause_is_no_overload() -> None:
+def test_single_pause_is_no_overload() -> None:
     load = _Load()
     for _ in range(10):
         load.look(LATE, LATE_LOOKS - 1)
@@ -51,7 +51,7 @@ def test_a_single_pause_is_no_overload() -> None:
     assert load.admitted() == 1000
 
 
-def test_the_admitted_share_falls_quickly_and_rises_slowly() -> None:
+def test_admitted_share_falls_quickly_and_rises_slowly() -> None:
     load = _Load()
     load.look(LATE, LATE_LOOKS)
     assert load.admitted() == pytest.approx(667, abs=2)
@@ -75,20 +75,20 @@ def test_near_the_memory_limit_nothing_is_admitted() -> None:
         assert load.admitted(of=10) == admitted, used
 
 
-def test_0_is_off() -> None:
+def test_zero_disables_load_shedding() -> None:
     load = _Load(lag_seconds=0)
     load.used = 10**9
     load.look(60.0, 100)
     assert load.admitted() == 1000
 
 
-def test_the_log_says_when_it_begins_and_when_it_ends(written: Any) -> None:
+def test_begin_and_end_of_overload_are_logged(log_output: Any) -> None:
     load = _Load()
     load.used = 123
     load.look(LATE, LATE_LOOKS + 5)
     refused = 10 - load.admitted(of=10)
     load.look(CALM, 100)
-    began, ended = events(written)
+    began, ended = events(log_output)
     assert (began["event"], began["reason"], began["lag_seconds"], began["memory_mb"]) == (
         "overload began",
         "event loop lag",

@@ -17,7 +17,7 @@ def served() -> Any:
     return applications.Applications({"demo": config.ApplicationSettings(apikeys=apikeys, rate=1)})
 
 
-async def test_a_key_may_ask_so_often_in_any_second(store: Any, served: Any, time: clock.ManualClock) -> None:
+async def test_api_key_is_limited_in_any_second(store: Any, served: Any, time: clock.ManualClock) -> None:
     limits, client = rate_limit.RateLimits(store), served.client("a")
     for _ in range(3):
         await limits.admit(client)
@@ -30,7 +30,7 @@ async def test_a_key_may_ask_so_often_in_any_second(store: Any, served: Any, tim
     await limits.admit(client)
 
 
-async def test_workers_share_it(store: Any, served: Any) -> None:
+async def test_rate_limit_is_shared_by_workers(store: Any, served: Any) -> None:
     one, other = rate_limit.RateLimits(store), rate_limit.RateLimits(store)
     for worker in (one, other, one):
         await worker.admit(served.client("a"))
@@ -38,20 +38,20 @@ async def test_workers_share_it(store: Any, served: Any) -> None:
         await other.admit(served.client("a"))
 
 
-async def test_a_key_without_its_own_has_the_applications(store: Any, served: Any) -> None:
+async def test_api_key_without_own_rate_has_that_of_its_application(store: Any, served: Any) -> None:
     limits = rate_limit.RateLimits(store)
     await limits.admit(served.client("c"))
     with pytest.raises(errors.TooManyRequests, match="no more than 1 "):
         await limits.admit(served.client("c"))
 
 
-async def test_where_it_is_off_the_store_is_not_asked(store: Any, served: Any) -> None:
+async def test_disabled_rate_limit_does_not_use_the_store(store: Any, served: Any) -> None:
     for _ in range(50):
         await rate_limit.RateLimits(store).admit(served.client("d"))
     assert store.asked == []
 
 
-async def test_a_store_that_is_away_stops_nobody(store: Any, served: Any) -> None:
+async def test_unavailable_store_blocks_no_request(store: Any, served: Any) -> None:
     store.away = True
     for _ in range(5):
         await rate_limit.RateLimits(store).admit(served.client("a"))

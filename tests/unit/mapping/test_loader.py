@@ -12,7 +12,7 @@ HEAD = "Part:\n  reads: SupPart\n  source: here\n  fields:\n    mpn: mpn\n"
 OFFER = "Offer:\n  reads: SupOffer\n  source: here\n  fields:\n    sku: sku\n"
 
 
-def test_a_folder_of_plain_rules_is_a_rulebook(load: Callable[..., loader.Mappings]) -> None:
+def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappings]) -> None:
     book = load(HEAD + "    offers: {from: offers, each: Offer, include: true}\n" + OFFER)
     assert list(book.rules) == ["Part", "Offer"]
     assert book.includable("Part") == {"offers"}
@@ -42,9 +42,7 @@ def test_a_folder_of_plain_rules_is_a_rulebook(load: Callable[..., loader.Mappin
         ("Part:\n  reads: [\n", "part.yaml:", ""),
     ],
 )
-def test_a_mistake_is_found_when_the_folder_is_read(
-    load: Callable[..., loader.Mappings], rules: str, place: str, says: str
-) -> None:
+def test_mistake_is_found_on_loading(load: Callable[..., loader.Mappings], rules: str, place: str, says: str) -> None:
     with pytest.raises(errors.MappingError) as caught:
         load(rules)
     assert caught.value.message.startswith(place)
@@ -74,7 +72,7 @@ def test_a_mistake_is_found_when_the_folder_is_read(
         ("{from: offers, each: Offer, or_else: nothing}", "the service's type SupPart has no field 'nothing'"),
     ],
 )
-def test_a_rule_that_does_not_fit_the_schema_is_found_when_it_is_compiled(
+def test_rule_that_contradicts_the_schema_is_found_on_compiling(
     load: Callable[..., loader.Mappings], rule: str, says: str
 ) -> None:
     more = "" if rule.startswith("{") and "Offer" in rule else "    used: {from: offers, each: Offer}\n"
@@ -87,7 +85,7 @@ def test_a_rule_that_does_not_fit_the_schema_is_found_when_it_is_compiled(
     assert says in caught.value.message
 
 
-def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loader.Mappings]) -> None:
+def test_object_in_two_files_is_a_mistake(load: Callable[..., loader.Mappings]) -> None:
     with pytest.raises(errors.MappingError, match=r"^part\.yaml:1.*: object Part is described twice$"):
         load(HEAD, another__yaml=HEAD)
 
@@ -103,20 +101,18 @@ def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loade
         ("search__yaml", "mpn: {sort: mpn}\nbrand: {sorted: mpn}\n", "search.yaml:2"),
     ],
 )
-def test_a_mistake_in_a_table_is_found_too(
-    load: Callable[..., loader.Mappings], file: str, text: str, place: str
-) -> None:
+def test_mistake_in_a_table_is_found(load: Callable[..., loader.Mappings], file: str, text: str, place: str) -> None:
     with pytest.raises(errors.MappingError) as caught:
         load(HEAD, **{file: text})
     assert caught.value.message.startswith(place)
 
 
-def test_a_mistake_in_a_table_names_the_file(load: Callable[..., loader.Mappings]) -> None:
+def test_mistake_in_a_table_names_the_file(load: Callable[..., loader.Mappings]) -> None:
     with pytest.raises(errors.MappingError, match=r"^uids\.yaml:\d+.*`name`$"):
         load(HEAD, uids__yaml="Seller:\n  - {uid: abc}\n")
 
 
-def test_the_sites_name_is_filled_in(load: Callable[..., Any]) -> None:
+def test_site_name_is_inserted(load: Callable[..., Any]) -> None:
     schema = "type Query { a: SupPart } type SupPart { mpn: String! octopartUrl: String! }"
     book = load(HEAD + '    "{site}_url": "{site}Url"\n', schema__graphql=schema.replace("octopart", "{site}"))
     assert compiler.compile_object(book, "Part", model.Projection()).selection == "mpn octopartUrl"

@@ -22,7 +22,7 @@ def files() -> set[str]:
     return {name for name in linecache.cache if name.startswith("<mapping ")}
 
 
-def test_a_traceback_shows_the_line_of_the_mapping_function() -> None:
+def test_traceback_shows_the_line_of_the_mapping_function() -> None:
     seller = compiler.compile_object(MAPPINGS, "Seller", Projection())
     record = msgspec.convert({"id": "one", "name": "A", "homepageUrl": None, "displayFlag": None}, seller.record)
     with pytest.raises(ValueError, match="invalid literal") as failure:
@@ -31,7 +31,7 @@ def test_a_traceback_shows_the_line_of_the_mapping_function() -> None:
     assert "in map_seller\n    'uid': seller_uid(seller.id, seller.name)," in shown
 
 
-def test_a_traceback_names_each_object_on_the_way() -> None:
+def test_traceback_names_each_object_of_the_path() -> None:
     part = compiler.compile_object(MAPPINGS, "Part", ATTRIBUTED)
     record = msgspec.convert({"descriptions": [{"text": "x", "creditString": "A"}]}, part.record)
     record.descriptions[0].creditString = 5  # nothing that was decoded has it: it makes the transform fail
@@ -65,6 +65,6 @@ def test_equal_functions_are_written_once() -> None:
     assert functions_of(source.text(), "Asset").count("def map_asset") == 2
 
 
-def test_a_parameter_that_no_entry_uses_is_left_out() -> None:
+def test_unused_parameter_is_left_out() -> None:
     call = Source("Part").call("Offer", {"offer": "o", "parent": "seller"}, ["'parent': offer.parent"])
     assert call == "map_offer(o)"

@@ -25,7 +25,7 @@ def book(mappings: loader.Mappings) -> tables.Tables:
         ("odd", "Ω", "odd"),
     ],
 )
-def test_a_spec_has_v3s_key(shortname: str, name: str, key: str, book: tables.Tables) -> None:
+def test_spec_has_its_v3_key(shortname: str, name: str, key: str, book: tables.Tables) -> None:
     assert book.specs.key(shortname, name) == key
 
 
@@ -34,14 +34,14 @@ def shortnames(specs: SpecNames, key: str) -> tuple[str, ...]:
     return source.shortnames if source else ()
 
 
-def test_every_key_and_shortname_leads_back_to_its_attribute(book: tables.Tables) -> None:
+def test_every_key_and_shortname_resolves_to_its_attribute(book: tables.Tables) -> None:
     names = book.specs.names
     spellings = [(name, key) for name, entry in names.items() for key in (entry.key, *entry.also, name)]
     assert [pair for pair in spellings if pair[0] not in shortnames(book.specs, pair[1])] == []
     assert book.specs.source("made_up_thing") is None
 
 
-def test_keys_that_the_table_gave_before_are_taken_still(book: tables.Tables) -> None:
+def test_former_keys_are_accepted(book: tables.Tables) -> None:
     before = """ambient_temperature_range_high length width height thickness diameter pitch termination elv tolerance
         case_code_metric military_standard operating_supply_current operating_supply_voltage min_supply_voltage
         max_supply_voltage min_operating_temperature max_operating_temperature propagation_delay wire_cable_gauge
@@ -49,7 +49,7 @@ def test_keys_that_the_table_gave_before_are_taken_still(book: tables.Tables) ->
     assert [key for key in before.split() if len(shortnames(book.specs, key)) != 1] == []
 
 
-def test_a_tolerance_needs_its_quantity_and_a_range_has_ends(book: tables.Tables) -> None:
+def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> None:
     tolerance = book.specs.source("capacitance_tolerance")
     assert tolerance == SpecSource("capacitance_tolerance", "tolerance", beside="capacitance")
     temperature = SpecSource("operating_temperature", None, "minoperatingtemperature", "maxoperatingtemperature")
@@ -65,14 +65,12 @@ def test_a_tolerance_needs_its_quantity_and_a_range_has_ends(book: tables.Tables
         ("a: {key: x, beside: {c: y}}\n", "a has a key beside c, which is no attribute of this table"),
     ],
 )
-def test_a_table_that_contradicts_itself_is_a_mistake(
-    load: Callable[..., loader.Mappings], names: str, reason: str
-) -> None:
+def test_contradictory_table_is_a_mistake(load: Callable[..., loader.Mappings], names: str, reason: str) -> None:
     with pytest.raises(errors.MappingError, match=f"spec_names.yaml: {reason}"):
         load("Part:\n  reads: SupPart\n  source: here\n  fields: {mpn: mpn}\n", spec_names__yaml=names)
 
 
-def test_attributes_that_the_table_does_not_hold_are_known_by_their_name_in_v3s_spelling(book: tables.Tables) -> None:
+def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables) -> None:
     more = [
         SimpleNamespace(shortname="wobblerate", name="Wobble Rate"),
         SimpleNamespace(shortname="x", name="Pin Count"),
@@ -98,14 +96,14 @@ def test_attributes_that_the_table_does_not_hold_are_known_by_their_name_in_v3s_
         ("unknown", "number", "1", "1", "decimal", ["1.0"]),
     ],
 )
-def test_a_spec_has_v3s_datatype_and_values(
+def test_spec_has_v3_datatype_and_values(
     shortname: str, kind: str, value: str, si: str, datatype: str, values: list[str], book: tables.Tables
 ) -> None:
     assert book.specs.datatype(shortname, kind) == datatype
     assert book.specs.values(shortname, kind, value, si) == values
 
 
-def test_categories_run_from_the_root_and_a_root_has_no_parent(book: tables.Tables) -> None:
+def test_category_ancestors_start_at_the_root(book: tables.Tables) -> None:
     root, middle = SimpleNamespace(id="4161", name="Electronic Parts"), SimpleNamespace(id="5", name="Five")
     leaf = SimpleNamespace(id="6", name="Six", ancestors=[root, middle])
     made = book.transforms()
@@ -114,7 +112,7 @@ def test_categories_run_from_the_root_and_a_root_has_no_parent(book: tables.Tabl
     assert made["parent_uid"]([]) is None
 
 
-def test_sellers_and_sources_are_called_what_v3_called_them(book: tables.Tables) -> None:
+def test_sellers_and_sources_have_their_v3_names(book: tables.Tables) -> None:
     made = book.transforms()
     sellers = {"3261": "RS", "4089": "Chip One Stop", "14": "Allied Electronics", "1106": "Arrow", "8284": "Zoro"}
     named = ["RS Components", "Chip One Stop Japan", "Allied Electronics & Automation", "Arrow Electronics", "Zoro"]

@@ -54,19 +54,19 @@ zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: datetime.timezone(dat
 
 
 @given(st.datetimes(FIRST, LAST, timezones=zones))
-def test_any_moment_keeps_its_second(moment: datetime.datetime) -> None:
+def test_times_keep_their_second(moment: datetime.datetime) -> None:
     written = transforms.timestamp(moment.isoformat())
     assert datetime.datetime.strptime(written, "%Y-%m-%dT%H:%M:%S%z") == moment.replace(microsecond=0)
 
 
 @pytest.mark.parametrize("time", ["", "yesterday", "2023-02-30T00:00:00.0Z", "22:13"])
-def test_what_is_no_time_is_an_error(time: str) -> None:
+def test_invalid_time_is_an_error(time: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         transforms.timestamp(time)
 
 
 @pytest.mark.parametrize("region, written", [("US", "2402_67K1122_US"), (None, "2402_67K1122"), ("", "2402_67K1122")])
-def test_a_naive_id_is_seller_sku_and_region(region: str | None, written: str) -> None:
+def test_naive_id_is_seller_sku_and_region(region: str | None, written: str) -> None:
     assert transforms.naive_id("2402", "67K1122", region) == written
 
 
@@ -76,7 +76,7 @@ RANKS = [
 ]  # fmt: skip
 
 
-def test_offers_rank_as_v3_listed_them() -> None:
+def test_offers_are_sorted_as_in_v3() -> None:
     ranks = [transforms.offer_rank(authorized, stock, prices, "USD") for authorized, stock, prices in RANKS]
     assert ranks == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
 
@@ -102,16 +102,16 @@ def test_offers_rank_as_v3_listed_them() -> None:
         (transforms.names, [SimpleNamespace(name="a"), SimpleNamespace(name="b")], ["a", "b"]),
     ],
 )
-def test_a_step_makes(function: Callable[[Any], Any], argument: Any, value: Any) -> None:
+def test_transform_produces_its_value(function: Callable[[Any], Any], argument: Any, value: Any) -> None:
     assert function(argument) == value
 
 
 @pytest.mark.parametrize("asked, uids", [(None, []), ("", []), ("new", []), ("old", ["old"])])
-def test_a_redirected_uid_is_the_one_that_was_asked_for(asked: str | None, uids: list[str]) -> None:
+def test_redirected_uid_is_the_requested_one(asked: str | None, uids: list[str]) -> None:
     assert transforms.redirected("new", asked) == uids
 
 
-def test_cad_downloads_are_the_formats_that_there_are() -> None:
+def test_cad_downloads_are_the_available_formats() -> None:
     formats = {"Altium": (True, "a"), "Eagle": (False, "e"), "Orcad": (True, ""), "Kicad": (True, "k")}
     cad: dict[str, object] = {f"has{name}": there for name, (there, _) in formats.items()}
     cad |= {f"downloadUrl{name}": url for name, (_, url) in formats.items()}

@@ -30,7 +30,7 @@ def book(mappings: loader.Mappings) -> dict[str, uids.Uids]:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
+def site_uids(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
     """The shipped uids with a table of a site's own."""
 
     def read(text: str) -> dict[str, uids.Uids]:
@@ -41,7 +41,7 @@ def own(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
 
 
 @given(st.sampled_from(NUMBERED), ids)
-def test_a_computed_uid_is_sixteen_hex_digits_and_can_be_turned_back(kind: str, number: str) -> None:
+def test_computed_uid_has_sixteen_hex_digits_and_is_reversible(kind: str, number: str) -> None:
     made = uids.Uids(kind, [])
     uid = made.uid(number, "any name")
     assert re.fullmatch("[0-9a-f]{16}", uid)
@@ -49,33 +49,31 @@ def test_a_computed_uid_is_sixteen_hex_digits_and_can_be_turned_back(kind: str, 
 
 
 @given(ids)
-def test_kinds_never_share_a_uid_and_a_brands_is_not_its_manufacturers(number: str) -> None:
+def test_kinds_have_distinct_uids(number: str) -> None:
     assert len({uids.Uids(kind, []).uid(number, "n") for kind in NUMBERED}) == len(NUMBERED)
 
 
 @given(ids, ids)
-def test_two_companies_never_share_a_uid(one: str, other: str) -> None:
+def test_companies_have_distinct_uids(one: str, other: str) -> None:
     made = uids.Uids("Brand", [])
     assert (made.uid(one, "n") == made.uid(other, "n")) == (one == other)
 
 
 @given(st.sampled_from(NUMBERED), st.text())
-def test_a_uid_of_nobodys_making_is_nobody(kind: str, text: str) -> None:
+def test_foreign_uid_resolves_to_nothing(kind: str, text: str) -> None:
     target = uids.Uids(kind, []).target(text)
     assert target is None or re.fullmatch("[0-9a-f]{16}", text)
 
 
 @pytest.mark.parametrize("kind", NUMBERED)
-def test_the_uid_of_another_kind_is_nobody(kind: str, book: dict[str, uids.Uids]) -> None:
+def test_uid_of_another_kind_resolves_to_nothing(kind: str, book: dict[str, uids.Uids]) -> None:
     for other in set(NUMBERED) - {kind}:
         assert book[kind].target(book[other].uid("123456", "n")) is None
 
 
 @pytest.mark.parametrize("kind", NUMBERED)
 @pytest.mark.parametrize("number", ["", "x", "-1", str(2**40), "1.5", "0x1"])
-def test_an_id_that_is_no_number_below_two_to_the_forty_is_an_error(
-    kind: str, number: str, book: dict[str, uids.Uids]
-) -> None:
+def test_id_beyond_forty_bits_is_an_error(kind: str, number: str, book: dict[str, uids.Uids]) -> None:
     with pytest.raises(ValueError, match=r"."):
         book[kind].uid(number, "no such name")
 
@@ -97,14 +95,14 @@ def test_an_id_that_is_no_number_below_two_to_the_forty_is_an_error(
         ("Category", "999", "RF Semiconductors and Devices", "82584f52b3df599f"),
     ],
 )
-def test_the_newest_uid_on_record_is_sent(
-    kind: str, number: str, name: str, uid: str, book: dict[str, uids.Uids]
-) -> None:
+def test_newest_recorded_uid_is_sent(kind: str, number: str, name: str, uid: str, book: dict[str, uids.Uids]) -> None:
     assert book[kind].uid(number, name) == uid
 
 
 @pytest.mark.parametrize("kind, entry", [each for each in RECORDED if each[0] != "Source"])
-def test_every_uid_on_record_leads_to_its_object(kind: str, entry: dict[str, str], book: dict[str, uids.Uids]) -> None:
+def test_every_recorded_uid_resolves_to_its_object(
+    kind: str, entry: dict[str, str], book: dict[str, uids.Uids]
+) -> None:
     assert re.fullmatch("[0-9a-f]{16}", entry["uid"])
     assert book[kind].target(entry["uid"]) == (entry.get("id"), entry["name"])
     assert entry["uid"] in book[kind].accepted(entry.get("id", "999999999"), entry["name"])
@@ -112,13 +110,13 @@ def test_every_uid_on_record_leads_to_its_object(kind: str, entry: dict[str, str
 
 
 @pytest.mark.parametrize("kind, entry", [each for each in RECORDED if each[0] != "Source"])
-def test_a_uid_that_is_sent_is_of_the_newest_year(kind: str, entry: dict[str, str], book: dict[str, uids.Uids]) -> None:
+def test_sent_uid_is_of_the_newest_year(kind: str, entry: dict[str, str], book: dict[str, uids.Uids]) -> None:
     sent = book[kind].uid(entry.get("id", "999999999"), entry["name"])
     years = {each["uid"]: each.get("year", 0) for known, each in RECORDED if known == kind}
     assert years[sent] >= entry.get("year", 0)
 
 
-def test_a_source_has_its_known_uid_or_a_digest_that_stays(book: dict[str, uids.Uids]) -> None:
+def test_source_has_a_recorded_uid_or_a_stable_digest(book: dict[str, uids.Uids]) -> None:
     source = book["Source"].source
     assert [source(name) for name in ("Farnell", "RS", "RS Components")] == [
         "58989d9272cd8b5f", "322cf7263c6ce1eb", "322cf7263c6ce1eb",
@@ -127,10 +125,10 @@ def test_a_source_has_its_known_uid_or_a_digest_that_stays(book: dict[str, uids.
     assert book["Source"].is_computed(source("Somebody new"))
 
 
-def test_a_sites_own_uids_come_before_the_shipped_ones_and_those_go_on_to_be_accepted(
-    own: Callable[[str], dict[str, uids.Uids]],
+def test_site_uids_override_shipped_ones_which_stay_accepted(
+    site_uids: Callable[[str], dict[str, uids.Uids]],
 ) -> None:
-    ours = own(
+    ours = site_uids(
         "Seller:\n"
         f'  - {{uid: "{NEW}", name: "RS Components", year: 2014}}\n'
         f'  - {{uid: "{OLD}", name: "Zoro", id: "8284", year: 2013}}\n'
@@ -154,8 +152,8 @@ def test_a_sites_own_uids_come_before_the_shipped_ones_and_those_go_on_to_be_acc
         ("Maker: []\n", r"^ours\.yaml:1:1: no kind 'Maker'; there are Seller, Brand"),
     ],
 )
-def test_a_mistake_in_a_sites_own_table_names_file_line_and_value(
-    own: Callable[[str], dict[str, uids.Uids]], text: str, message: str
+def test_mistake_in_a_site_table_names_file_line_and_value(
+    site_uids: Callable[[str], dict[str, uids.Uids]], text: str, message: str
 ) -> None:
     with pytest.raises(errors.MappingError, match=message):
-        own(text)
+        site_uids(text)

@@ -49,19 +49,19 @@ def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any
         ("ΩΜΕ-1", "ωμε1", None, True, False),
     ],
 )
-def test_a_number_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: bool) -> None:
+def test_mpn_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: bool) -> None:
     assert keeps({"mpn": asked}, False, True, part(mpn), aka) is loose
     assert keeps({"mpn": asked}, True, True, part(mpn), aka) is exact
 
 
-def test_exact_only_of_a_number_or_sku_looks_at_skus_letter_by_letter() -> None:
+def test_exact_only_mpn_or_sku_compares_skus_exactly() -> None:
     query = {"mpn_or_sku": "67K1122"}
     assert keeps(query, True, False, part("A", "67K1122"))
     assert keeps(query, True, False, part("67K1122"))
     assert not keeps(query, True, False, part("A", "67k1122"))
 
 
-def test_exact_only_of_a_sku_and_of_several_numbers_looks_at_each() -> None:
+def test_exact_only_compares_sku_and_several_mpns() -> None:
     assert not keeps({"sku": "67k-1122"}, True, False, part("A", "67K1122"))
     assert keeps({"sku": "67K1122", "mpn": "A"}, True, False, part("A", "67K1122"))
     assert not keeps({"sku": "67K1122", "mpn": "a"}, True, False, part("A", "67K1122"))
@@ -69,11 +69,11 @@ def test_exact_only_of_a_sku_and_of_several_numbers_looks_at_each() -> None:
 
 @pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
 @pytest.mark.parametrize("exact_only", [False, True])
-def test_what_names_no_number_is_believed(query: dict[str, Any], exact_only: bool) -> None:
+def test_query_without_number_keeps_upstream_results(query: dict[str, Any], exact_only: bool) -> None:
     assert exact_match.match_test(PartsMatchQuery(**query), exact_only, False) is None
 
 
-def test_an_answer_without_partial_matches_is_believed_unless_exact_only() -> None:
+def test_result_without_partial_matches_is_kept_unless_exact_only() -> None:
     assert exact_match.match_test(PartsMatchQuery(mpn="A"), False, False) is None
     assert exact_match.match_test(PartsMatchQuery(mpn="A"), True, False) is not None
 
@@ -81,7 +81,7 @@ def test_an_answer_without_partial_matches_is_believed_unless_exact_only() -> No
 @pytest.mark.parametrize(
     "pattern, asked", [("SN74*", "SN74"), ("*74*SN7400*", "SN7400"), ("A*BC", "BC"), ("ABC", "ABC")]
 )
-def test_a_pattern_is_asked_for_by_its_longest_piece(pattern: str, asked: str) -> None:
+def test_wildcard_is_searched_by_its_longest_literal(pattern: str, asked: str) -> None:
     assert exact_match.literal(pattern) == asked
 
 
@@ -100,7 +100,7 @@ def test_a_pattern_is_asked_for_by_its_longest_piece(pattern: str, asked: str) -
         (["A12"], 1, 0, 3, 0, 0, True),
     ],
 )
-def test_hits_are_honest(
+def test_hits_count_matching_parts_only(
     mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
@@ -109,7 +109,7 @@ def test_hits_are_honest(
     assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
 
 
-def test_without_a_keeper_everything_stays() -> None:
+def test_query_without_filter_keeps_everything() -> None:
     query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7)
     assert exact_match.filter_ranked(query, found, None) == (found.parts, 7, True)
 
@@ -119,26 +119,26 @@ plain = numbers.filter(lambda number: "*" not in number and exact_match.normalis
 
 
 @given(plain)
-def test_a_number_always_matches_itself(number: str) -> None:
+def test_mpn_always_matches_itself(number: str) -> None:
     assert keeps({"mpn": number}, True, True, part(number))
     assert keeps({"mpn": number}, False, True, part(number))
 
 
 @given(plain, plain)
-def test_exactly_equal_is_also_equal(asked: str, mpn: str) -> None:
+def test_exact_match_implies_match(asked: str, mpn: str) -> None:
     if keeps({"mpn": asked}, True, True, part(mpn)):
         assert asked == mpn
     assert keeps({"mpn": asked}, False, True, part(mpn)) == (exact_match.normalise(asked) == exact_match.normalise(mpn))
 
 
 @given(plain, st.text("aA1-.", max_size=4))
-def test_a_star_at_the_end_matches_every_continuation(number: str, tail: str) -> None:
+def test_trailing_wildcard_matches_every_suffix(number: str, tail: str) -> None:
     assert keeps({"mpn": number + "*"}, False, True, part(number + tail))
     assert keeps({"mpn": number + "*"}, True, True, part(number + tail))
 
 
 @given(st.text())
-def test_normalised_is_normal(text: str) -> None:
+def test_normalisation_is_idempotent(text: str) -> None:
     once = exact_match.normalise(text)
     assert exact_match.normalise(once) == once
     assert exact_match.normalise(f"-{text} .") == once

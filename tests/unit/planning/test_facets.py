@@ -59,7 +59,7 @@ CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="
         ([], [], True, {"specAggs"}, {"size": 100, "attributes": [], "selection": "WITH_SUGGESTED"}),
     ],
 )
-def test_what_is_asked_for(
+def test_requested_facets_become_aggregations(
     chosen: Any, stats: Any, drilldown: bool, names: frozenset[str], variables: dict[str, Any]
 ) -> None:
     wanted = facets.request(TABLES, chosen, stats, drilldown, ALL)
@@ -67,18 +67,18 @@ def test_what_is_asked_for(
 
 
 @pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
-def test_no_more_buckets_are_asked_for_than_there_is_use_for(start: int, limit: int) -> None:
+def test_requested_buckets_are_limited(start: int, limit: int) -> None:
     wanted = facets.request(TABLES, [field("brand.name", start=start, limit=limit)], [], False, ALL)
     assert wanted.size == min(1000, max(10, start + limit))
 
 
 @pytest.mark.parametrize("name", ["mpn", "avg_price"])
-def test_what_cannot_be_counted(name: str) -> None:
+def test_unsupported_facet_is_refused(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=f"cannot count by '{name}'; it can by brand.name"):
         facets.request(TABLES, [field(name)], [], False, ALL)
 
 
-def test_a_plan_without_specs_has_nothing_to_drill_into() -> None:
+def test_plan_without_specs_has_no_drilldown() -> None:
     assert facets.request(TABLES, [], [], True, frozenset()).aggregations == frozenset()
 
 
@@ -112,7 +112,7 @@ FOUND = SimpleNamespace(
         (field("brand.name", start=2), []),
     ],
 )
-def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) -> None:
+def test_buckets_become_v3_facets(facet: FacetField, values: list[tuple[str, int]]) -> None:
     assert facets.facet_result(TABLES, facet, FOUND) == {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in values],
@@ -121,7 +121,7 @@ def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) 
     }
 
 
-def test_suggested_specs_are_ranked_in_their_order() -> None:
+def test_suggested_specs_keep_their_rank() -> None:
     found, stats = facets.drilldown_results(TABLES, FOUND, 10)
     assert [facet["spec_drilldown_rank"] for facet in found.values()] == [1, 2]
     assert {field: each["spec_drilldown_rank"] for field, each in stats.items()} == {R: 1}
@@ -129,13 +129,13 @@ def test_suggested_specs_are_ranked_in_their_order() -> None:
     assert facets.drilldown_results(TABLES, FOUND, 0) == ({}, {})
 
 
-def test_a_suggested_spec_has_ten_values_however_many_are_counted() -> None:
+def test_suggested_spec_has_at_most_ten_values() -> None:
     many = SimpleNamespace(specAggs=[spec("resistance", *((f"{n} Ω", float(n), 1) for n in range(30)))])
     values = facets.drilldown_results(TABLES, many, 10)[0][R]["facets"]
     assert [each["value"] for each in values] == [f"{n}.0" for n in range(10)]
 
 
-def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
+def test_requested_spec_keeps_its_counts_and_gets_the_rank() -> None:
     drilled, _ = facets.drilldown_results(TABLES, FOUND, 10)
     asked: dict[str, dict[str, Any]] = {
         "brand.name": {"facets": [], "spec_drilldown_rank": None},
@@ -150,7 +150,7 @@ def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
 @pytest.mark.parametrize(
     "name, ends", [(R, (0.0, 22000.0)), ("specs.case_package.value", (None, None)), ("specs.x.value", (None, None))]
 )
-def test_stats_are_the_ends_that_the_service_knows(name: str, ends: tuple[float | None, float | None]) -> None:
+def test_stats_are_the_upstream_minimum_and_maximum(name: str, ends: tuple[float | None, float | None]) -> None:
     found = facets.stats_result(TABLES, name, FOUND)
     assert (found["min"], found["max"]) == ends
     unknown = ("mean", "stddev", "count", "missing", "spec_drilldown_rank")
@@ -158,12 +158,12 @@ def test_stats_are_the_ends_that_the_service_knows(name: str, ends: tuple[float 
     assert all(found[key] is None for key in unknown)
 
 
-def test_ends_that_are_no_numbers_are_null() -> None:
+def test_non_numeric_bounds_are_null() -> None:
     odd = SimpleNamespace(specAggs=[spec("resistance", siMin="about 5", siMax="n/a")])
     assert facets.stats_result(TABLES, R, odd)["min"] is None
 
 
-def test_metadata_is_of_the_counted_specs_alone() -> None:
+def test_metadata_has_only_counted_specs() -> None:
     assert facets.metadata(TABLES, FOUND, [R, "brand.name"]) == {
         "resistance": {
             "__class__": "SpecMetadata",

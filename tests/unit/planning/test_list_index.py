@@ -45,12 +45,12 @@ ONE = {
         (Condition("absent", ("x",)), False),
     ],
 )
-def test_conditions(condition: Condition, passes: bool) -> None:
+def test_conditions_select_objects(condition: Condition, passes: bool) -> None:
     column = list_index.Column([None, ONE.get(condition.field)])
     assert slices.run_to_end(column.passing(condition)) == (0x100 if passes else 0)
 
 
-def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> None:
+def test_unknown_field_is_refused_with_the_known_ones() -> None:
     with pytest.raises(errors.BadRequest, match="there is no field 'x'; there are name, parent_uid, num_parts"):
         list_index.check_field("x", ONE)
     with pytest.raises(errors.BadRequest, match="there is no field '__class__'"):
@@ -72,19 +72,19 @@ ALL = 0x010101
         (FacetField("n"), [(1, 1), (3, 1)], 1),
     ],
 )
-def test_facets_count_every_value_of_a_list_and_what_has_none(wanted: FacetField, values: Any, missing: int) -> None:
+def test_facets_count_every_list_value_and_missing_ones(wanted: FacetField, values: Any, missing: int) -> None:
     found = list_index.Column(OBJECTS[wanted.field]).facet(wanted, ALL)
     assert [(each["value"], each["count"]) for each in found["facets"]] == values
     assert (found["missing"], found["__class__"], found["spec_drilldown_rank"]) == (missing, "SearchFacetResult", None)
 
 
-def test_stats() -> None:
+def test_stats_describe_numeric_values() -> None:
     found = list_index.Column(OBJECTS["n"]).stats("n", ALL)
     assert (found["min"], found["max"], found["mean"], found["count"], found["missing"]) == (1, 3, 2.0, 2, 1)
     assert found["stddev"] == pytest.approx(2**0.5)
 
 
-def test_facets_and_stats_are_of_the_objects_that_are_asked_for() -> None:
+def test_facets_and_stats_cover_the_selected_objects() -> None:
     found = list_index.Column(OBJECTS["t"]).facet(FacetField("t"), 0x000100)
     assert [(each["value"], each["count"]) for each in found["facets"]] == [("a", 1)]
     assert list_index.Column(OBJECTS["n"]).stats("n", 0x000100)["mean"] == 3.0
@@ -97,13 +97,13 @@ def test_stats_of_nothing_are_null(objects: list[Any], missing: int) -> None:
     assert (found["count"], found["missing"]) == (0, missing)
 
 
-def test_stats_of_words_are_refused() -> None:
+def test_stats_of_text_are_refused() -> None:
     with pytest.raises(errors.BadRequest, match="stats: t holds no numbers"):
         list_index.Column(OBJECTS["t"]).stats("t", ALL)
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_numbers_sort_by_size_and_before_words_which_sort_without_case_and_nothing_comes_last(descending: bool) -> None:
+def test_sort_orders_numbers_then_case_insensitive_text_then_missing(descending: bool) -> None:
     values = [None, "b", 10, "A", 9.5, "c", None]
     found = [values[n] for n in list_index.Column(values).ordered(list(range(len(values))), descending)]
     inner = [9.5, 10, "A", "b", "c"]
@@ -116,6 +116,6 @@ def test_equal_values_keep_their_order() -> None:
     assert column.ordered([3, 2, 1, 0], True) == [2, 0, 3, 1]
 
 
-def test_objects_inside_a_field_are_counted_by_their_texts() -> None:
+def test_nested_objects_are_counted_by_text() -> None:
     found = list_index.Column([[{"a": 1}], [{"a": 1}], []]).facet(FacetField("imagesets"), ALL)
     assert found["facets"] == [{"value": "{'a': 1}", "count": 2}]

@@ -66,12 +66,12 @@ def names(found: ListSearchResult) -> list[str]:
         ("  ", list(NAMES)),
     ],
 )
-def test_words_match_from_their_beginning_wildcards_anywhere_and_aliases_too(q: str, found: list[str]) -> None:
+def test_query_matches_word_prefixes_wildcards_and_aliases(q: str, found: list[str]) -> None:
     result = search(q=q)
     assert (names(result), result.hits) == (found, len(found))
 
 
-def test_paging_leaves_hits_alone() -> None:
+def test_paging_does_not_change_hits() -> None:
     result = search(start=2, limit=3)
     assert (names(result), result.hits) == (list(NAMES)[2:5], len(NAMES))
     assert names(search(start=1000)) == []
@@ -92,12 +92,12 @@ def test_paging_leaves_hits_alone() -> None:
         ("", ["Texas Instruments", "TAOS"]),
     ],
 )
-def test_sorting(sortby: str, first: list[str]) -> None:
+def test_sort_orders_objects(sortby: str, first: list[str]) -> None:
     assert names(search(sortby=sortby))[:2] == first
 
 
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_what_has_no_value_comes_last_and_a_second_field_orders_equals(direction: str) -> None:
+def test_missing_values_sort_last_and_a_second_field_breaks_ties(direction: str) -> None:
     found = names(search(sortby=f"homepage_url {direction}, name desc"))
     without = [name for number, name in enumerate(NAMES) if number % 2 == 0]
     assert found[4:] == sorted(without, key=str.casefold, reverse=True)
@@ -114,7 +114,7 @@ def test_what_has_no_value_comes_last_and_a_second_field_orders_equals(direction
         ((), ("name:T*", "homepage_url:*"), ["TAOS"]),
     ],
 )
-def test_filters_all_have_to_hold(filters: Any, queries: Any, found: list[str]) -> None:
+def test_all_filters_must_match(filters: Any, queries: Any, found: list[str]) -> None:
     assert names(search(filters=filters, filter_queries=queries)) == found
 
 
@@ -125,7 +125,7 @@ def test_facets_queries_and_stats_count_all_hits_not_the_page() -> None:
     assert found.stats_results == {}
 
 
-def test_exclude_filter_leaves_a_fields_own_filter_out() -> None:
+def test_exclude_filter_ignores_the_filter_of_its_field() -> None:
     own = (("name", ("3M",)),)
     apart = FacetField("name", include=True, exclude_filter=True)
     both = search(filters=own, facets=(apart, FacetField("uid", include=True)))
@@ -145,20 +145,20 @@ def test_exclude_filter_leaves_a_fields_own_filter_out() -> None:
     ],
 )
 @pytest.mark.parametrize("q", ["", "none such"])
-def test_an_unknown_field_is_refused_whatever_is_found(q: str, request_: dict[str, Any]) -> None:
+def test_unknown_field_is_refused_even_without_hits(q: str, request_: dict[str, Any]) -> None:
     with pytest.raises(errors.BadRequest, match="there is no field 'x'; there are uid, name, homepage_url"):
         search(q=q, **request_)
 
 
-def test_a_facet_that_is_not_included_is_not_looked_at() -> None:
+def test_excluded_facet_is_not_validated() -> None:
     assert search(facets=(FacetField("x"),)).facet_results["fields"] == {}
 
 
-def test_a_spec_drilldown_finds_no_specs() -> None:
+def test_spec_drilldown_of_a_list_is_empty() -> None:
     assert search(drilldown=Drilldown(include=True)) == search()
 
 
-def test_an_object_by_its_uid() -> None:
+def test_object_is_found_by_uid() -> None:
     listing = a_listing()
     found = listing.get(f"{1:016x}")
     assert (len(listing), found.name if found else None, listing.get("x")) == (len(NAMES), "TAOS", None)
@@ -166,14 +166,14 @@ def test_an_object_by_its_uid() -> None:
     assert listing.get(f"{1:015x}a") is found  # of an earlier year
 
 
-def test_a_filter_takes_older_uids() -> None:
+def test_filter_accepts_older_uids() -> None:
     found = search(filters=(("uid", (f"{1:015x}a", "f" * 16)),), filter_queries=(f"uid:({1:016x} or computed-1)",))
     assert (names(found), found.hits) == (["TAOS"], 1)
     counted = search(facet_queries=(f"uid:{1:015x}a",))
     assert counted.facet_results["queries"] == {f"uid:{1:015x}a": {"count": 1}}
 
 
-def test_the_ids_of_a_name_are_those_of_exactly_this_name() -> None:
+def test_ids_of_a_name_are_of_the_exact_name() -> None:
     ids = a_listing().ids
     for name, aliases in NAMES.items():
         assert len(ids[name]) == 1
@@ -191,7 +191,7 @@ EVERYTHING = SearchRequest(
 )
 
 
-def test_an_empty_list_finds_nothing() -> None:
+def test_empty_list_has_no_hits() -> None:
     found = slices.run_to_end(a_listing({}).search(EVERYTHING))
     assert (found.records, found.hits) == ([], 0)
     assert found.facet_results["fields"]["x"]["facets"] == []

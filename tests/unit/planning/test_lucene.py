@@ -39,7 +39,7 @@ from proxy.planning.lucene import Condition
         ('a:""', [Condition("a", ("",))]),
     ],
 )
-def test_what_is_understood(text: str, found: list[Condition]) -> None:
+def test_supported_syntax_is_parsed(text: str, found: list[Condition]) -> None:
     assert lucene.conditions(text) == found
 
 
@@ -79,7 +79,7 @@ def test_what_is_understood(text: str, found: list[Condition]) -> None:
         ("a:(b and c)", "one value at a time"),
     ],
 )
-def test_what_is_refused_with_the_reason(text: str, reason: str) -> None:
+def test_unsupported_syntax_is_refused_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(errors.BadRequest, match=reason) as refused:
         lucene.conditions(text)
     assert len(refused.value.message) < 250
@@ -114,7 +114,7 @@ texts = st.lists(words | st.text(max_size=4) | st.floats().map(str), max_size=12
 
 
 @given(texts)
-def test_any_text_is_conditions_or_a_bad_request(text: str) -> None:
+def test_any_text_gives_conditions_or_a_bad_request(text: str) -> None:
     try:
         found = lucene.conditions(text)
     except errors.BadRequest:
@@ -132,7 +132,7 @@ def test_any_text_is_conditions_or_a_bad_request(text: str) -> None:
         (("*",), [Condition("f", ("*",))]),
     ],
 )
-def test_values_of_a_filtered_field_are_exact_but_for_ranges(values: tuple[str, ...], found: list[Condition]) -> None:
+def test_filter_values_are_exact_except_ranges(values: tuple[str, ...], found: list[Condition]) -> None:
     assert lucene.field_conditions("f", values) == found
 
 
@@ -145,11 +145,11 @@ def test_values_of_a_filtered_field_are_exact_but_for_ranges(values: tuple[str, 
         ("specs.a.value desc", ("specs.a.value", "desc")),
     ],
 )
-def test_an_order_is_a_field_and_a_direction(text: str, order: tuple[str, str]) -> None:
+def test_sort_order_is_field_and_direction(text: str, order: tuple[str, str]) -> None:
     assert lucene.order(text) == order
 
 
 @pytest.mark.parametrize("text", ["name up", "name asc desc", "a b c"])
-def test_an_order_of_another_direction_is_refused(text: str) -> None:
+def test_invalid_sort_direction_is_refused(text: str) -> None:
     with pytest.raises(errors.BadRequest, match="sortby must be like 'name asc'"):
         lucene.order(text)

@@ -66,7 +66,7 @@ MPN, OTHER = {"mpn": "A100"}, {"mpn": "B200"}
         ([MPN, {"q": "x"}, OTHER, {"mpn": "C*300"}], "supSearchMpn", ["supSearch", "supSearchMpn", "supMultiMatch"]),
     ],
 )
-def test_a_query_goes_to(
+def test_query_uses_its_operation(
     documents: match.Documents, queries: list[dict[str, Any]], single: match.SingleQuery, names: list[str]
 ) -> None:
     asks = plan(documents, *queries, single=single).operations
@@ -75,7 +75,7 @@ def test_a_query_goes_to(
     assert sorted(position for ask in asks for position in ask.positions) == good
 
 
-def test_variables_carry_everything_a_query_says(documents: match.Documents) -> None:
+def test_variables_hold_all_fields_of_a_query(documents: match.Documents) -> None:
     query = {"mpn": "A", "sku": "B", "seller": "C", "brand": "D", "start": 2, "limit": 9, "reference": "r"}
     (together,) = plan(documents, query, {"mpn_or_sku": "E"}).operations
     assert variables(together) == {
@@ -100,7 +100,7 @@ limits = st.lists(st.integers(0, 20), max_size=150)
 
 
 @given(limits)
-def test_portions_hold_at_most_a_hundred_parts_and_queries_and_keep_their_order(wanted: list[int]) -> None:
+def test_portions_keep_order_within_a_hundred_parts_and_queries(wanted: list[int]) -> None:
     queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
     portions = list(match.chunks(queries))
     assert [entry for portion in portions for entry in portion] == queries
@@ -109,7 +109,7 @@ def test_portions_hold_at_most_a_hundred_parts_and_queries_and_keep_their_order(
 
 
 @given(limits)
-def test_no_two_neighbouring_portions_would_fit_into_one(wanted: list[int]) -> None:
+def test_neighbouring_portions_cannot_be_merged(wanted: list[int]) -> None:
     queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
     portions = list(match.chunks(queries))
     for one, next_ in itertools.pairwise(portions):
@@ -133,7 +133,7 @@ def found(hits: int, *mpns: str, error: str | None = None) -> OperationResult:
         ({"q": "x"}, found(9, "A100"), []),
     ],
 )
-def test_hits_that_a_page_leaves_open_are_counted_for_nothing(
+def test_hits_beyond_a_page_are_counted_without_cost(
     documents: match.Documents, query: dict[str, Any], answer: OperationResult, count: list[Any]
 ) -> None:
     asks = plan(documents, query).count_operations({0: answer})
@@ -152,7 +152,7 @@ def test_hits_that_a_page_leaves_open_are_counted_for_nothing(
         (found(4, "A100", error="broken"), {}, 0, 0, "broken"),
     ],
 )
-def test_a_result_is_put_together(
+def test_result_is_assembled(
     documents: match.Documents,
     answer: OperationResult,
     counted: dict[int, OperationResult],

@@ -19,7 +19,7 @@ uids = st.text("0123456789abcdef", min_size=16, max_size=16)
 
 
 @given(st.lists(uids | st.text(max_size=20), max_size=30))
-def test_only_v3_uids_are_asked_for_each_once_and_in_order(given_uids: list[str]) -> None:
+def test_valid_uids_are_requested_once_in_order(given_uids: list[str]) -> None:
     asked = parts.valid_uids(given_uids)
     assert len(set(asked)) == len(asked)
     assert set(asked) <= set(given_uids)
@@ -28,7 +28,7 @@ def test_only_v3_uids_are_asked_for_each_once_and_in_order(given_uids: list[str]
 
 
 @given(st.lists(uids, unique=True, max_size=250))
-def test_no_operation_has_more_ids_than_the_service_takes(wanted: list[str]) -> None:
+def test_operations_stay_within_the_upstream_id_limit(wanted: list[str]) -> None:
     asks = parts.operations(wanted, DOCUMENT, HERE)
     assert all(len(ask.positions) <= 100 and ask.operation.parts_max == len(ask.positions) for ask in asks)
     assert [position for ask in asks for position in ask.positions] == list(range(len(wanted)))
@@ -42,7 +42,7 @@ def test_ids_and_market_are_variables() -> None:
     )
 
 
-def test_an_unknown_part_is_found_nowhere() -> None:
+def test_unknown_part_has_no_result() -> None:
     (ask,) = parts.operations(["a" * 16, "b" * 16], DOCUMENT, HERE)
     first, second = ask.read(SimpleNamespace(supParts=["a part", None]))
     assert (first.parts, first.hits, second.parts, second.hits) == (["a part"], 1, [], 0)

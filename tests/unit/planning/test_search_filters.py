@@ -75,7 +75,7 @@ TI = "2239e3330e2df5fe"
         ),
     ],
 )
-def test_conditions_as_variables(conditions: list[Condition], variables: object) -> None:
+def test_conditions_become_variables(conditions: list[Condition], variables: object) -> None:
     assert search_filters.translate(TABLES, conditions).variables() == variables
 
 
@@ -105,12 +105,12 @@ def test_conditions_as_variables(conditions: list[Condition], variables: object)
         (Condition("avg_avail", ("1",)), r"only be asked for as \[1 TO \*\]"),
     ],
 )
-def test_what_the_service_cannot_filter_by_is_refused(condition: Condition, reason: str) -> None:
+def test_unsupported_filter_is_refused(condition: Condition, reason: str) -> None:
     with pytest.raises(errors.BadRequest, match=reason):
         search_filters.translate(TABLES, [condition])
 
 
-def test_a_pattern_that_a_thousand_names_fit_is_refused() -> None:
+def test_pattern_matching_too_many_names_is_refused() -> None:
     many = SHIPPED.with_list("Brand", {f"Maker {number}": (str(number),) for number in range(1001)})
     with pytest.raises(errors.BadRequest, match=r"^Maker \*: at most 1000 names for a value with \*, not 1001$"):
         search_filters.translate(many, [Condition("brand.name", ("Maker *",))])
@@ -135,11 +135,11 @@ def test_a_pattern_that_a_thousand_names_fit_is_refused() -> None:
         [Condition("brand.uid", ("x",)), Condition("brand.uid", (TI,)), Condition("avg_avail", (), "1", None)],
     ],
 )
-def test_what_no_part_can_meet_is_known_without_asking(conditions: list[Condition]) -> None:
+def test_unsatisfiable_filter_needs_no_request(conditions: list[Condition]) -> None:
     assert search_filters.translate(TABLES, conditions).finds_nothing
 
 
-def test_a_value_that_nobody_has_is_no_alternative() -> None:
+def test_unknown_value_is_dropped_from_alternatives() -> None:
     found = search_filters.translate(TABLES, [Condition("brand.uid", ("ffffffffffffffff", TI))])
     assert found.filters == {"manufacturer_id": ["370"]}
     assert not found.finds_nothing
@@ -154,13 +154,13 @@ def test_a_value_that_nobody_has_is_no_alternative() -> None:
         (Condition("category_uids", ("5c6a91606d4187ad",)), "Category"),
     ],
 )
-def test_a_name_beyond_the_table_asks_for_the_list_that_has_it(condition: Condition, wanted: str) -> None:
+def test_name_beyond_the_table_requests_its_list(condition: Condition, wanted: str) -> None:
     with pytest.raises(tables.UnlistedError) as missing:
         search_filters.translate(SHIPPED, [condition])
     assert missing.value.name == wanted
 
 
-def test_what_no_part_can_meet_excuses_nothing_beside_it() -> None:
+def test_unsatisfiable_filter_does_not_hide_other_errors() -> None:
     with pytest.raises(errors.BadRequest, match=r"cannot filter by 'no\.such'"):
         search_filters.translate(TABLES, [Condition("brand.uid", ("x",)), Condition("no.such", ("X",))])
 
@@ -173,7 +173,9 @@ def test_what_no_part_can_meet_excuses_nothing_beside_it() -> None:
         ("specs.voltage.value", ("1", "5"), ("5", "7"), ["5"]),
     ],
 )
-def test_two_filters_on_a_field(field: str, one: tuple[str, ...], other: tuple[str, ...], both: list[str]) -> None:
+def test_two_filters_of_a_field_are_combined(
+    field: str, one: tuple[str, ...], other: tuple[str, ...], both: list[str]
+) -> None:
     [values] = search_filters.translate(TABLES, [Condition(field, one), Condition(field, other)]).filters.values()
     assert values == both
 
@@ -188,14 +190,12 @@ def test_two_filters_on_a_field(field: str, one: tuple[str, ...], other: tuple[s
         ("specs.case_package.value", ("0603",), ("0603 (1608 Metric)",)),  # the service may take them for equal
     ],
 )
-def test_two_filters_that_different_values_may_pass_are_refused(
-    field: str, one: tuple[str, ...], other: tuple[str, ...]
-) -> None:
+def test_ambiguous_filters_of_a_field_are_refused(field: str, one: tuple[str, ...], other: tuple[str, ...]) -> None:
     with pytest.raises(errors.BadRequest, match=f"{field}: the service cannot ask for two filters on it at once"):
         search_filters.translate(TABLES, [Condition(field, one), Condition(field, other)])
 
 
-def test_ranges_of_one_field_become_what_is_in_all_of_them() -> None:
+def test_ranges_of_a_field_are_intersected() -> None:
     ranges = [("1", None), (None, "5"), ("-3", "1e3"), ("0.5", None)]
     conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
     assert search_filters.translate(TABLES, conditions).filters == {"voltage": ["(1.0__5.0)"]}
@@ -208,14 +208,14 @@ def test_ranges_of_one_field_become_what_is_in_all_of_them() -> None:
         ([("1", None), ("x", None)], "a range goes from number to number, not 'x'"),
     ],
 )
-def test_a_range_that_is_none_is_refused(ranges: list[tuple[str | None, str | None]], reason: str) -> None:
+def test_invalid_range_is_refused(ranges: list[tuple[str | None, str | None]], reason: str) -> None:
     conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
     with pytest.raises(errors.BadRequest, match=re.escape(reason)):
         search_filters.translate(TABLES, conditions)
 
 
 @given(st.text(max_size=12) | st.floats().map(str), st.none() | st.floats().map(str))
-def test_a_range_that_is_sent_has_finite_numbers(low: str, high: str | None) -> None:
+def test_sent_range_has_finite_numbers(low: str, high: str | None) -> None:
     try:
         found = search_filters.translate(TABLES, [Condition("specs.voltage.value", (), low, high)])
     except errors.BadRequest:
@@ -238,7 +238,7 @@ def test_a_range_that_is_sent_has_finite_numbers(low: str, high: str | None) -> 
         ("specs.pin_count.value desc", {"sort": "numberofpins", "sortDir": "desc"}),
     ],
 )
-def test_sort_orders(sortby: str, variables: dict[str, str]) -> None:
+def test_supported_sort_orders_become_variables(sortby: str, variables: dict[str, str]) -> None:
     assert search_filters.sort_variables(TABLES, sortby) == variables
 
 
@@ -250,6 +250,6 @@ def test_sort_orders(sortby: str, variables: dict[str, str]) -> None:
         ("avg_price up", "sortby must be like"),
     ],
 )
-def test_sort_orders_that_are_refused(sortby: str, reason: str) -> None:
+def test_unsupported_sort_orders_are_refused(sortby: str, reason: str) -> None:
     with pytest.raises(errors.BadRequest, match=reason):
         search_filters.sort_variables(TABLES, sortby)

@@ -88,7 +88,7 @@ OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
         ),
     ],
 )
-def test_the_page_and_what_is_counted_apart(request_: Any, first: Any, others: Any) -> None:
+def test_page_and_counts_are_separate_operations(request_: Any, first: Any, others: Any) -> None:
     assert [variables for variables, _, _ in planned(**request_)] == [{**MARKET, **each} for each in [first, *others]]
 
 
@@ -104,7 +104,7 @@ facets = st.builds(FacetField, fields, st.booleans(), st.booleans(), st.integers
     st.sampled_from([(), ((R, False),), ((R, True),)]),
     st.none() | st.builds(Drilldown, st.booleans(), st.booleans(), st.integers(0, 100)),
 )
-def test_only_the_page_can_cost_parts_and_nothing_leaves_the_services_ranges(
+def test_only_the_page_costs_parts_within_upstream_ranges(
     start: int, limit: int, facets: Any, queries: Any, stats: Any, drilldown: Any
 ) -> None:
     operations = planned(
@@ -131,6 +131,6 @@ def test_only_the_page_can_cost_parts_and_nothing_leaves_the_services_ranges(
         {"stats": (("x", False),)},
     ],
 )
-def test_what_cannot_be_expressed_is_refused_before_anything_is_asked(request_: Any) -> None:
+def test_inexpressible_search_is_refused_before_any_request(request_: Any) -> None:
     with pytest.raises(errors.BadRequest):
         planned(**request_)

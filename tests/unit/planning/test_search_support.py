@@ -37,12 +37,12 @@ def facet(field: str, include: bool = True) -> FacetField:
         ({"facets": (facet("descriptions.value"), facet(LOST))}, ["descriptions.value", LOST]),
     ],
 )
-def test_facets(request_: Any, names: list[str]) -> None:
+def test_unsupported_facets_are_reported(request_: Any, names: list[str]) -> None:
     assert named(**request_) == [f"facet[fields][{name}]" for name in names]
 
 
 @pytest.mark.parametrize("field", ["mpn", "brand.name", "avg_price", LOST])
-def test_statistics(field: str) -> None:
+def test_unsupported_statistics_are_reported(field: str) -> None:
     assert named(stats=((field, False),)) == [f"stats[{field}]"]
 
 
@@ -59,11 +59,11 @@ def test_statistics(field: str) -> None:
         (f"{LOST} asc", [LOST]),
     ],
 )
-def test_sort_keys(sortby: str, ignored: list[str]) -> None:
+def test_unsupported_sort_keys_are_reported(sortby: str, ignored: list[str]) -> None:
     assert named(sortby=sortby) == list(dict.fromkeys(f"sortby={name}" for name in ignored))
 
 
-def test_the_first_key_that_the_service_sorts_by_is_used() -> None:
+def test_first_supported_sort_key_is_used() -> None:
     plan = planned(SearchRequest(sortby="octopart_url desc, mpn asc"))
     assert isinstance(plan, search.SearchPlan)
     assert plan._sorting == {"sort": "mpn", "sortDir": "asc"}
@@ -73,11 +73,11 @@ def test_the_first_key_that_the_service_sorts_by_is_used() -> None:
     "text, said",
     [("mpn:X", True), ("avg_price:[1 TO 2]", True), (f"{LOST}:1", True), ("brand.name:Yageo AND uid:1", True)],
 )
-def test_facet_queries(text: str, said: bool) -> None:
+def test_unsupported_facet_queries_are_reported(text: str, said: bool) -> None:
     assert named(facet_queries=(text, "brand.name:Yageo", "mpn:*")) == [f"facet[queries]={text}"] * said
 
 
-def test_a_plan_without_technical_data_counts_no_specs() -> None:
+def test_plan_without_technical_data_counts_no_specs() -> None:
     names = named(frozenset(), facets=(facet(R),), stats=((R, False),), drilldown=Drilldown(include=True))
     assert names == [f"facet[fields][{R}]", f"stats[{R}]", "spec_drilldown"]
     assert named(frozenset(), drilldown=Drilldown(include=False)) == []
@@ -96,7 +96,7 @@ def test_a_plan_without_technical_data_counts_no_specs() -> None:
         {"filter_queries": ("descriptions.value:x",)},
     ],
 )
-def test_a_field_that_v3_never_had_and_a_filter_without_a_source_are_refused(request_: Any) -> None:
+def test_unknown_field_and_filter_without_source_are_refused(request_: Any) -> None:
     with pytest.raises(errors.BadRequest):
         named(**request_)
 
@@ -105,7 +105,7 @@ def test_a_field_that_v3_never_had_and_a_filter_without_a_source_are_refused(req
     "request_",
     [{"facets": (facet(LOST),)}, {"stats": ((LOST, True),)}, {"sortby": LOST}, {"filters": ((LOST, ("1",)),)}],
 )
-def test_the_services_own_specs_are_looked_at_before_one_is_given_up(request_: Any) -> None:
+def test_upstream_attributes_are_checked_before_a_spec_is_refused(request_: Any) -> None:
     with pytest.raises(search_filters.UnknownSpec, match="test_text_attribute"):
         named(complete=False, **request_)
 
@@ -117,13 +117,13 @@ def test_the_services_own_specs_are_looked_at_before_one_is_given_up(request_: A
         ({"filters": (("brand.name", ("Yageo", "Yagoe")),)}, ["[brand.name]=Yagoe"]),
     ],
 )
-def test_a_uid_or_name_that_nobody_has_is_named(request_: Any, names: list[str]) -> None:
+def test_unknown_uid_or_name_is_named(request_: Any, names: list[str]) -> None:
     assert named(**request_) == [f"filter[fields]{name}" for name in names]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("start, limit", [(0, 1), (0, 10), (50, 10), (1000, 100), (0, 100)])
-def test_a_search_by_number_stays_below_what_one_operation_may_return(count: int, start: int, limit: int) -> None:
+def test_mpn_search_stays_within_the_limit_of_an_operation(count: int, start: int, limit: int) -> None:
     rows = mpn_search.candidate_limit(count, start, limit)
     assert 5 <= rows <= 100
     assert rows * count <= 100

@@ -63,7 +63,7 @@ def a_request(seed: int) -> SearchRequest:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_slice_of_a_search_grows_with_the_list(seed: int) -> None:
+def test_time_slice_is_independent_of_the_list_length(seed: int) -> None:
     request = a_request(seed)
     small, large = (
         executed_lines.count_per_slice(SMALL.search(request)),
@@ -74,7 +74,7 @@ def test_no_slice_of_a_search_grows_with_the_list(seed: int) -> None:
     assert len(small) <= SLICES
 
 
-def test_a_long_list_takes_more_slices() -> None:
+def test_long_list_takes_more_time_slices() -> None:
     request = SearchRequest(q="*o*t*", limit=1)
     assert (
         len(executed_lines.count_per_slice(LARGE.search(request)))
@@ -83,7 +83,7 @@ def test_a_long_list_takes_more_slices() -> None:
     )
 
 
-def test_the_slices_find_what_a_plain_search_finds() -> None:
+def test_sliced_search_equals_a_plain_search() -> None:
     """Against filters written out here."""
     request = SearchRequest(
         q="north",

@@ -38,83 +38,83 @@ async def counts(store: Any, line: Any = NOVEMBER) -> Any:
     return state[1:]
 
 
-async def test_requests_are_taken_from_every_window_or_from_none(store: Store, now: clock.ManualClock) -> None:
+async def test_request_counts_in_every_window_or_in_none(store: Store, manual_clock: clock.ManualClock) -> None:
     both = (SECOND, MINUTE)
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
     assert await store.take("a", both) == pytest.approx(1.0)
-    now.advance(0.25)
+    manual_clock.advance(0.25)
     assert await store.take("a", both) == pytest.approx(0.75)
-    now.advance(0.75)
+    manual_clock.advance(0.75)
     assert await store.take("a", both) == 0.0
     assert await store.take("a", both) == pytest.approx(59.0)
-    now.advance(59.0)
+    manual_clock.advance(59.0)
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
 
 
-async def test_requests_are_counted_by_key(store: Store) -> None:
+async def test_requests_are_counted_per_key(store: Store) -> None:
     one = (windows.Window(1, 60.0),)
     assert [await store.take(key, one) for key in ("a", "b")] == [0.0, 0.0]
     assert await store.take("a", one) == pytest.approx(60.0)
 
 
-async def test_one_caller_acts_once_in_a_period(store: Store, now: clock.ManualClock) -> None:
+async def test_action_runs_once_in_a_period(store: Store, manual_clock: clock.ManualClock) -> None:
     assert [await store.claim_once("a", 60) for _ in range(3)] == [True, False, False]
     assert await store.claim_once("b", 60)
-    now.advance(60)
+    manual_clock.advance(60)
     assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
 
 
-async def test_a_clock_put_back_blocks_no_action_for_longer_than_its_period(
-    store: Store, now: clock.ManualClock
-) -> None:
-    now.advance(86_400)
+async def test_clock_set_back_blocks_no_action_beyond_its_period(store: Store, manual_clock: clock.ManualClock) -> None:
+    manual_clock.advance(86_400)
     assert await store.claim_once("a", 60)
-    now.advance(-86_400)
+    manual_clock.advance(-86_400)
     assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
 
 
-async def test_a_cooldown_holds_until_its_end_and_the_last_one_counts(store: Store, now: clock.ManualClock) -> None:
+async def test_cooldown_lasts_until_its_end_and_the_last_one_counts(
+    store: Store, manual_clock: clock.ManualClock
+) -> None:
     assert await store.cooldown("demo") is None
-    await store.start_cooldown("demo", "refused", now.now() + 30)
-    await store.start_cooldown("demo", "gone", now.now() + 10)
+    await store.start_cooldown("demo", "refused", manual_clock.now() + 30)
+    await store.start_cooldown("demo", "gone", manual_clock.now() + 10)
     assert (await store.cooldown("demo"), await store.cooldown("other")) == ("gone", None)
     assert await store.token("demo") is None
-    now.advance(10)
+    manual_clock.advance(10)
     assert await store.cooldown("demo") is None
 
 
-async def test_many_requests_at_the_same_moment_are_all_counted(store: Store) -> None:
+async def test_concurrent_requests_are_all_counted(store: Store) -> None:
     waits = [await store.take("a", (windows.Window(50, 60.0),)) for _ in range(51)]
     assert waits == [0.0] * 50 + [pytest.approx(60.0)]
 
 
-async def test_a_wait_is_never_nothing_while_there_is_one(store: Store, now: clock.ManualClock) -> None:
+async def test_wait_is_never_zero_within_a_cooldown(store: Store, manual_clock: clock.ManualClock) -> None:
     one = (windows.Window(1, 1.0),)
     await store.take("a", one)
-    now.advance(0.999999)
+    manual_clock.advance(0.999999)
     assert await store.take("a", one) > 0.0
 
 
-async def test_a_token_is_kept_until_its_end(store: Store, now: clock.ManualClock) -> None:
+async def test_token_is_stored_until_expiry(store: Store, manual_clock: clock.ManualClock) -> None:
     assert await store.token("demo") is None
-    await store.keep_token("demo", "first", now.now() + 10)
-    await store.keep_token("demo", "second", now.now() + 20)
-    assert await store.token("demo") == ("second", now.now() + 20)
+    await store.keep_token("demo", "first", manual_clock.now() + 10)
+    await store.keep_token("demo", "second", manual_clock.now() + 20)
+    assert await store.token("demo") == ("second", manual_clock.now() + 20)
     assert await store.token("other") is None
-    now.advance(20)
+    manual_clock.advance(20)
     assert await store.token("demo") is None
 
 
-async def test_only_the_very_token_is_dropped(store: Store, now: clock.ManualClock) -> None:
-    await store.keep_token("demo", "new", now.now() + 10)
+async def test_only_the_given_token_is_removed(store: Store, manual_clock: clock.ManualClock) -> None:
+    await store.keep_token("demo", "new", manual_clock.now() + 10)
     await store.drop_token("demo", "old")
     await store.drop_token("other", "new")
-    assert await store.token("demo") == ("new", now.now() + 10)
+    assert await store.token("demo") == ("new", manual_clock.now() + 10)
     await store.drop_token("demo", "new")
     assert await store.token("demo") is None
 
 
-async def test_a_lock_has_one_holder_at_a_time(store: Store) -> None:
+async def test_lock_has_one_holder_at_a_time(store: Store) -> None:
     assert await store.lock("token:demo", "one", 10)
     assert not await store.lock("token:demo", "other", 10)
     assert await store.lock("token:another", "other", 10)
@@ -124,24 +124,24 @@ async def test_a_lock_has_one_holder_at_a_time(store: Store) -> None:
     assert await store.lock("token:demo", "other", 10)
 
 
-async def test_a_lock_ends_by_itself_and_its_holder_can_have_it_longer(store: Store, now: clock.ManualClock) -> None:
+async def test_lock_expires_and_can_be_renewed(store: Store, manual_clock: clock.ManualClock) -> None:
     assert await store.lock("token:demo", "one", 10)
-    now.advance(9)
+    manual_clock.advance(9)
     assert await store.lock("token:demo", "one", 10)
-    now.advance(9)
+    manual_clock.advance(9)
     assert not await store.lock("token:demo", "other", 10)
-    now.advance(1)
+    manual_clock.advance(1)
     assert await store.lock("token:demo", "other", 10)
     await store.unlock("token:demo", "one")
     assert not await store.lock("token:demo", "one", 10)
 
 
-async def test_claims_are_held_while_their_budgets_have_room(store: Store) -> None:
+async def test_reservations_are_accepted_within_their_limits(store: Store) -> None:
     assert await store.reserve([claim("a", 60), claim("b", 40), claim("c", 1)]) == [None, None, NOVEMBER]
     assert await counts(store) == (0, 0, 100)
 
 
-async def test_a_claim_is_held_against_all_its_budgets_or_none(store: Store) -> None:
+async def test_reservation_applies_to_all_its_limits_or_none(store: Store) -> None:
     small = claim("a", 30, (NOVEMBER, 100), (ERP, 50))
     assert await store.reserve([small, small._replace(id="b")]) == [None, ERP]
     assert await store.reserve([claim("c", 70)]) == [None]
@@ -149,25 +149,25 @@ async def test_a_claim_is_held_against_all_its_budgets_or_none(store: Store) -> 
     assert (await counts(store), await counts(store, ERP)) == ((0, 0, 100), (0, 0, 30))
 
 
-async def test_a_claim_that_is_sent_again_is_held_once(store: Store) -> None:
+async def test_repeated_reservation_counts_once(store: Store) -> None:
     assert await store.reserve([claim("a", 60)]) == [None]
     assert await store.reserve([claim("a", 60)]) == [None]
     assert await counts(store) == (0, 0, 60)
 
 
-async def test_what_was_used_and_what_is_in_doubt_takes_room(store: Store) -> None:
+async def test_usage_and_uncertain_usage_reduce_the_remaining_quota(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 50, 20)))
     assert await store.reserve([claim("a", 31), claim("b", 30)]) == [NOVEMBER, None]
 
 
-async def test_a_settlement_gives_claims_back_and_books_on_every_line(store: Store) -> None:
+async def test_settlement_releases_reservations_and_books_every_entry(store: Store) -> None:
     await store.reserve([claim("a", 60), claim("b", 30), claim("c", 10)])
     await store.settle(settlement(1, (NOVEMBER, 7, 0), (ERP, 7, 0), claims="ab"))
     await store.settle(settlement(2, (NOVEMBER, 2, 5), claims=["none such"]))
     assert (await counts(store), await counts(store, ERP)) == ((9, 5, 10), (7, 0, 0))
 
 
-async def test_a_settlement_that_is_sent_again_is_booked_once(store: Store) -> None:
+async def test_repeated_settlement_is_booked_once(store: Store) -> None:
     await store.reserve([claim("a", 60)])
     first, second = settlement(1, (NOVEMBER, 7, 0)), settlement(2, (NOVEMBER, 1, 0), claims="a")
     for sent in (first, first, second, first, second):
@@ -176,7 +176,7 @@ async def test_a_settlement_that_is_sent_again_is_booked_once(store: Store) -> N
     assert await counts(store) == (28, 0, 0)
 
 
-async def test_the_services_own_count_raises_and_settles_doubt(store: Store) -> None:
+async def test_upstream_count_raises_usage_and_settles_uncertain_usage(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 7, 9)))
     await store.adjust(NOVEMBER, 12, 5)
     assert await counts(store) == (12, 4, 0)
@@ -186,60 +186,58 @@ async def test_the_services_own_count_raises_and_settles_doubt(store: Store) -> 
     assert await counts(store, ERP) == (3, 0, 0)
 
 
-async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(
-    store: Store, now: clock.ManualClock
+async def test_reservations_of_an_expired_lease_become_uncertain_usage(
+    store: Store, manual_clock: clock.ManualClock
 ) -> None:
     await store.heartbeat("dead", 10)
     await store.heartbeat("worker", 10)
     await store.reserve([claim("a", 60, owner="dead", lines=(NOVEMBER, ERP)), claim("b", 30)])
-    now.advance(9)
+    manual_clock.advance(9)
     await store.heartbeat("worker", 10)
     assert await counts(store) == (0, 0, 90)
-    now.advance(1)
+    manual_clock.advance(1)
     for _ in range(2):
         await store.heartbeat("worker", 10)
         assert (await counts(store), await counts(store, ERP)) == ((0, 60, 30), (0, 60, 0))
     assert await store.reserve([claim("c", 11), claim("d", 10)]) == [NOVEMBER, None]
 
 
-async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_billed(
-    store: Store, now: clock.ManualClock
-) -> None:
+async def test_uncertain_usage_counts_until_reconciliation(store: Store, manual_clock: clock.ManualClock) -> None:
     await store.heartbeat("dead", 10)
     await store.reserve([claim("a", 60, owner="dead"), claim("b", 7, owner="dead")])
-    now.advance(8 * 86_400)
+    manual_clock.advance(8 * 86_400)
     for _ in range(2):
         await store.heartbeat("worker", 10)
-        now.advance(8 * 86_400)
+        manual_clock.advance(8 * 86_400)
     assert await counts(store) == (0, 67, 0)
     await store.adjust(NOVEMBER, 5, 67)
     assert await counts(store) == (5, 0, 0)
 
 
-async def test_a_claim_without_budgets_holds_nothing_and_is_uncertain_usage_of_a_dead_owner(
-    store: Store, now: clock.ManualClock
+async def test_unlimited_reservation_becomes_uncertain_usage_of_a_dead_owner(
+    store: Store, manual_clock: clock.ManualClock
 ) -> None:
     record = claim("a", 200, owner="dead", lines=(NOVEMBER,))._replace(limits=())
     await store.heartbeat("dead", 10)
     assert await store.reserve([record, record, record._replace(id="b", parts=3)]) == [None, None, None]
     assert await counts(store) == (0, 0, 0)
     await store.settle(settlement(1, (NOVEMBER, 2, 0), claims="b", owner="dead"))
-    now.advance(10)
+    manual_clock.advance(10)
     await store.heartbeat("worker", 10)
     assert await counts(store) == (2, 200, 0)
 
 
-async def test_a_store_says_whether_it_can_be_written(store: Store) -> None:
+async def test_store_reports_whether_it_is_writable(store: Store) -> None:
     await store.check_writable()
     assert await store.all_usage() == []
 
 
-async def test_an_owner_that_was_taken_for_dead_still_books_once(store: Store, now: clock.ManualClock) -> None:
+async def test_owner_with_an_expired_lease_books_once(store: Store, manual_clock: clock.ManualClock) -> None:
     await store.heartbeat("slow", 10)
     await store.reserve([claim("a", 60, owner="slow")])
     await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
     await store.settle(settlement(1, (NOVEMBER, 0, 8), (ERP, 0, 9)))
-    now.advance(60)
+    manual_clock.advance(60)
     await store.heartbeat("worker", 10)
     assert await counts(store) == (1, 68, 0)
     for _ in range(2):
@@ -248,13 +246,13 @@ async def test_an_owner_that_was_taken_for_dead_still_books_once(store: Store, n
     assert (await counts(store), await counts(store, ERP)) == ((6, 8, 0), (0, 9, 0))
 
 
-async def test_states_come_in_the_order_asked_for(store: Store) -> None:
+async def test_states_are_returned_in_requested_order(store: Store) -> None:
     await store.settle(settlement(1, (ERP, 3, 1)))
     assert await store.usage([NOVEMBER, ERP]) == [EntryUsage(NOVEMBER, 0, 0, 0), EntryUsage(ERP, 3, 1, 0)]
     assert await store.usage([]) == []
 
 
-async def test_usage_is_every_line_that_something_was_booked_on(store: Store) -> None:
+async def test_usage_has_every_booked_entry(store: Store) -> None:
     assert await store.all_usage() == []
     day = LedgerEntry("demo", "2023-11-14")
     await store.settle(settlement(1, (ERP, 3, 0), (NOVEMBER, 3, 1), (day, 3, 1)))
@@ -266,7 +264,7 @@ async def test_usage_is_every_line_that_something_was_booked_on(store: Store) ->
     ]
 
 
-async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: Store) -> None:
+async def test_only_old_days_and_months_are_pruned(store: Store) -> None:
     lines = [
         LedgerEntry(account, period)
         for account in ("demo", "demo/erp of the shop", "other")
@@ -285,7 +283,7 @@ async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: St
     assert len(await store.all_usage()) == len(kept)
 
 
-async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store: Store) -> None:
+async def test_entry_with_reservations_is_not_pruned(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 7, 0), (LedgerEntry("demo", "2023-12"), 1, 0)))
     await store.reserve([claim("a", 5)])
     await store.prune(days=1, months=1)
@@ -296,19 +294,17 @@ async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store: St
     assert await counts(store) == (0, 0, 0)
 
 
-async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(
-    store: Store, now: clock.ManualClock
-) -> None:
-    first = ExhaustedQuota("demo", now.now() + 10, "You have exceeded your part limit of 3.")
-    later = first._replace(until=now.now() + 20)
-    other = ExhaustedQuota("other", now.now() + 90, "spent")
+async def test_exhausted_quota_lasts_until_its_end_or_reopening(store: Store, manual_clock: clock.ManualClock) -> None:
+    first = ExhaustedQuota("demo", manual_clock.now() + 10, "You have exceeded your part limit of 3.")
+    later = first._replace(until=manual_clock.now() + 20)
+    other = ExhaustedQuota("other", manual_clock.now() + 90, "spent")
     for closure in (first, later, other):
         await store.mark_exhausted(closure)
     assert sorted(await store.exhausted_quotas()) == [later, other]
     await store.clear_exhausted("other")
     await store.clear_exhausted("none such")
     assert await store.exhausted_quotas() == [later]
-    now.advance(20)
+    manual_clock.advance(20)
     assert await store.exhausted_quotas() == []
 
 
@@ -325,13 +321,13 @@ async def test_numbers_beyond_32_bits_are_exact(store: Store) -> None:
     ]
 
 
-async def test_callers_side_by_side_never_pass_a_limit(store: Store) -> None:
+async def test_concurrent_callers_never_exceed_a_limit(store: Store) -> None:
     answers = await asyncio.gather(*(store.reserve([claim(str(number), 7)]) for number in range(40)))
     assert [answer for (answer,) in answers].count(None) == 14
     assert await counts(store) == (0, 0, 98)
 
 
-async def test_the_last_note_of_an_owner_is_kept_by_its_kind(store: Store) -> None:
+async def test_last_note_of_an_owner_is_stored_per_kind(store: Store) -> None:
     assert await store.notes("shadow") == {}
     for owner, text in (("one", "first"), ("two", "Ω \x00 é"), ("one", "second")):
         await store.put_note("shadow", owner, text)

@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def written() -> Iterator[io.StringIO]:
+def log_output() -> Iterator[io.StringIO]:
     """What the log says."""
     with log_lines.collected() as stream:
         yield stream
@@ -43,7 +43,7 @@ async def reopened(file: Path) -> list[tuple[int, int]]:
     return [(state.used, state.uncertain) for state in states]
 
 
-async def test_what_a_killed_worker_noted_is_booked_by_the_next(file: Path) -> None:
+async def test_entries_of_a_killed_worker_are_booked_by_the_next(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(1, GROUP, 3, 0)
@@ -57,7 +57,7 @@ async def test_what_a_killed_worker_noted_is_booked_by_the_next(file: Path) -> N
     assert await reopened(file) == [(7, 2), (7, 2)]
 
 
-async def test_what_the_store_has_already_is_not_booked_again(file: Path) -> None:
+async def test_already_booked_entries_are_not_booked_again(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(1, GROUP, 3, 0)
@@ -67,7 +67,7 @@ async def test_what_the_store_has_already_is_not_booked_again(file: Path) -> Non
     assert await reopened(file) == [(3, 0), (3, 0)]
 
 
-async def test_the_notes_of_a_worker_that_lives_are_left_alone(file: Path) -> None:
+async def test_entries_of_a_live_worker_are_not_touched(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(1, GROUP, 3, 0)
@@ -80,7 +80,7 @@ async def test_the_notes_of_a_worker_that_lives_are_left_alone(file: Path) -> No
 
 
 @pytest.mark.parametrize("cut", [b"[5,0,[[", b"[5,0,[\0\0\n"])
-async def test_a_note_that_was_cut_was_never_promised(file: Path, cut: bytes) -> None:
+async def test_truncated_entry_is_ignored(file: Path, cut: bytes) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(1, GROUP, 3, 0)
@@ -92,7 +92,7 @@ async def test_a_note_that_was_cut_was_never_promised(file: Path, cut: bytes) ->
     assert await reopened(file) == [(3, 0), (3, 0)]
 
 
-async def test_notes_beyond_the_first_pages_are_kept_too(file: Path) -> None:
+async def test_entries_beyond_the_first_pages_are_stored(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     for _ in range(3000):
@@ -103,7 +103,7 @@ async def test_notes_beyond_the_first_pages_are_kept_too(file: Path) -> None:
     assert await reopened(file) == [(3000, 0), (3000, 0)]
 
 
-async def test_a_workers_settlements_are_booked_in_the_order_of_their_numbers(file: Path) -> None:
+async def test_settlements_are_booked_in_sequence(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(9, GROUP, 3, 0)  # under way when the worker was killed
@@ -113,7 +113,7 @@ async def test_a_workers_settlements_are_booked_in_the_order_of_their_numbers(fi
     assert await reopened(file) == [(7, 0), (7, 0)]
 
 
-async def test_notes_that_somebody_else_settles_in_the_meantime_hold_nobody_up(file: Path) -> None:
+async def test_entries_settled_elsewhere_block_nothing(file: Path) -> None:
     for owner in ("first", "second", "third"):
         noted = journal.FileJournal(file, owner)
         noted.note(1, GROUP, 3, 0)
@@ -126,7 +126,7 @@ async def test_notes_that_somebody_else_settles_in_the_meantime_hold_nobody_up(f
     assert found == ["first", "third"]
 
 
-async def test_what_comes_after_a_settlement_that_somebody_else_makes_waits_for_it(file: Path) -> None:
+async def test_later_settlements_wait_for_one_in_progress_elsewhere(file: Path) -> None:
     noted = journal.FileJournal(file, "worker")
     noted.note(9, GROUP, 3, 0)
     noted.note(10, GROUP, 4, 0)
@@ -138,7 +138,7 @@ async def test_what_comes_after_a_settlement_that_somebody_else_makes_waits_for_
     first.close()  # type: ignore[attr-defined]  # a generator
 
 
-async def test_a_file_of_any_name_finds_its_notes_again(tmp_path: Path) -> None:
+async def test_journal_is_found_for_any_file_name(tmp_path: Path) -> None:
     file = tmp_path / "state[1].sqlite"
     noted = journal.FileJournal(file, "worker")
     noted.note(1, GROUP, 3, 0)
@@ -146,7 +146,7 @@ async def test_a_file_of_any_name_finds_its_notes_again(tmp_path: Path) -> None:
     assert await reopened(file) == [(3, 0), (3, 0)]
 
 
-async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
+async def test_ledger_writes_the_journal_before_settling(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     await book.refresh(LINES)
@@ -164,7 +164,7 @@ async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
     assert await reopened(file) == [(46, 10)] * 2
 
 
-async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ledger_without_journal_settles_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
 
@@ -179,7 +179,7 @@ async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monk
     await store.aclose()
 
 
-async def test_a_disk_that_is_full_before_the_pages_end_takes_no_note(file: Path) -> None:
+async def test_full_disk_refuses_the_entry(file: Path) -> None:
     noted = journal.FileJournal(file, "worker")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (journal.GROWTH // 2, before[1]))  # a write that ends short, as there
@@ -193,7 +193,7 @@ async def test_a_disk_that_is_full_before_the_pages_end_takes_no_note(file: Path
     assert await reopened(file) == [(7, 0), (7, 0)]
 
 
-async def test_a_file_that_cannot_be_locked_is_not_left_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unlockable_file_is_closed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = journal.FileJournal(file, "worker")
 
     def none(*_: object) -> None:
@@ -215,9 +215,7 @@ async def test_entries_of_past_days_are_not_kept_in_memory(file: Path) -> None:
     assert noted._files == {}
 
 
-async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unremovable_file_fails_no_request(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
 
@@ -249,7 +247,7 @@ async def test_open_intents_of_a_killed_worker_become_uncertain_usage_once(file:
     assert await reopened(file) == [(2, 108), (2, 108)]
 
 
-async def test_intents_of_a_worker_that_lives_are_left_alone_and_go_with_it(file: Path) -> None:
+async def test_intents_of_a_live_worker_are_kept_until_its_end(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     intent = noted.open_intent(3, GROUP)
@@ -260,7 +258,7 @@ async def test_intents_of_a_worker_that_lives_are_left_alone_and_go_with_it(file
     await store.aclose()
 
 
-async def test_a_killed_worker_without_open_intents_leaves_nothing_behind(file: Path) -> None:
+async def test_killed_worker_without_open_intents_leaves_no_usage(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.close_intent(noted.open_intent(3, GROUP))
@@ -271,7 +269,7 @@ async def test_a_killed_worker_without_open_intents_leaves_nothing_behind(file: 
     await store.aclose()
 
 
-async def test_an_intent_that_was_cut_takes_nothing_from_the_others(file: Path) -> None:
+async def test_truncated_intent_does_not_affect_others(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     for _ in range(100):
@@ -285,7 +283,7 @@ async def test_an_intent_that_was_cut_takes_nothing_from_the_others(file: Path) 
     assert await reopened(file) == [(0, 99), (0, 99)]
 
 
-async def test_an_intent_that_does_not_fit_is_refused_and_the_next_one_is_taken(file: Path) -> None:
+async def test_oversized_intent_is_refused_and_the_next_accepted(file: Path) -> None:
     noted = journal.FileJournal(file, "worker")
     with pytest.raises(OSError, match="too long"):
         noted.open_intent(3, EntryGroup((LedgerEntry("x" * journal.SLOT, "2023-11"),)))
@@ -293,7 +291,7 @@ async def test_an_intent_that_does_not_fit_is_refused_and_the_next_one_is_taken(
     noted.close()
 
 
-async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_usage_only_in_memory_keeps_its_intent_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     intent = book.open_intent(20, GROUP)
@@ -308,12 +306,12 @@ async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monk
     assert await reopened(file) == [(0, 20), (0, 20)]
 
 
-async def test_usage_that_is_in_the_journal_is_not_reported_as_lost(file: Path, written: io.StringIO) -> None:
+async def test_usage_in_the_journal_is_not_reported_as_lost(file: Path, log_output: io.StringIO) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     await book.book(ledger.RequestUsage(GROUP, 3, 0, "", book.open_intent(20, GROUP)))
     await store.aclose()
     await book.close()
-    assert "usage booking failed" not in written.getvalue()
-    assert "unsettled usage left in journal" in written.getvalue()
+    assert "usage booking failed" not in log_output.getvalue()
+    assert "unsettled usage left in journal" in log_output.getvalue()
     assert await reopened(file) == [(3, 0), (3, 0)]

@@ -17,8 +17,8 @@ SECRET = "passw0rd-PLANTED"
 
 
 @pytest.fixture
-async def store(redis_server: RedisServer, now: clock.ManualClock) -> Any:
-    opened = RedisStore(redis_server.url, now)
+async def store(redis_server: RedisServer, manual_clock: clock.ManualClock) -> Any:
+    opened = RedisStore(redis_server.url, manual_clock)
     yield opened
     await opened.aclose()
 
@@ -29,16 +29,16 @@ def inside(redis_server: RedisServer) -> Any:
         yield client
 
 
-async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(
-    store: Any, inside: Any, now: clock.ManualClock
+async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
+    store: Any, inside: Any, manual_clock: clock.ManualClock
 ) -> None:
     await store.heartbeat("worker", 10)
-    await store.keep_token("demo", "a-token", now.now() + 600)
+    await store.keep_token("demo", "a-token", manual_clock.now() + 600)
     await store.lock("token:demo", "worker", 30)
     await store.take("demo", (windows.Window(2, 1.0), windows.Window(9, 900.0)))
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
-    await store.mark_exhausted(ExhaustedQuota("demo", now.now() + 99, "spent"))
+    await store.mark_exhausted(ExhaustedQuota("demo", manual_clock.now() + 99, "spent"))
     lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
     assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker"}
@@ -49,31 +49,29 @@ async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(
     assert set(lives) - set(ending) == {"line:demo 2023-11", "lines", "owners", "claims:worker", "closures"}
 
 
-async def test_a_log_of_requests_is_no_longer_than_its_largest_window(
-    store: Any, inside: Any, now: clock.ManualClock
+async def test_request_log_is_trimmed_to_its_largest_window(
+    store: Any, inside: Any, manual_clock: clock.ManualClock
 ) -> None:
     for _ in range(20):
         await store.take("demo", (windows.Window(5, 1.0),))
-        now.advance(0.3)
+        manual_clock.advance(0.3)
     assert inside.llen("{v3bridge}:windows:demo") == 5
 
 
-async def test_a_server_that_has_forgotten_the_scripts_is_told_again(store: Any, inside: Any) -> None:
+async def test_scripts_are_reloaded_after_a_flush(store: Any, inside: Any) -> None:
     await store.heartbeat("worker", 10)
     inside.script_flush()
     assert await store.reserve([claim("a", 5)]) == [None]
 
 
-async def test_a_connection_that_was_cut_is_made_anew(store: Any, inside: Any) -> None:
+async def test_closed_connection_is_reopened(store: Any, inside: Any) -> None:
     await store.heartbeat("worker", 10)
     inside.client_kill_filter(_type="normal", skipme=True)
     assert await store.reserve([claim("a", 5)]) == [None]
 
 
-async def test_a_server_that_is_not_there_is_an_error_without_the_password(
-    tmp_path: Path, now: clock.ManualClock
-) -> None:
-    store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", now)
+async def test_unreachable_server_is_an_error_without_password(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
+    store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", manual_clock)
     for asked in (store.all_usage(), store.heartbeat("worker", 10), store.token("demo"), store.settle(settlement(1))):
         with pytest.raises(errors.StoreUnavailable, match="Redis") as caught:
             await asked
@@ -82,14 +80,14 @@ async def test_a_server_that_is_not_there_is_an_error_without_the_password(
     await store.aclose()
 
 
-async def test_a_server_that_refuses_is_an_error_too(store: Any, inside: Any) -> None:
+async def test_refusing_server_is_an_error(store: Any, inside: Any) -> None:
     inside.set("{v3bridge}:lines", "not a set")
     with pytest.raises(errors.StoreUnavailable, match="ResponseError"):
         await store.all_usage()
 
 
-async def test_an_address_that_is_none_is_a_mistake_without_the_password(now: clock.ManualClock) -> None:
+async def test_invalid_url_is_an_error_without_password(manual_clock: clock.ManualClock) -> None:
     with pytest.raises(errors.ConfigError) as caught:
-        RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", now)
+        RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", manual_clock)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -24,8 +24,8 @@ def file(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-async def store(file: Any, now: clock.ManualClock) -> Any:
-    opened = await SqliteStore.open(file, now)
+async def store(file: Any, manual_clock: clock.ManualClock) -> Any:
+    opened = await SqliteStore.open(file, manual_clock)
     yield opened
     await opened.aclose()
 
@@ -34,7 +34,7 @@ def _mode(path: Any) -> Any:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_only_its_owner_can_read_the_file_and_those_beside_it(store: Any, file: Any) -> None:
+async def test_database_files_are_readable_by_the_owner_only(store: Any, file: Any) -> None:
     await store.keep_token("demo", "a-token", 9e9)
     assert {path.name: _mode(path) for path in file.parent.iterdir()} == {
         "state.sqlite": 0o600,
@@ -44,17 +44,17 @@ async def test_only_its_owner_can_read_the_file_and_those_beside_it(store: Any, 
     assert (_mode(file.parent), _mode(file.parent.parent)) == (0o700, 0o700)
 
 
-async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_readers(
-    tmp_path: Path, now: clock.ManualClock
+async def test_existing_folder_keeps_its_mode_and_file_becomes_private(
+    tmp_path: Path, manual_clock: clock.ManualClock
 ) -> None:
     tmp_path.chmod(0o755)
     file = tmp_path / "open.sqlite"
     file.touch(0o644)
-    await (await SqliteStore.open(file, now)).aclose()
+    await (await SqliteStore.open(file, manual_clock)).aclose()
     assert (_mode(tmp_path), _mode(file)) == (0o755, 0o600)
 
 
-async def test_it_writes_ahead_and_waits_for_others(file: Any, store: Any) -> None:
+async def test_database_uses_wal_and_a_busy_timeout(file: Any, store: Any) -> None:
     def pragmas() -> Any:
         with sqlite3.connect(file) as other:
             return other.execute("PRAGMA journal_mode").fetchone()
@@ -64,7 +64,7 @@ async def test_it_writes_ahead_and_waits_for_others(file: Any, store: Any) -> No
     assert asked == [1, 5000]
 
 
-async def test_its_thread_has_a_name_and_an_end(store: Any) -> None:
+async def test_store_thread_has_a_name_and_ends_on_close(store: Any) -> None:
     def names() -> Any:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("store")]
 
@@ -76,48 +76,48 @@ async def test_its_thread_has_a_name_and_an_end(store: Any) -> None:
         await store.all_usage()
 
 
-async def test_a_newer_schema_is_refused_by_name_and_number(file: Any, now: clock.ManualClock) -> None:
-    await (await SqliteStore.open(file, now)).aclose()
+async def test_newer_schema_is_refused_with_file_and_version(file: Any, manual_clock: clock.ManualClock) -> None:
+    await (await SqliteStore.open(file, manual_clock)).aclose()
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
     newer.close()
     with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 5"):
-        await SqliteStore.open(file, now)
+        await SqliteStore.open(file, manual_clock)
 
 
-async def test_what_is_no_database_is_refused_by_name(tmp_path: Path, now: clock.ManualClock) -> None:
+async def test_invalid_database_is_refused_by_name(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("These are notes, and no database at all. " * 100)
     with pytest.raises(errors.ConfigError, match=r"notes\.txt: cannot be used: file is not a database"):
-        await SqliteStore.open(file, now)
+        await SqliteStore.open(file, manual_clock)
 
 
 @pytest.mark.parametrize("version", ["3.37.2", "3.7.17"])
-async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_file(
-    file: Any, now: clock.ManualClock, monkeypatch: pytest.MonkeyPatch, version: str
+async def test_old_sqlite_library_is_refused_before_creating_a_file(
+    file: Any, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", version)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", tuple(map(int, version.split("."))))
     with pytest.raises(errors.ConfigError, match=rf"needs SQLite 3\.38 or later, and this Python has {version}"):
-        await SqliteStore.open(file, now)
+        await SqliteStore.open(file, manual_clock)
     assert not file.exists()
 
 
 @pytest.mark.parametrize("path", ["", "file/beneath"])
-async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path: Path, now: clock.ManualClock, path: str) -> None:
+async def test_impossible_path_is_refused_by_name(tmp_path: Path, manual_clock: clock.ManualClock, path: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(errors.ConfigError, match=r"cannot be opened: (Is a directory|Not a directory)"):
-        await SqliteStore.open(tmp_path / path, now)
+        await SqliteStore.open(tmp_path / path, manual_clock)
 
 
-async def test_many_can_open_a_new_file_at_once(file: Any, now: clock.ManualClock) -> None:
-    stores = await asyncio.gather(*(SqliteStore.open(file, now) for _ in range(8)))
+async def test_new_file_can_be_opened_concurrently(file: Any, manual_clock: clock.ManualClock) -> None:
+    stores = await asyncio.gather(*(SqliteStore.open(file, manual_clock) for _ in range(8)))
     await asyncio.gather(*(store.heartbeat(str(number), 10) for number, store in enumerate(stores)))
     for store in stores:
         await store.aclose()
 
 
-async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store: Any, file: Any) -> None:
+async def test_failed_operation_is_rolled_back(store: Any, file: Any) -> None:
     with sqlite3.connect(file) as broken:
         broken.execute("CREATE TRIGGER fails BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'it broke'); END")
     with pytest.raises(errors.StoreUnavailable, match="SQLite"):
@@ -129,7 +129,7 @@ async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_wo
     assert [state[1:] for state in await store.usage([NOVEMBER])] == [(7, 0, 0)]
 
 
-async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store: Any, file: Any) -> None:
+async def test_long_locked_file_is_a_store_error(store: Any, file: Any) -> None:
     store._connection.execute("PRAGMA busy_timeout = 0")
     holder = sqlite3.connect(file, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -140,29 +140,29 @@ async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store:
     assert await store.reserve([claim("a", 1)]) == [None]
 
 
-async def test_a_clock_put_back_makes_nobody_wait_for_ever(store: Any, now: clock.ManualClock) -> None:
+async def test_clock_set_back_blocks_nothing_for_ever(store: Any, manual_clock: clock.ManualClock) -> None:
     one = (windows.Window(1, 60.0),)
-    now.advance(86_400)
+    manual_clock.advance(86_400)
     await store.take("a", one)
-    now.advance(-86_400)
+    manual_clock.advance(-86_400)
     assert await store.take("a", one) == pytest.approx(60.0)
-    now.advance(60)
+    manual_clock.advance(60)
     assert await store.take("a", one) == 0.0
 
 
-async def test_requests_that_no_window_needs_are_forgotten(file: Any, store: Any, now: clock.ManualClock) -> None:
+async def test_requests_outside_all_windows_are_deleted(file: Any, store: Any, manual_clock: clock.ManualClock) -> None:
     for key in ("a", "b"):
         await store.take(key, (windows.Window(9, 60.0),))
-    now.advance(61)
+    manual_clock.advance(61)
     await store.take("a", (windows.Window(9, 60.0),))
     await store.aclose()
-    await (await SqliteStore.open(file, now)).aclose()
+    await (await SqliteStore.open(file, manual_clock)).aclose()
     with sqlite3.connect(file) as reader:
         assert reader.execute("SELECT key FROM requests").fetchall() == [("a",)]
     reader.close()
 
 
-def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path: Path) -> None:
+def test_file_mode_is_independent_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         sqlite_schema.connect(tmp_path / "deep" / "state.sqlite").close()
@@ -171,9 +171,7 @@ def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path: Path) -> Non
     assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
 
 
-async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_rest(
-    file: Any, now: clock.ManualClock
-) -> None:
+async def test_older_schema_is_migrated_with_its_data(file: Any, manual_clock: clock.ManualClock) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
         older.executescript(f"{sqlite_schema._MIGRATIONS[0]}; PRAGMA user_version = 1;")
@@ -181,7 +179,7 @@ async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_res
         older.execute("INSERT INTO claims VALUES (?, ?, 'a', 'dead', 5)", NOVEMBER)
     older.close()
     for _ in range(2):
-        store = await SqliteStore.open(file, now)
+        store = await SqliteStore.open(file, manual_clock)
         await store.put_note("a kind", "an owner", "a text")
         assert (await store.usage([NOVEMBER]))[0].used == 7
         assert await store.notes("a kind") == {"an owner": "a text"}
@@ -191,7 +189,7 @@ async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_res
 
 
 async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhausted_quotas(
-    file: Any, now: clock.ManualClock
+    file: Any, manual_clock: clock.ManualClock
 ) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
@@ -200,16 +198,16 @@ async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhaus
         older.execute("INSERT INTO claims VALUES (?, ?, 'held', 'alive', 5)", NOVEMBER)
         older.execute("INSERT INTO intents VALUES ('held', 'alive', 5, '[[\"demo\",\"2023-11\"]]', 0)")
         older.execute("INSERT INTO intents VALUES ('late', 'alive', 2, '[[\"demo\",\"2023-11\"]]', 1)")
-        older.execute("INSERT INTO owners VALUES ('alive', ?, 4)", (now.now() + 60,))
+        older.execute("INSERT INTO owners VALUES ('alive', ?, 4)", (manual_clock.now() + 60,))
         older.execute("INSERT INTO closures VALUES ('demo', 9e9, 'spent')")
-        until = now.now() + 60
+        until = manual_clock.now() + 60
         for key in ("warned:demo 2023-11 50", "reconcile:demo", "rate:demo/erp"):
-            older.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, now.now(), until))
+            older.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, manual_clock.now(), until))
         older.execute("INSERT INTO tokens VALUES ('pause:a', 'refused', ?)", (until,))
         older.execute("INSERT INTO tokens VALUES ('token:a', 'a-token', ?)", (until,))
     older.close()
     for _ in range(2):
-        store = await SqliteStore.open(file, now)
+        store = await SqliteStore.open(file, manual_clock)
         assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 7, 2, 5)]
         assert [quota.account for quota in await store.exhausted_quotas()] == ["demo"]
         assert not await store.claim_once("warned:demo 2023-11 50", 60)
@@ -218,14 +216,14 @@ async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhaus
         assert (await store.cooldown("pause:a"), await store.token("pause:a")) == ("refused", None)
         assert await store.token("token:a") == ("a-token", until)
         await store.aclose()
-    store = await SqliteStore.open(file, now)
+    store = await SqliteStore.open(file, manual_clock)
     await store.settle(settlement(5, (NOVEMBER, 3, 0), claims=("held", "late"), owner="alive"))
     assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 10, 0, 0)]
     await store.aclose()
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-async def test_a_file_that_vanishes_is_noticed(store: Any, file: Any, replaced: bool) -> None:
+async def test_deleted_file_is_detected(store: Any, file: Any, replaced: bool) -> None:
     file.unlink()
     if replaced:
         file.touch()
@@ -234,7 +232,7 @@ async def test_a_file_that_vanishes_is_noticed(store: Any, file: Any, replaced: 
             await work
 
 
-async def test_a_file_that_cannot_be_written_is_noticed(store: Any) -> None:
+async def test_unwritable_file_is_detected(store: Any) -> None:
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
         await store.check_writable()

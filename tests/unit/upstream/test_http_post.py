@@ -66,61 +66,59 @@ def request(url: str, billed: bool = True) -> http_post.HttpRequest:
 
 
 async def post(
-    through: Through, session: aiohttp.ClientSession, asked: http_post.HttpRequest
+    make_client: Through, session: aiohttp.ClientSession, asked: http_post.HttpRequest
 ) -> http_post.HttpResponse:
-    return await http_post.post(through(session, asked.url), asked)
+    return await http_post.post(make_client(session, asked.url), asked)
 
 
-async def test_a_stale_connection_is_replaced_once(open_session: OpenSession, through: Through) -> None:
+async def test_stale_connection_is_replaced_once(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        assert (await post(through, session, request(url))).body == b"ok"
-        assert (await post(through, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"ok"
     assert raw.requests == 3
 
 
-async def test_the_second_try_takes_no_other_idle_connection_that_may_be_closed_too(
-    open_session: OpenSession, through: Through
-) -> None:
+async def test_retry_opens_a_new_connection(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([OK, BREAK], [OK, BREAK], [OK, OK])
     async with raw.running() as url, open_session() as session:
-        await asyncio.gather(*(post(through, session, request(url)) for _ in range(2)))
-        assert (await post(through, session, request(url))).body == b"ok"
-        assert (await post(through, session, request(url))).body == b"ok"
+        await asyncio.gather(*(post(make_client, session, request(url)) for _ in range(2)))
+        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"ok"
     assert raw.requests == 5
 
 
-async def test_a_connection_that_was_new_is_not_tried_again(open_session: OpenSession, through: Through) -> None:
+async def test_failure_of_a_new_connection_is_not_retried(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
-            await post(through, session, request(url))
+            await post(make_client, session, request(url))
     assert raw.requests == 1
     assert found.value.may_be_billed
 
 
-async def test_a_connection_that_ends_after_a_while_was_not_stale(
+async def test_connection_closed_after_a_delay_is_not_stale(
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The service may have worked until then, and have billed it."""
     monkeypatch.setattr(http_post, "IDLE_CLOSE_SECONDS", 0.0)
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        await post(through, session, request(url))
+        await post(make_client, session, request(url))
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
-            await post(through, session, request(url))
+            await post(make_client, session, request(url))
     assert raw.requests == 2
     assert found.value.may_be_billed
 
 
-async def test_the_second_break_is_the_last(open_session: OpenSession, through: Through) -> None:
+async def test_second_failure_is_final(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([OK, BREAK], [BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        await post(through, session, request(url))
+        await post(make_client, session, request(url))
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off"):
-            await post(through, session, request(url))
+            await post(make_client, session, request(url))
     assert raw.requests == 3
 
 
@@ -133,17 +131,17 @@ async def test_the_second_break_is_the_last(open_session: OpenSession, through: 
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "something that is not HTTP"),
     ],
 )
-async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(
+async def test_malformed_response_is_unreadable_and_not_retried(
     open_session: OpenSession,
     answer: bytes,
     message: str,
-    through: Through,
+    make_client: Through,
 ) -> None:
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
-        await post(through, session, request(url))
+        await post(make_client, session, request(url))
         with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}") as found:
-            await post(through, session, request(url))
+            await post(make_client, session, request(url))
     assert raw.requests == 2
     assert found.value.may_be_billed
 
@@ -161,12 +159,12 @@ def limits(**seconds: float) -> config.TimeoutSettings:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(first_byte=0.05), "no further byte within 0.05 s"),
     ],
 )
-async def test_silence_is_unreachable_and_says_which_limit_it_broke(
+async def test_timeout_is_unreachable_and_names_its_limit(
     open_session: OpenSession,
     answer: Any,
     timeouts: Any,
     limit: str,
-    through: Through,
+    make_client: Through,
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
@@ -176,7 +174,7 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=timeouts) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
-            await post(through, session, request(url))
+            await post(make_client, session, request(url))
     assert found.value.may_be_billed
     assert not isinstance(found.value, errors.DeadlineExceeded)
 
@@ -189,9 +187,9 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(
         (limits(first_byte=0.2, total=60), 60, True),
     ],
 )
-async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_limit(
+async def test_fair_time_is_half_of_the_shorter_limit(
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
     timeouts: Any,
     seconds: float,
     fair: bool,
@@ -203,14 +201,12 @@ async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_lim
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=timeouts) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time") as found:
-            await post(through, session, request(url)._replace(seconds=seconds))
+            await post(make_client, session, request(url)._replace(seconds=seconds))
     assert found.value.may_be_billed
     assert isinstance(found.value, errors.DeadlineExceeded) is not fair
 
 
-async def test_a_connection_that_never_stands_is_named_and_was_not_billed(
-    open_session: OpenSession, through: Through
-) -> None:
+async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession, make_client: Through) -> None:
     """The other side accepts, and never takes its part in the TLS handshake."""
 
     class Silent(Raw):
@@ -220,11 +216,11 @@ async def test_a_connection_that_never_stands_is_named_and_was_not_billed(
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=limits(connect=0.05)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=r"in time: no connection within 0\.05 s") as found:
-            await post(through, session, request(url.replace("http:", "https:")))
+            await post(make_client, session, request(url.replace("http:", "https:")))
     assert not found.value.may_be_billed
 
 
-async def test_who_waits_for_a_free_connection_was_not_billed(open_session: OpenSession, through: Through) -> None:
+async def test_wait_for_a_free_connection_is_unbilled(open_session: OpenSession, make_client: Through) -> None:
     arrived = asyncio.Event()
 
     class Silent(Raw):
@@ -234,52 +230,52 @@ async def test_who_waits_for_a_free_connection_was_not_billed(open_session: Open
 
     raw = Silent()
     async with raw.running() as url, open_session(connections=1, timeouts=limits(total=0.5)) as session:
-        first = asyncio.create_task(post(through, session, request(url)))
+        first = asyncio.create_task(post(make_client, session, request(url)))
         await arrived.wait()
         shortly = request(url)._replace(seconds=0.3)  # of which the service has nothing
         with pytest.raises(errors.DeadlineExceeded, match="not whole within") as second:
-            await post(through, session, shortly)
+            await post(make_client, session, shortly)
         with pytest.raises(errors.UpstreamUnreachable) as found:
             await first
     assert (found.value.may_be_billed, second.value.may_be_billed) == (True, False)
 
 
-async def test_what_costs_nothing_cannot_have_been_billed(open_session: OpenSession, through: Through) -> None:
+async def test_free_request_is_never_uncertain_usage(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([BREAK], [b"SSH-2.0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         for kind in (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
             with pytest.raises(kind) as found:
-                await post(through, session, request(url, billed=False))
+                await post(make_client, session, request(url, billed=False))
             assert not found.value.may_be_billed
 
 
-async def test_a_closed_port_is_unreachable(
+async def test_closed_port_is_unreachable(
     open_session: OpenSession,
     closed_port: int,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
-            await post(through, session, request(f"http://127.0.0.1:{closed_port}/"))
+            await post(make_client, session, request(f"http://127.0.0.1:{closed_port}/"))
     assert not found.value.may_be_billed
 
 
-async def test_a_compressed_answer_arrives_plain(
+async def test_compressed_response_is_decompressed(
     serve: Any,
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
 
     async with serve(packed) as url, open_session() as session:
-        assert (await post(through, session, request(url))).body == b"plain"
+        assert (await post(make_client, session, request(url))).body == b"plain"
 
 
-async def test_no_cookie_is_kept(
+async def test_cookies_are_not_stored(
     serve: Any,
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
 ) -> None:
     cookies = []
 
@@ -290,41 +286,41 @@ async def test_no_cookie_is_kept(
         return response
 
     async with serve(baking) as url, open_session() as session:
-        await post(through, session, request(url))
-        await post(through, session, request(url))
+        await post(make_client, session, request(url))
+        await post(make_client, session, request(url))
     assert cookies == [{}, {}]
 
 
-async def test_a_connection_is_used_again(open_session: OpenSession, through: Through) -> None:
+async def test_connection_is_reused(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([OK, OK, OK])
     async with raw.running() as url, open_session() as session:
         for _ in range(3):
-            assert (await post(through, session, request(url))).status == 200
+            assert (await post(make_client, session, request(url))).status == 200
     assert raw.requests == 3
 
 
-async def test_an_answer_that_ends_with_its_connection_is_whole(open_session: OpenSession, through: Through) -> None:
+async def test_response_ended_by_close_is_complete(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([b"HTTP/1.0 200 OK\r\n\r\nall of it"], [OK])
     async with raw.running() as url, open_session() as session:
-        assert (await post(through, session, request(url))).body == b"all of it"
-        assert (await post(through, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"all of it"
+        assert (await post(make_client, session, request(url))).body == b"ok"
 
 
-async def test_early_hints_are_not_the_answer(open_session: OpenSession, through: Through) -> None:
+async def test_early_hints_are_skipped(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + OK, OK])
     async with raw.running() as url, open_session() as session:
-        assert (await post(through, session, request(url))).body == b"ok"
-        assert (await post(through, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"ok"
 
 
-async def test_a_redirect_is_an_answer(open_session: OpenSession, through: Through) -> None:
+async def test_redirect_is_a_response(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([b"HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
-        assert (await post(through, session, request(url))).status == 307
+        assert (await post(make_client, session, request(url))).status == 307
     assert raw.requests == 1
 
 
-async def test_both_ways_send_the_same(serve: Any, open_session: OpenSession) -> None:
+async def test_both_implementations_send_equal_requests(serve: Any, open_session: OpenSession) -> None:
     seen = []
 
     async def noting(got: web.Request) -> web.Response:
@@ -338,9 +334,9 @@ async def test_both_ways_send_the_same(serve: Any, open_session: OpenSession) ->
     assert seen[0] == seen[1]
 
 
-async def test_a_header_cannot_begin_another(
+async def test_header_injection_is_prevented(
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
     serve: Any,
 ) -> None:
     async def never(_: web.Request) -> web.Response:
@@ -349,12 +345,10 @@ async def test_a_header_cannot_begin_another(
     async with serve(never) as url, open_session() as session:
         broken = request(url)._replace(headers={"Authorization": "Bearer x\r\nX-Other: y"})
         with pytest.raises(ValueError, match="header"):
-            await post(through, session, broken)
+            await post(make_client, session, broken)
 
 
-async def test_who_gives_up_leaves_no_connection_that_holds_the_rest(
-    open_session: OpenSession, through: Through
-) -> None:
+async def test_cancelled_caller_leaves_no_reusable_connection(open_session: OpenSession, make_client: Through) -> None:
     arrived = asyncio.Event()
 
     class Slow(Raw):
@@ -367,9 +361,9 @@ async def test_who_gives_up_leaves_no_connection_that_holds_the_rest(
 
     raw = Slow([OK])
     async with raw.running() as url, open_session(connections=1) as session:
-        first = asyncio.create_task(post(through, session, request(url)))
+        first = asyncio.create_task(post(make_client, session, request(url)))
         await arrived.wait()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        assert (await post(through, session, request(url))).body == b"ok"
+        assert (await post(make_client, session, request(url))).body == b"ok"

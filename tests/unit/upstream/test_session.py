@@ -64,52 +64,52 @@ def request(url: str) -> http_post.HttpRequest:
     return http_post.HttpRequest(url, "the service", b"body", {}, True)
 
 
-async def ask(session: Any, url: str, through: Through = lambda session, _: session) -> str:
-    return (await http_post.post(through(session, url), request(url))).body.decode()
+async def ask(session: Any, url: str, make_client: Through = lambda session, _: session) -> str:
+    return (await http_post.post(make_client(session, url), request(url))).body.decode()
 
 
-async def test_a_certificate_of_an_unknown_authority_is_not_trusted(
+async def test_certificate_of_an_unknown_authority_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
-            await ask(session, url, through)
+            await ask(session, url, make_client)
     assert not found.value.may_be_billed
 
 
-async def test_ca_file_makes_it_trusted(
+async def test_ca_file_adds_a_trusted_authority(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
-        assert await ask(session, url, through) == "ok"
+        assert await ask(session, url, make_client) == "ok"
 
 
-async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(
+async def test_certificate_for_another_name_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
             await ask(session, url.replace("127.0.0.1", "localhost"))
 
 
-async def test_a_service_that_asks_for_a_certificate_is_shown_it(
+async def test_client_certificate_is_sent(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url, through) == "ok"
+        assert await ask(session, url, make_client) == "ok"
 
 
 async def test_one_file_can_hold_certificate_and_key(
@@ -117,35 +117,35 @@ async def test_one_file_can_hold_certificate_and_key(
     open_session: OpenSession,
     authority: CertificateAuthority,
     tmp_path: Path,
-    through: Through,
+    make_client: Through,
 ) -> None:
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
     both.write_bytes(cert.read_bytes() + key.read_bytes())
     shown = tls(ca_file=authority.ca_file, client_cert=both)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url, through) == "ok"
+        assert await ask(session, url, make_client) == "ok"
 
 
-async def test_without_one_it_breaks_off(
+async def test_missing_client_certificate_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
-            await ask(session, url, through)
+            await ask(session, url, make_client)
 
 
-def test_a_ca_file_without_a_certificate_is_a_mistake(tmp_path: Path) -> None:
+def test_ca_file_without_certificate_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no certificate")
     with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.ca_file: .*notes\.txt holds no certificate"):
         sessions.tls_context(tls(ca_file=tmp_path / "notes.txt"))
 
 
 @pytest.mark.parametrize("passphrase", [None, b"a passphrase"])
-def test_a_key_that_does_not_fit_or_has_a_passphrase_is_a_mistake(
+def test_mismatched_or_encrypted_key_is_a_mistake(
     authority: CertificateAuthority, server_files: Any, passphrase: bytes | None
 ) -> None:
     cert, key = authority.issue("other", passphrase)
@@ -208,33 +208,33 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         await writer.drain()
 
 
-async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(
+async def test_http_proxy_sees_only_an_encrypted_tunnel(
     serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
     proxy = Proxy()
     async with serve_tls() as url, proxy.running() as address:
-        through = config.ProxyAddress(f"http://{address}")
-        async with open_session(proxy=through, tls=tls(ca_file=authority.ca_file)) as session:
+        proxy_address = config.ProxyAddress(f"http://{address}")
+        async with open_session(proxy=proxy_address, tls=tls(ca_file=authority.ca_file)) as session:
             assert await ask(session, url) == "ok"
     (head,) = proxy.heads
     assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")
     assert "Proxy-Authorization" not in head
 
 
-async def test_the_name_and_password_of_a_proxy_are_shown_to_it(
+async def test_proxy_credentials_are_sent_to_the_proxy(
     open_session: OpenSession,
 ) -> None:
     proxy = Proxy()
     async with proxy.running() as address:
-        through = config.ProxyAddress(f"http://me:the%20word@{address}")
-        async with open_session(proxy=through) as session:
+        proxy_address = config.ProxyAddress(f"http://me:the%20word@{address}")
+        async with open_session(proxy=proxy_address) as session:
             assert await ask(session, "http://service.example/graphql") == "proxy"
     (head,) = proxy.heads
     assert head.startswith("POST http://service.example/graphql HTTP/1.1\r\n")
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:the word').decode()}\r\n" in head
 
 
-async def test_a_proxy_that_refuses_is_named_with_its_status(
+async def test_refusing_proxy_is_named_with_its_status(
     open_session: OpenSession,
 ) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
@@ -248,15 +248,15 @@ async def test_a_proxy_that_refuses_is_named_with_its_status(
     assert "hidden" not in found.value.message
 
 
-async def test_a_proxy_that_is_not_there_is_named(open_session: OpenSession, closed_port: int) -> None:
-    through = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
-    async with open_session(proxy=through) as session:
+async def test_unreachable_proxy_is_named(open_session: OpenSession, closed_port: int) -> None:
+    proxy_address = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
+    async with open_session(proxy=proxy_address) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="no connection to the proxy on the way") as found:
             await ask(session, "https://service.example/")
     assert not found.value.may_be_billed
 
 
-async def test_the_environment_names_no_proxy(
+async def test_proxy_variables_of_the_environment_are_ignored(
     open_session: OpenSession, serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")

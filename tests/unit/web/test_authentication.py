@@ -32,7 +32,7 @@ def request(address: Any) -> Any:
     return make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
 
 
-def test_a_flood_from_many_addresses_fills_no_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flood_from_many_addresses_uses_bounded_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     guarded, _ = keys
     monkeypatch.setattr(authentication, "ADDRESSES_MAX", 50)
     guarded._counted = cachetools.LRUCache(50)
@@ -43,13 +43,13 @@ def test_a_flood_from_many_addresses_fills_no_memory(keys: Any, monkeypatch: pyt
     assert max(len(guarded._counted), len(guarded._refused), len(guarded._addresses._cache)) == 50
 
 
-def test_a_long_header_is_read_and_not_kept(keys: Any) -> None:
+def test_long_header_is_read_and_not_stored(keys: Any) -> None:
     guarded, _ = keys
     origin = guarded._addresses.of(request("1.1.1.1, " * 1500 + "192.0.2.1"))
     assert (origin.address, len(guarded._addresses._cache)) == ("192.0.2.1", 0)
 
 
-def test_a_key_is_remembered_for_a_while_after_it_was_used(keys: Any) -> None:
+def test_used_key_is_remembered_for_a_limited_time(keys: Any) -> None:
     guarded, clock = keys
     guarded.client(request("192.0.2.1"), KEY)
     for number, works in enumerate((True, True, False)):

@@ -33,7 +33,7 @@ def of(query: str) -> RequestParameters:
         "/v3/parts/match?=&apikey=K&=x&queries=[1]&",
     ],
 )
-def test_a_target_is_read_in_every_form(target: str) -> None:
+def test_target_is_parsed_in_every_form(target: str) -> None:
     parameters = RequestParameters(target)
     assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
 
@@ -61,11 +61,11 @@ def test_a_target_is_read_in_every_form(target: str) -> None:
         ("", None),
     ],
 )
-def test_a_text_is_decoded(query: str, value: str | None) -> None:
+def test_text_is_percent_decoded(query: str, value: str | None) -> None:
     assert of(query).text("q") == value
 
 
-def test_a_target_without_a_question_mark_has_no_parameters() -> None:
+def test_target_without_query_has_no_parameters() -> None:
     assert RequestParameters("/v3/parts/match").text("q") is None
 
 
@@ -81,31 +81,31 @@ def test_a_target_without_a_question_mark_has_no_parameters() -> None:
         "include[]=specs&include[]=unknown&include[]=datasheets&include[]=",
     ],
 )
-def test_an_array_has_four_spellings(query: str) -> None:
+def test_array_has_four_spellings(query: str) -> None:
     assert shape(query).projection.include == {"specs", "datasheets"}
 
 
 @pytest.mark.parametrize(
     "query", ["includes[]=specs", "include[x]=specs", "include[=specs", "include]=specs", "uids[0]=a"]
 )
-def test_other_names_are_not_that_array(query: str) -> None:
+def test_other_names_are_no_elements_of_the_array(query: str) -> None:
     assert of(query).texts("include") == []
 
 
 @pytest.mark.parametrize("value", ["=true", "=True", "=TRUE", "=1", "", "="])
-def test_true_has_these_spellings(value: str) -> None:
+def test_true_spellings_are_recognised(value: str) -> None:
     assert of(f"exact_only{value}").flag("exact_only") is True
 
 
 @pytest.mark.parametrize(
     "query", ["exact_only=false", "exact_only=False", "exact_only=0", "", "exact_only=1&exact_only=0"]
 )
-def test_false_has_these_spellings(query: str) -> None:
+def test_false_spellings_are_recognised(query: str) -> None:
     assert of(query).flag("exact_only") is False
 
 
 @pytest.mark.parametrize("value", ["yes", "2", "none", "%00", "x" * 1000])
-def test_what_is_no_boolean_is_an_error_that_names_it(value: str) -> None:
+def test_invalid_boolean_is_an_error_naming_it(value: str) -> None:
     with pytest.raises(errors.BadRequest, match=r"^exact_only must be true or false, not '") as caught:
         of(f"exact_only={value}").flag("exact_only")
     assert len(caught.value.message) < 100
@@ -123,12 +123,12 @@ def test_what_is_no_boolean_is_an_error_that_names_it(value: str) -> None:
         ("callback=jQuery111_222&pretty_print=true", ResponseFormat(pretty_print=True, callback="jQuery111_222")),
     ],
 )
-def test_a_style_is_read(query: str, style: ResponseFormat) -> None:
+def test_response_style_is_parsed(query: str, style: ResponseFormat) -> None:
     assert of(query).response_format() == style
 
 
 @pytest.mark.parametrize("name", ["1a", "a b", "a()", "alert(1)", "a.", ".a", "a[b]", "a;b", "é", "a%0A", "%3C"])
-def test_a_callback_that_is_no_function_name_is_an_error_that_does_not_repeat_it(name: str) -> None:
+def test_invalid_callback_is_an_error_without_its_value(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=r"^callback must be the name of a JavaScript function") as caught:
         of(f"callback={name}").response_format()
     assert len(caught.value.message) < 120
@@ -140,7 +140,7 @@ def test_show_and_hide_are_dotted_paths() -> None:
     assert projection.hide == {("offers",)}
 
 
-def test_names_that_an_object_does_not_have_never_reach_the_view() -> None:
+def test_unknown_names_never_reach_the_projection() -> None:
     projection = shape(
         "show[]=uid&show[]=x&show[]=brand.x&hide[]=x&slice[x]=0:1&slice[offers.x]=0:1&include[]=x"
     ).projection
@@ -170,7 +170,7 @@ def test_features_and_known_names_come_from_the_application_and_the_mapping() ->
         (":999999999", None, 999_999_999),
     ],
 )
-def test_a_slice_has_these_spellings(value: str, start: int | None, stop: int | None) -> None:
+def test_slice_spellings_are_recognised(value: str, start: int | None, stop: int | None) -> None:
     projection, cuts = shape(f"slice[offers]={value}")
     assert cuts == {("offers",): slice(start, stop)}
     assert projection.cut == {("offers",)}
@@ -178,7 +178,7 @@ def test_a_slice_has_these_spellings(value: str, start: int | None, stop: int | 
 
 
 @pytest.mark.parametrize("value", ["0:0", ":0", "[3:3]", "5:2"])
-def test_a_slice_that_leaves_nothing_is_known_for_it(value: str) -> None:
+def test_empty_slice_is_recognised(value: str) -> None:
     projection = shape(f"slice[offers]={value}").projection
     assert projection.cut == frozenset()
     assert projection.emptied == {("offers",)}
@@ -188,29 +188,29 @@ def test_a_slice_that_leaves_nothing_is_known_for_it(value: str) -> None:
     "value",
     ["", "1", "1:2:3", "a:b", "[1;2]", "1.5:2", "١:٢", "[[1:2]]", "-:", ":-", "-:-", ":" + "9" * 10, ":" + "9" * 5000],
 )
-def test_a_slice_that_is_none_is_an_error_that_names_it(value: str) -> None:
+def test_invalid_slice_is_an_error_naming_it(value: str) -> None:
     with pytest.raises(errors.BadRequest, match=r"^slice\[offers\] must be a range like \[0:5\], not '"):
         shape(f"slice[offers]={value}")
 
 
-def test_the_error_of_a_slice_is_short_whatever_was_sent() -> None:
+def test_error_of_a_slice_has_bounded_length() -> None:
     with pytest.raises(errors.BadRequest) as caught:
         shape(f"slice[{'x' * 5000}]={'y' * 5000}")
     assert len(caught.value.message) < 200
 
 
-def test_slices_of_several_fields_are_kept_apart_and_the_last_of_one_counts() -> None:
+def test_slices_are_per_field_and_the_last_one_counts() -> None:
     cuts = shape("slice[offers]=:1&slice%5Bdescriptions%5D=2:&slice[offers]=:2").slices
     assert cuts == {("offers",): slice(None, 2), ("descriptions",): slice(2, None)}
 
 
-def test_a_query_string_has_a_bound_that_is_named_and_is_not_taken_apart_beyond_it() -> None:
+def test_too_long_query_string_is_refused_without_parsing() -> None:
     assert of("a=&" * 999 + "q=1").text("q") == "1"
     with pytest.raises(errors.BadRequest, match=r"^query string: at most 1000 parameters, not 22001$"):
         of("a=&" * 22_000)
 
 
-def test_the_apikey_is_read_without_decoding_the_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_key_is_read_without_decoding_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[str] = []
     whole = parameters.decoded
 
@@ -224,12 +224,12 @@ def test_the_apikey_is_read_without_decoding_the_other_values(monkeypatch: pytes
 
 
 @given(st.text("%4aé1+", max_size=20))
-def test_a_text_is_decoded_as_urllib_decodes_it(text: str) -> None:
+def test_decoding_equals_that_of_urllib(text: str) -> None:
     assert parameters.decoded(text) == parse.unquote_plus(text)
 
 
 @pytest.mark.parametrize("name", ["include[]", "show[]", "hide[]"])
-def test_what_a_reply_shows_is_bounded_together_with_its_slices(name: str) -> None:
+def test_show_hide_and_slices_have_a_common_bound(name: str) -> None:
     slices = "&".join(f"slice[specs.key{n}.value]=0:1" for n in range(70))
     fields = "&".join(f"{name}=specs.key{n}.value" for n in range(80))
     assert shape(f"{slices}&{fields}")

@@ -12,7 +12,7 @@ PATHS = [each.path for each in ENDPOINTS if "{" not in each.path]
 
 
 @given(st.sampled_from(PATHS), st.data())
-def test_a_letter_that_is_missing_or_doubled_is_seen(path: str, data: st.DataObject) -> None:
+def test_missing_or_doubled_letter_is_recognised(path: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(2, len(path) - 1))
     if path[place] == "/":
         return
@@ -21,19 +21,19 @@ def test_a_letter_that_is_missing_or_doubled_is_seen(path: str, data: st.DataObj
 
 
 @given(st.text(max_size=60), st.sampled_from(["/", "/v3/", "/api/v4/", "/v3/parts/"]))
-def test_whatever_is_asked_for_nothing_of_it_is_repeated(text: str, start: str) -> None:
+def test_suggestion_never_repeats_the_request(text: str, start: str) -> None:
     assert "EXAMPLE_KEY" not in path_suggestions.message(f"{start}EXAMPLE_KEY{text}")
     assert "EXAMPLE_KEY" not in path_suggestions.message(f"{start}{text}/EXAMPLE_KEY")
 
 
-def test_a_long_path_costs_no_more_than_a_short_one() -> None:
+def test_long_path_takes_no_more_time_than_a_short_one() -> None:
     began = time.perf_counter()
     for _ in range(100):
         path_suggestions.message("/v3/" + "partz/" * 100_000)
     assert time.perf_counter() - began < 1
 
 
-def test_a_uid_is_no_slip() -> None:
+def test_uid_is_no_misspelling() -> None:
     assert path_suggestions.instead_of_uid("/v3/parts/bd4d768f82c5628a", "bd4d768f82c5628a") is None
     assert path_suggestions.instead_of_uid("/v3/parts/none", "none") is None
     assert (

@@ -27,5 +27,5 @@ async def end_after(turns: int) -> bytes:
 
 
 @pytest.mark.parametrize("turns", range(8))
-def test_a_connection_without_a_request_is_closed_at_the_end_however_new_it_is(turns: Any) -> None:
+def test_unused_connection_is_closed_on_shutdown(turns: Any) -> None:
     assert event_loop.run(end_after(turns)) == b""

@@ -26,13 +26,13 @@ def entry(name: Any, source: Any = None, baseline: Any = None, candidate: Any = 
     )
 
 
-def test_keys_that_nobody_named_are_numbered_as_they_appear() -> None:
+def test_unnamed_keys_are_numbered_in_order() -> None:
     clients = Clients()
     assert [clients.name(key) for key in ("b", "a", "b", "c")] == ["key 1", "key 2", "key 1", "key 3"]
     assert (clients.key("key 2", "baseline"), clients.key("key 2", "candidate")) == ("a", "a")
 
 
-def test_a_request_without_a_key_has_none_to_send() -> None:
+def test_request_without_key_sends_none() -> None:
     clients = Clients()
     assert [clients.name(None), clients.name("")] == [NO_KEY, NO_KEY]
     assert clients.key(NO_KEY, "candidate") is None
@@ -40,26 +40,26 @@ def test_a_request_without_a_key_has_none_to_send() -> None:
 
 
 @pytest.mark.parametrize("source", ["seen", digest("seen"), digest("seen").upper().replace("SHA", "sha")])
-def test_a_named_client_is_known_by_its_key_or_its_digest(source: Any) -> None:
+def test_named_client_is_identified_by_key_or_digest(source: Any) -> None:
     clients = Clients([entry("the shop", source, "for the old", "for the new")])
     assert clients.name("seen") == "the shop"
     assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("for the old", "for the new")
 
 
-def test_what_is_not_set_is_the_key_that_was_seen() -> None:
+def test_unset_key_is_the_recorded_key() -> None:
     clients = Clients([entry("the shop", digest("seen"), candidate="for the new")])
     assert clients.key("the shop", "baseline") is None
     clients.name("seen")
     assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("seen", "for the new")
 
 
-def test_requests_without_a_key_can_be_given_one() -> None:
+def test_requests_without_key_can_get_one() -> None:
     clients = Clients([entry("parts lists", None, "o", "n"), entry("the shop", "seen")])
     assert clients.name(None) == "parts lists"
     assert (clients.key("parts lists", "baseline"), clients.key("parts lists", "candidate")) == ("o", "n")
 
 
-def test_all_other_keys_can_be_sent_as_one_and_keep_their_names() -> None:
+def test_other_keys_can_be_replaced_by_one_and_keep_their_names() -> None:
     clients = Clients([entry("the shop", "seen"), entry("everybody", "*", candidate="n")])
     assert [clients.name(key) for key in ("x", "seen", "y")] == ["key 1", "the shop", "key 2"]
     assert [clients.key(name, "candidate") for name in ("key 1", "key 2", "the shop", NO_KEY)] == [
@@ -71,18 +71,18 @@ def test_all_other_keys_can_be_sent_as_one_and_keep_their_names() -> None:
     assert clients.key("key 2", "baseline") == "y"
 
 
-def test_a_number_that_is_somebody_s_name_is_not_given_again() -> None:
+def test_number_used_as_a_name_is_not_assigned() -> None:
     clients = Clients([entry("key 1", "seen")])
     assert [clients.name("x"), clients.name("seen")] == ["key 2", "key 1"]
 
 
 @pytest.mark.parametrize("sources", [("5ecret", digest("5ecret")), (None, None), ("*", "*")])
-def test_two_clients_with_one_source_are_refused_without_it(sources: Any) -> None:
+def test_clients_sharing_a_source_are_refused_without_showing_it(sources: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"^the clients a and b have the same source$"):
         Clients([entry("a", sources[0]), entry("b", sources[1])])
 
 
-def test_every_key_is_known_as_a_secret_the_longest_first_and_shown_nowhere() -> None:
+def test_all_keys_are_secrets_longest_first() -> None:
     entries = [
         entry("a", "5ecret-1", "5ecret-long", None),
         entry("b", digest("5ecret-2")),
@@ -96,7 +96,7 @@ def test_every_key_is_known_as_a_secret_the_longest_first_and_shown_nowhere() ->
     assert repr(clients) == "Clients(a, b, c, key 1; keys hidden)"
 
 
-def test_a_key_that_nobody_named_is_known_by_its_fingerprint_its_places_and_its_program() -> None:
+def test_unnamed_key_has_fingerprint_positions_and_program() -> None:
     clients = Clients([entry("erp", "5ecret-1")])
     for key, place, agent in (
         ("5ecret-2", "log:1", None),

@@ -12,7 +12,7 @@ from proxy.compare.sources.source import open_source
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 
-def test_every_request_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path: Path) -> None:
+def test_every_request_of_a_run_recording_is_read(tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
     recorder = Recorder(file, RecordingHeader(made=1.0, baseline="a", candidate="b", source="c"), Redaction([]))
     requests = [request_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]

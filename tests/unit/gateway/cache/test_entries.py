@@ -33,9 +33,7 @@ def shown(answer: RenderedResult | None) -> Any:
     return answer and json.loads(answer.items)
 
 
-def test_an_answer_is_fresh_for_its_seconds_and_stands_in_for_some_more(
-    time: clock.ManualClock, renderer: Renderers
-) -> None:
+def test_entry_is_fresh_then_stale_for_its_seconds(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
     assert kept.get(QUESTION, renderer("mpn")) is None
     first = keep(kept, renderer("mpn"), details="counts")
@@ -49,7 +47,7 @@ def test_an_answer_is_fresh_for_its_seconds_and_stands_in_for_some_more(
     assert kept.get(QUESTION, renderer("mpn"), stale=True) is None
 
 
-def test_a_view_that_shows_less_is_read_from_what_is_kept(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_smaller_projection_is_served_from_the_entry(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
     keep(kept, renderer("mpn", "octopart_url", "uid"))
     poorer = kept.get(QUESTION, renderer("octopart_url"))
@@ -58,13 +56,13 @@ def test_a_view_that_shows_less_is_read_from_what_is_kept(time: clock.ManualCloc
     assert kept.get(QUESTION, renderer("octopart_url")) == poorer
 
 
-def test_a_view_that_shows_more_is_not(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_larger_projection_is_a_miss(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
     keep(kept, renderer("mpn"))
     assert kept.get(QUESTION, renderer("mpn", "octopart_url")) is None
 
 
-def test_of_two_views_neither_takes_the_others_answer_away(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_disjoint_projections_keep_separate_entries(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
     keep(kept, renderer("mpn"))
     keep(kept, renderer("octopart_url"))
@@ -73,7 +71,7 @@ def test_of_two_views_neither_takes_the_others_answer_away(time: clock.ManualClo
     assert kept.get(QUESTION, renderer("mpn", "octopart_url")) is None
 
 
-def test_a_richer_answer_takes_the_place_of_a_poorer(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_larger_result_replaces_a_smaller_one(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
     keep(kept, renderer("mpn"))
     time.advance(30)
@@ -82,13 +80,13 @@ def test_a_richer_answer_takes_the_place_of_a_poorer(time: clock.ManualClock, re
     assert shown(kept.get(QUESTION, renderer("mpn"))) == [{"mpn": "SN74S74N"}]
 
 
-def test_applications_do_not_see_each_others_answers(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_applications_have_separate_entries(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
     keep(kept, renderer("mpn"))
     assert kept.get(OTHER, renderer("mpn")) is None
 
 
-def test_the_oldest_goes_where_there_is_no_room(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_oldest_entry_is_evicted(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time, bytes=1_500)
     questions = [CacheKey(("demo", number), QUESTION.context) for number in range(6)]
     for question in questions:
@@ -97,13 +95,13 @@ def test_the_oldest_goes_where_there_is_no_room(time: clock.ManualClock, rendere
     assert left == [3, 4, 5]
 
 
-def test_what_is_larger_than_all_the_room_is_not_kept(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_entry_larger_than_the_cache_is_not_stored(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time, bytes=300)
     keep(kept, renderer("mpn"))
     assert kept.get(QUESTION, renderer("mpn")) is None
 
 
-def test_the_items_of_every_view_count(time: clock.ManualClock, renderer: Renderers) -> None:
+def test_items_of_every_projection_count(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time, bytes=700)
     keep(kept, renderer("mpn", "octopart_url", "uid"))
     keep(kept, renderer("mpn"), OTHER)
@@ -112,7 +110,7 @@ def test_the_items_of_every_view_count(time: clock.ManualClock, renderer: Render
 
 
 @pytest.mark.parametrize("projections", [("mpn",), ("mpn", "uid")])
-def test_a_repeated_answer_is_the_very_bytes(
+def test_repeated_response_is_the_same_bytes_object(
     time: clock.ManualClock, renderer: Renderers, projections: tuple[str, ...]
 ) -> None:
     kept = memory(time)
@@ -123,7 +121,7 @@ def test_a_repeated_answer_is_the_very_bytes(
     assert first.items is second.items
 
 
-def test_an_answer_that_grows_too_old_while_it_is_read_is_an_answer(renderer: Renderers) -> None:
+def test_entry_that_expires_during_a_read_is_served(renderer: Renderers) -> None:
     class Running(clock.ManualClock):
         """Every look takes a second."""
 

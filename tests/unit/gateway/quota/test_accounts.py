@@ -23,7 +23,7 @@ def apikey(text: Any, **changes: Any) -> Any:
     return config.ApiKeySettings(config.digest(text), **changes)
 
 
-def test_every_key_has_an_account_beside_the_applications() -> None:
+def test_every_key_has_a_quota_account_beside_its_application() -> None:
     keys = accounts.charged_accounts("demo", application(apikey("a"), apikey("b", name="erp", parts=5), parts=10))
     assert {name: (pair.application, pair.key) for name, pair in keys.items()} == {
         "1": (accounts.QuotaAccount("demo", 10, "month"), accounts.QuotaAccount("demo/1", None, "month")),
@@ -48,7 +48,7 @@ def test_keys_have_the_period_of_their_application() -> None:
         ("2026-12-01T00:00:00Z", "2026-12-01", "2026-12", 31 * 86_400),
     ],
 )
-def test_dates_are_those_of_utc(now: str, day: str, month: str, left: Any) -> None:
+def test_periods_are_in_utc(now: str, day: str, month: str, left: Any) -> None:
     dates = accounts.billing_periods(at(now))
     assert (dates.day, dates.month) == (day, month)
     assert dates.day_begins <= at(now) < dates.day_ends
@@ -61,7 +61,7 @@ def test_dates_are_those_of_utc(now: str, day: str, month: str, left: Any) -> No
     )
 
 
-def test_the_calendar_turns_with_the_clock_in_either_direction() -> None:
+def test_billing_period_follows_the_clock_in_both_directions() -> None:
     time = clock.ManualClock(at("2026-11-30T23:59:59Z"))
     calendar = accounts.BillingCalendar(time)
     before = calendar.today()
@@ -72,5 +72,5 @@ def test_the_calendar_turns_with_the_clock_in_either_direction() -> None:
     assert calendar.today() == before
 
 
-def test_the_last_days_end_with_today() -> None:
+def test_recent_days_end_with_today() -> None:
     assert accounts.last_days(at("2026-03-02T09:00:00Z"), 3) == ["2026-02-28", "2026-03-01", "2026-03-02"]

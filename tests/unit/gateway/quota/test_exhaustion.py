@@ -31,18 +31,18 @@ async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
 
 
 @pytest.fixture
-def small() -> Any:
+def small_plan() -> Any:
     return accounts(parts=100)
 
 
 @pytest.fixture
-async def worker(quotas: Quotas, small: Any) -> Any:
-    made = quotas(small)
+async def worker(quotas: Quotas, small_plan: Any) -> Any:
+    made = quotas(small_plan)
     await made.refresh()
     return made
 
 
-async def test_the_services_refusal_closes_the_application_until_the_first(
+async def test_upstream_refusal_exhausts_the_quota_until_the_next_month(
     quotas: Quotas, store: Any, time: clock.ManualClock
 ) -> None:
     plan = accounts()
@@ -58,7 +58,7 @@ async def test_the_services_refusal_closes_the_application_until_the_first(
     assert await state(store) == (0, 0, 0)
 
 
-async def test_other_workers_and_later_ones_know_of_it(quotas: Quotas, store: Any) -> None:
+async def test_exhausted_quota_is_shared_with_other_and_later_workers(quotas: Quotas, store: Any) -> None:
     plan, other = accounts(), accounts(name="other")
     first = quotas(plan, other)
     await (await first.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
@@ -68,7 +68,7 @@ async def test_other_workers_and_later_ones_know_of_it(quotas: Quotas, store: An
     await second.reserve(other, 3)
 
 
-async def test_it_can_be_opened_again_and_closed_again(quotas: Quotas, store: Any) -> None:
+async def test_exhausted_quota_can_be_reopened_and_exhausted_again(quotas: Quotas, store: Any) -> None:
     plan = accounts()
     worker = quotas(plan)
     for _ in range(2):
@@ -80,9 +80,7 @@ async def test_it_can_be_opened_again_and_closed_again(quotas: Quotas, store: An
         await worker.reserve(plan, 3)
 
 
-async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
-    quotas: Quotas, store: Any, time: clock.ManualClock
-) -> None:
+async def test_lifetime_quota_is_exhausted_for_ever(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
     plan = accounts(period="lifetime")
     worker = quotas(plan)
     error = errors.QuotaExhausted(USED_UP, retry_after=1)
@@ -92,9 +90,7 @@ async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
     assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
 
 
-async def test_the_month_after_a_refusal_can_be_refused_anew(
-    quotas: Quotas, store: Any, time: clock.ManualClock
-) -> None:
+async def test_next_month_can_be_exhausted_again(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
     plan = accounts()
     worker = quotas(plan)
     await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
@@ -103,7 +99,7 @@ async def test_the_month_after_a_refusal_can_be_refused_anew(
     assert (await refused(worker, plan)).retry_after == 30 * 86_400
 
 
-async def test_a_refusal_on_the_first_may_be_about_the_month_before(
+async def test_refusal_on_the_first_may_belong_to_the_previous_month(
     quotas: Quotas, store: Any, time: clock.ManualClock
 ) -> None:
     plan = accounts()

@@ -35,6 +35,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("days,used,limit,ends,now,expected", CASES.values(), ids=CASES)
-def test_it_runs_out(days: Any, used: Any, limit: Any, ends: Any, now: Any, expected: Any) -> None:
+def test_forecast_gives_the_day_of_exhaustion(
+    days: Any, used: Any, limit: Any, ends: Any, now: Any, expected: Any
+) -> None:
     found = forecast.runs_out(used, limit, ends, days, now)
     assert found == (None if expected is None else pytest.approx(at(expected)))

@@ -36,12 +36,12 @@ def book() -> Book:
     return Book()
 
 
-async def test_a_lone_piece_is_committed_at_once(book: Book) -> None:
+async def test_single_operation_is_committed_at_once(book: Book) -> None:
     assert [await book.group.run(piece) for piece in (1, 2)] == ["1 committed", "2 committed"]
     assert book.transactions == [[1], [2]]
 
 
-async def test_what_comes_meanwhile_is_one_transaction_and_each_gets_its_own_answer(book: Book) -> None:
+async def test_concurrent_operations_share_a_transaction_with_separate_results(book: Book) -> None:
     book.gate.clear()
     tasks = await book.hand_in(*range(50))
     book.gate.set()
@@ -49,7 +49,7 @@ async def test_what_comes_meanwhile_is_one_transaction_and_each_gets_its_own_ans
     assert book.transactions == [[0], list(range(1, 50))]
 
 
-async def test_an_error_is_that_of_all_in_the_transaction_and_of_no_other(book: Book) -> None:
+async def test_error_affects_only_its_transaction(book: Book) -> None:
     book.gate.clear()
     tasks = await book.hand_in(1, 2, 3)
     book.broken = True
@@ -59,7 +59,7 @@ async def test_an_error_is_that_of_all_in_the_transaction_and_of_no_other(book: 
     assert await book.group.run(4) == "4 committed"
 
 
-async def test_a_caller_that_is_cancelled_takes_nothing_back(book: Book) -> None:
+async def test_cancelled_caller_does_not_undo_its_operation(book: Book) -> None:
     book.gate.clear()
     first, second, third = await book.hand_in(1, 2, 3)
     second.cancel()
@@ -69,7 +69,7 @@ async def test_a_caller_that_is_cancelled_takes_nothing_back(book: Book) -> None
     assert book.transactions == [[1], [2, 3]]
 
 
-async def test_closing_waits_for_all_that_was_handed_in(book: Book) -> None:
+async def test_close_waits_for_submitted_operations(book: Book) -> None:
     book.gate.clear()
     tasks = await book.hand_in(1, 2)
     closing = asyncio.create_task(book.group.close())

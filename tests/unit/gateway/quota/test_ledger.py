@@ -39,8 +39,8 @@ async def state(store: Any) -> Any:
     return found[1:]
 
 
-def said(written: Any, event: Any) -> Any:
-    return [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith(event)]
+def said(log_output: Any, event: Any) -> Any:
+    return [line for line in map(json.loads, log_output.getvalue().splitlines()) if line["event"].startswith(event)]
 
 
 @pytest.fixture
@@ -65,9 +65,7 @@ class Gate:
         monkeypatch.setattr(type(store), name, gated)
 
 
-async def test_what_arrives_while_one_is_written_goes_together(
-    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bookings_during_a_write_are_batched(book: Any, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(store, "settle", monkeypatch)
     first = asyncio.create_task(book.book(cost(1)))
     await gate.entered.wait()
@@ -82,7 +80,7 @@ async def test_what_arrives_while_one_is_written_goes_together(
     assert await state(store) == (11, 0, 0)
 
 
-async def test_what_is_noted_while_one_is_written_waits_for_the_next(
+async def test_journal_entries_during_a_write_wait_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger, "SETTLE_SECONDS", 60)
@@ -101,8 +99,8 @@ async def test_what_is_noted_while_one_is_written_waits_for_the_next(
         assert (await store.usage(LINES))[0].used == 3
 
 
-async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
-    book: Any, store: Any, written: io.StringIO
+async def test_unavailable_store_loses_no_usage_and_is_logged_once(
+    book: Any, store: Any, log_output: io.StringIO
 ) -> None:
     await book.book(cost(1))
     store.away = True
@@ -115,11 +113,11 @@ async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
     assert await state(store) == (11, 5, 0)
     await book.book(cost(3))
     assert await state(store) == (14, 5, 0)
-    assert len(said(written, "store became unavailable")) == 1
-    assert len(said(written, "store became available")) == 1
+    assert len(said(log_output, "store became unavailable")) == 1
+    assert len(said(log_output, "store became available")) == 1
 
 
-async def test_while_it_is_away_nobody_waits_for_it(book: Any, store: Any) -> None:
+async def test_unavailable_store_delays_no_request(book: Any, store: Any) -> None:
     store.away = True
     await book.book(cost(1))
     store.asked.clear()
@@ -127,7 +125,7 @@ async def test_while_it_is_away_nobody_waits_for_it(book: Any, store: Any) -> No
     assert store.asked == []
 
 
-async def test_an_answer_that_was_lost_is_not_a_second_booking(book: Any, store: Any) -> None:
+async def test_lost_store_response_is_not_booked_twice(book: Any, store: Any) -> None:
     await store.reserve([claim("a")])
     store.deaf = True
     await book.book(cost(5, claim="a"))
@@ -139,7 +137,7 @@ async def test_an_answer_that_was_lost_is_not_a_second_booking(book: Any, store:
     assert await state(store) == (7, 0, 0)
 
 
-async def test_bookings_wait_in_no_more_room_than_there_are_lines(book: Any, store: Any) -> None:
+async def test_pending_bookings_are_merged_per_ledger_entry(book: Any, store: Any) -> None:
     store.away = True
     for _ in range(1_000):
         await book.book(cost(1))
@@ -147,9 +145,7 @@ async def test_bookings_wait_in_no_more_room_than_there_are_lines(book: Any, sto
     assert len(book._unconfirmed.increments) == 1
 
 
-async def test_a_caller_that_goes_away_is_booked_all_the_same(
-    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelled_caller_is_booked(book: Any, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(store, "settle", monkeypatch)
     tasks = [asyncio.create_task(book.book(cost(1)))]
     await gate.entered.wait()
@@ -164,7 +160,7 @@ async def test_a_caller_that_goes_away_is_booked_all_the_same(
 
 
 @pytest.mark.parametrize("moment", ["before its turn", "while it is written", "after"])
-async def test_a_caller_that_goes_away_leaves_no_claim_behind(
+async def test_cancelled_caller_leaves_no_reservation(
     book: Any, store: Any, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     gate = Gate(store, "reserve", monkeypatch)
@@ -186,7 +182,7 @@ async def test_a_caller_that_goes_away_leaves_no_claim_behind(
     assert book._unanswered == set()
 
 
-async def test_a_claim_whose_answer_was_lost_is_given_back(book: Any, store: Any) -> None:
+async def test_reservation_with_lost_response_is_released(book: Any, store: Any) -> None:
     store.deaf = True
     with pytest.raises(errors.StoreUnavailable):
         await book.hold(claim("a"))
@@ -196,7 +192,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(book: Any, store: Any
     assert await state(store) == (0, 0, 0)
 
 
-async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(book: Any, store: Any) -> None:
+async def test_quota_status_has_local_bookings_and_store_usage(book: Any, store: Any) -> None:
     await book.refresh(LINES)
     await book.book(cost(5, 2))
     assert book.usage(NOVEMBER)[1:] == (5, 2, 0)
@@ -207,7 +203,7 @@ async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(bo
     assert book.usage(NOVEMBER)[1:] == (6, 2, 0)
 
 
-async def test_what_is_left_is_written_at_the_end(book: Any, store: Any) -> None:
+async def test_pending_bookings_are_written_on_close(book: Any, store: Any) -> None:
     store.away = True
     await book.book(cost(4))
     store.away = False
@@ -215,18 +211,16 @@ async def test_what_is_left_is_written_at_the_end(book: Any, store: Any) -> None
     assert await state(store) == (4, 0, 0)
 
 
-async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(
-    book: Any, store: Any, written: io.StringIO
-) -> None:
+async def test_unwritten_usage_is_logged_on_close(book: Any, store: Any, log_output: io.StringIO) -> None:
     store.away = True
     await book.book(cost(4))
     await book.book(cost(2, 1))
     await book.close()
-    (line,) = said(written, "usage booking failed")
+    (line,) = said(log_output, "usage booking failed")
     assert line["parts"] == {"demo 2023-11": 7}
 
 
-async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas: Quotas, store: Any) -> None:
+async def test_limited_quota_account_is_refused_without_store(quotas: Quotas, store: Any) -> None:
     limited, free = accounts(parts=100), accounts(name="free")
     worker = quotas(limited, free)
     await worker.refresh()
@@ -242,7 +236,7 @@ async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas: Q
     await worker.reserve(limited, 100)
 
 
-async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_later(quotas: Quotas, store: Any) -> None:
+async def test_unstored_exhausted_quota_applies_locally_and_is_stored_later(quotas: Quotas, store: Any) -> None:
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 3)
@@ -257,7 +251,7 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
         await worker.reserve(plan, 3)
 
 
-async def test_a_worker_can_start_before_its_store(quotas: Quotas, store: Any, written: io.StringIO) -> None:
+async def test_worker_can_start_before_its_store(quotas: Quotas, store: Any, log_output: io.StringIO) -> None:
     plan = accounts(parts=10)
     worker = quotas(plan)
     store.away = True

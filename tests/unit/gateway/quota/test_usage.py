@@ -20,7 +20,7 @@ def states(**figures: Any) -> Any:
     return [EntryUsage(LedgerEntry(name.replace("__", "/"), "2026-11"), used, 0, 0) for name, used in figures.items()]
 
 
-def test_an_applications_row_comes_before_those_of_its_keys() -> None:
+def test_row_of_an_application_precedes_its_keys() -> None:
     applications = {
         "demo": config.ApplicationSettings(apikeys=(apikey("a", name="erp", parts=50), apikey("b")), parts=200),
         "other": config.ApplicationSettings(apikeys=(apikey("c"),), period="lifetime"),
@@ -36,13 +36,13 @@ def test_an_applications_row_comes_before_those_of_its_keys() -> None:
     assert {row.resets for row in rows} == {"2026-12-01T00:00:00Z", None}
 
 
-def test_what_is_in_doubt_is_shown_apart_and_is_not_left() -> None:
+def test_uncertain_usage_is_shown_separately_and_reduces_remaining() -> None:
     applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=100)}
     row, _ = usage.rows(applications, [EntryUsage(LedgerEntry("demo", "2026-11"), 60, 30, 5)], [], NOW)
     assert (row.used, row.in_doubt, row.reserved, row.left, row.percent) == (60, 30, 5, 10, 90.0)
 
 
-def test_the_forecast_is_made_of_the_last_days() -> None:
+def test_forecast_uses_the_last_days() -> None:
     applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=400)}
     known = [
         EntryUsage(LedgerEntry("demo", "2026-11"), 200, 0, 0),
@@ -52,7 +52,7 @@ def test_the_forecast_is_made_of_the_last_days() -> None:
     assert row.runs_out == "2026-11-23T12:00:00Z"
 
 
-def test_an_application_that_the_service_has_refused_says_until_when() -> None:
+def test_exhausted_application_shows_its_end() -> None:
     periods: dict[str, Literal["month", "lifetime"]] = {"demo": "month", "other": "lifetime", "free": "month"}
     applications = {
         name: config.ApplicationSettings(apikeys=(apikey(name),), period=period) for name, period in periods.items()
@@ -66,7 +66,7 @@ def test_an_application_that_the_service_has_refused_says_until_when() -> None:
     }
 
 
-def test_a_pace_so_slow_that_no_calendar_has_its_end_is_no_error() -> None:
+def test_forecast_beyond_the_calendar_is_no_error() -> None:
     applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=10**12, period="lifetime")}
     known = [
         EntryUsage(LedgerEntry("demo", "lifetime"), 1, 0, 0),
