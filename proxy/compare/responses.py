@@ -50,7 +50,7 @@ class ComparedSide(Protocol):
 
     @property
     def live(self) -> bool:
-        """Whether repeating a request can give information."""
+        """True if repeating a request can give information."""
 
     async def ask(self, request: V3Request, request_id: str) -> SideResponse:
         """Send a request and return its response; failures are responses, too."""

@@ -94,5 +94,5 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def equivalent(self) -> bool:
-        """Whether the request was compared and has no finding."""
+        """True if the request was compared and has no finding."""
         return self.failure is None and not self.findings

@@ -67,7 +67,7 @@ class RunOutcome(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every request was sent."""
+        """True if every request was sent."""
         return self.stopped is None and not self.left_out
 
 

@@ -99,7 +99,7 @@ class ResultSlot:
 
     @property
     def placed(self) -> bool:
-        """Whether a slot is held."""
+        """True if a slot is held."""
         return self._place is not None
 
     async def resume(self) -> str:

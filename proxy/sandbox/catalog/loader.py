@@ -270,7 +270,7 @@ def _fitting(draft: families.PartDraft, reference: reference_data.ReferenceData)
 
 
 def fits(attribute: records.CatalogAttribute | None, value: float | str) -> bool:
-    """Whether the property exists and `value` is of its type."""
+    """Return true if the property exists and `value` is of its type."""
     return attribute is not None and isinstance(value, str) == (attribute.value_type == "text")
 
 

@@ -50,12 +50,12 @@ class QueryCaller:
 
     @property
     def may_read_supply(self) -> bool:
-        """Whether the scopes include supply data."""
+        """True if the scopes include supply data."""
         return self.scopes >= SUPPLY_SCOPES
 
     @property
     def may_read_design(self) -> bool:
-        """Whether the token is a user's and its scopes include design data."""
+        """True if the token is a user's and its scopes include design data."""
         return self.user is not None and self.scopes >= DESIGN_SCOPES
 
 
@@ -70,7 +70,7 @@ class PreparedOperation:
 
     @property
     def is_subscription(self) -> bool:
-        """Whether it has more than one response."""
+        """True if it has more than one response."""
         return self.prepared.operation.operation is OperationType.SUBSCRIPTION
 
     def for_event(self, event: Any, budget: executor.ExecutionBudget) -> "PreparedOperation":

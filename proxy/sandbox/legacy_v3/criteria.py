@@ -28,16 +28,16 @@ class Criterion(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether it is a range."""
+        """True if it is a range."""
         return not self.values
 
     @property
     def has_wildcard(self) -> bool:
-        """Whether a value has the wildcard *."""
+        """True if a value has the wildcard *."""
         return any("*" in value for value in self.values)
 
     def holds(self, value: object) -> bool:
-        """Whether a single value meets the criterion."""
+        """Return true if a single value meets the criterion."""
         if not self.is_range:
             return any(like(pattern)(text(value)) for pattern in self.values)
         try:

@@ -47,7 +47,7 @@ class DisturbedCatalog:
 
     @property
     def differs(self) -> bool:
-        """Whether parts may be missing or duplicated."""
+        """True if parts may be missing or duplicated."""
         return self._draws.moves_parts
 
     def page(self, hits: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:

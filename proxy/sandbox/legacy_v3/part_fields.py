@@ -43,7 +43,7 @@ class SearchField:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part can have a value: of a spec that only v3 knew."""
+        """True if no part can have a value: of a spec that only v3 knew."""
         return self.spec is not None and not self.spec.sources
 
     def values_of(self, part: records.Part) -> list[Any]:
@@ -140,7 +140,7 @@ class PartFields:
         )
 
     def passes(self, part: records.Part, filters_: Iterable[Criterion]) -> bool:
-        """Whether a part meets criteria."""
+        """Return true if a part meets criteria."""
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
     def named(self, criterion: Criterion) -> columns.Array | None:
