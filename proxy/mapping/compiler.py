@@ -76,16 +76,14 @@ class _Writer:
         self._source = Source(name)
         self._variables = {CONTEXT}
         record = self._variable(name)
-        start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
+        node = selection.Node(self._mappings.rules[name].reads)
+        start = Scope(Cursor(record, node), None)
         self._source.entry_point(name, record, self._entries(name, start, ()))
         _read_needs(self._paths, needs, start)
-        function = self._source.function(self._mappings.transforms)
-        node = start.here.node
+        text, function = self._source.text(), self._source.function(self._mappings.transforms)
         kind = node.record()
         decode = msgspec.json.Decoder(types.GenericAlias(list, (kind,))).decode
-        return CompiledObject(
-            node.text() or selection.NOTHING, node.paths(), kind, decode, function, self._source.text()
-        )
+        return CompiledObject(node.text() or selection.NOTHING, node.paths(), kind, decode, function, text)
 
     def _object(self, name: str, scope: Scope, at: model.Path, clauses: list[str] | None = None) -> str:
         """Return the call of the function that maps one object.
