@@ -1,5 +1,6 @@
-"""Comparison of two services, baseline and candidate: what differs, why, how often, and what switching will cost.
+"""Comparison of two services, baseline and candidate: differences, their causes and frequency, and the cost of
+switching.
 
 A run sends client requests to both sides, judges each pair of responses, and adds the comparisons up; reports are
-functions of the result. Nothing here knows how either side makes its responses.
+functions of the result. This package does not depend on how either side makes its responses.
 """

@@ -22,7 +22,7 @@ from proxy.kit import located_yaml, shipped
 SHIPPED = "compare.yaml"
 SCALARS = ("shipped_rules", "hidden_margin", "latency", "budget")
 WAYS = ("ignore", "tolerate", "normalise")
-RENAMED = {"old": "baseline", "new": "candidate", "least_calls": "min_requests"}  # keys of earlier versions
+RENAMED = {"old": "baseline", "new": "candidate", "least_calls": "min_requests"}  # renamed keys of earlier versions
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
@@ -67,7 +67,7 @@ class _Reader(Blocks):
 
     def _listed(self, raw: dict[str, Any], name: str) -> list[tuple[int, Any]]:
         entries = raw.get(name)
-        if entries is not None and not isinstance(entries, list):  # not shown: it may be a key
+        if entries is not None and not isinstance(entries, list):  # the value is not shown: it may be a key
             self.fail((name,), "is a list: each entry begins with a dash")
         return list(enumerate(entries or []))
 
@@ -76,15 +76,16 @@ class _Reader(Blocks):
         return [(0, one)] if isinstance(one, str) else self._listed(raw, "fail_on")
 
     def known(self, kind: type[Block], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
-        """As in every configuration file; a key of an earlier version is named with the one that replaced it."""
+        """Check keys as in every configuration file; a renamed key is reported with its new name."""
         for key in raw if isinstance(raw, dict) else ():
             if key in RENAMED and RENAMED[key] in kind.__struct_fields__:
                 self.fail((*at, key), f"is called {RENAMED[key]} now")
-        return Blocks.known(self, kind, raw, at)  # not super(): dataclass makes a second class for its slots
+        # not super(): a dataclass with slots is a new class, so the implicit class cell is stale
+        return Blocks.known(self, kind, raw, at)
 
     def _key(self, raw: Any, at: located_yaml.Trail) -> ClientKeys:
         self.known(ClientKeys, {} if not isinstance(raw, dict) else {k: v for k, v in raw.items() if k in RENAMED}, at)
-        if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be the key itself
+        if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be an API key
             self.fail(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
         return self.block(ClientKeys, raw, at)
 
@@ -110,7 +111,7 @@ class _Reader(Blocks):
         return tolerance
 
     def _check(self, rule: IgnoreRule, raw: dict[str, Any], at: located_yaml.Trail) -> None:
-        """What concerns several keys of a rule at once."""
+        """Check conditions that involve several keys of a rule."""
         if rule.path is None and rule.cause is None:
             self.fail(at, "says neither path nor cause: which differences is it for?")
         given = [name for name in WAYS if raw.get(name)]
@@ -127,7 +128,7 @@ class _Reader(Blocks):
                 self.fail((name, at), f"the name {each} is already given in {first}")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
-        if isinstance(raw, kind):  # an inner block has been read before
+        if isinstance(raw, kind):  # inner blocks have already been converted
             return raw
         if not isinstance(raw, str):
             raise TypeError("is not text; put it in quotes")

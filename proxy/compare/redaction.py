@@ -1,7 +1,7 @@
 """Redaction of everything that a comparison writes: recorded responses, samples in reports, messages.
 
-A known key becomes `…` wherever it stands, and so does any value of an apikey parameter. JSON stays JSON. Values are
-bounded as well: a field of somebody's catalog may have ten megabytes, or half a character.
+A known key becomes `…` wherever it occurs, and so does any value of an apikey parameter. JSON stays JSON. Values are
+truncated, too: a field of a catalog may have ten megabytes, or contain lone surrogates.
 """
 
 import json
@@ -17,9 +17,10 @@ from proxy.compare.judging.findings import Comparison, Difference, Finding
 from proxy.compare.requests import V3Request
 
 HIDDEN = "…"
-WHOLE_WORD = 8  # characters; a shorter key is hidden only where it stands by itself
+# characters; a shorter key is hidden only as a separate word, because it may occur in other words by chance
+WHOLE_WORD = 8
 
-_INDEX = r"(?:\[[^\]&=]*\]|%5B[^%&=]*%5D)?"  # apikey[], as some programs write it
+_INDEX = r"(?:\[[^\]&=]*\]|%5B[^%&=]*%5D)?"  # apikey[], as some clients write it
 _GIVEN = re.compile(rf"(apikey{_INDEX}(?:=|%3D|\\u003d))[^&\s\"'<>\\#)]+", re.IGNORECASE)
 _FIELD = re.compile(r'("apikey"\s*:\s*")(?:[^"\\]|\\.)*', re.IGNORECASE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -27,7 +28,7 @@ _BETWEEN_STRINGS = frozenset("0123456789+-.eE,:[]{} \t\r\n" + "true" + "false" +
 
 
 class Redaction:
-    """Hides `secrets`. Hides itself, too: its repr shows none of them."""
+    """Redaction of `secrets`. Its repr shows none of them."""
 
     __slots__ = ("_spellings",)
 
@@ -39,13 +40,13 @@ class Redaction:
         return f"Redaction({len(self._spellings)} hidden)"
 
     def text(self, text: str) -> str:
-        """A text without keys."""
+        """Redact a text."""
         there = self._there(text)
         hidden = _any_of(there).sub(HIDDEN, text) if there else text
         return _GIVEN.sub(rf"\1{HIDDEN}", hidden)
 
     def json(self, value: Any) -> Any:
-        """A JSON value without keys, in names and in texts. Numbers are no keys."""
+        """Redact the names and texts of a JSON value. Numbers are not keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -53,7 +54,7 @@ class Redaction:
         return [self.json(each) for each in value] if isinstance(value, list | tuple) else value
 
     def body(self, body: bytes) -> bytes:
-        """The body of a response without keys; what was JSON is JSON, with the same numbers."""
+        """Redact a response body; JSON remains valid, with the same numbers."""
         text = body.decode("utf-8", "surrogateescape")
         if text.lstrip()[:1] in ("{", "["):
             there = self._there(text)
@@ -71,7 +72,9 @@ class Redaction:
         return HIDDEN if name.lower() == "apikey" and isinstance(value, str) else self.json(value)
 
     def _there(self, text: str) -> list[str]:
-        """The keys that stand in a text: of many keys few do, and looking for one at a time is quick."""
+        """Return the spellings that occur in a text. Few do, and substring searches are faster than one large
+        pattern.
+        """
         return [each for each in self._spellings if each in text]
 
 
@@ -80,12 +83,14 @@ def _any_of(spellings: list[str]) -> re.Pattern[str]:
 
 
 def _only_within_strings(spelling: str) -> bool:
-    """Whether what stands in JSON like this can only be in one of its strings, so that numbers need no guarding."""
+    """Return true if a spelling can occur in JSON only within a string, so that substituting it cannot damage a
+    number.
+    """
     return '"' not in spelling and not _BETWEEN_STRINGS.issuperset(spelling)
 
 
 def _spellings(secret: str) -> set[str]:
-    """A key as it is, in a URL, and in JSON."""
+    """Return the spellings of a key: plain, percent-encoded, and escaped in JSON."""
     escaped = json.dumps(secret)[1:-1]
     found = {secret, quote(secret, safe=""), quote_plus(secret), escaped, escaped.replace("/", "\\/")}
     return found | {re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), each) for each in found}
@@ -101,13 +106,13 @@ CUT = "…"
 
 
 class Trimming:
-    """Cuts values down to what a reader looks at. `redact` takes the keys out of a text."""
+    """Truncation of values for display. `redact` removes keys from a text."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
 
     def difference(self, difference: Difference) -> Difference:
-        """The same difference, fit to be kept."""
+        """Redact and truncate a difference."""
         return msgspec.structs.replace(
             difference,
             path=self.text(difference.path, PATH_MAX),
@@ -118,7 +123,7 @@ class Trimming:
         )
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """A JSON value, its texts, lists and objects cut."""
+        """Truncate the texts, lists and objects of a JSON value."""
         if isinstance(value, str):
             return self.text(value, TEXT_MAX)
         if isinstance(value, list | dict) and value and depth >= DEPTH_MAX:
@@ -131,7 +136,9 @@ class Trimming:
         return value
 
     def text(self, text: str, longest: int) -> str:
-        """A text without keys and half characters. Keys go first: none is to be cut in two."""
+        """Redact a text, replace lone surrogates, and truncate it. In this order: a truncated key would not be
+        recognised.
+        """
         whole = self._redact(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return whole if len(whole) <= longest else whole[: longest - 1] + CUT
 
@@ -145,7 +152,7 @@ _LARGE = 1 << 63
 
 
 def redact_comparison(comparison: Comparison, redaction: Redaction) -> Comparison:
-    """The comparison, fit to be kept."""
+    """Redact the request of a comparison, and make its values serialisable."""
     return msgspec.structs.replace(
         comparison,
         request=redact_request(comparison.request, redaction),
@@ -156,7 +163,7 @@ def redact_comparison(comparison: Comparison, redaction: Redaction) -> Compariso
 
 
 def redact_request(asked: V3Request, redaction: Redaction) -> V3Request:
-    """A request as it may be shown: somebody may have put a key into a parameter of another name."""
+    """Redact a request: clients may put a key into a parameter of another name."""
     query = tuple((redaction.text(name), redaction.text(value)) for name, value in asked.query)
     return msgspec.structs.replace(asked, path=redaction.text(asked.path), query=query)
 
@@ -168,7 +175,7 @@ def _finding(finding: Finding) -> Finding:
 
 
 def _writable(value: Any) -> Any:
-    """Writers take no integer beyond 64 bits, but any Decimal."""
+    """Convert integers beyond 64 bits, which the JSON encoder rejects, to Decimal."""
     if isinstance(value, dict):
         return {name: _writable(below) for name, below in value.items()}
     if isinstance(value, list):

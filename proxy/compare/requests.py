@@ -1,4 +1,4 @@
-"""v3 requests without their keys. Made by sources, sent to both sides, shown in reports."""
+"""v3 requests without their API keys. Made by sources, sent to both sides, shown in reports."""
 
 import hashlib
 import re
@@ -9,15 +9,15 @@ import msgspec
 
 from proxy import endpoints, parameters
 
-SAFE = "[]{}:,*"  # characters that v3's clients leave as they are, and that read better so
+SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
 class V3Request(msgspec.Struct, frozen=True):
-    """One request. `path` has no prefix; `query` is its parameters, decoded, in the order sent, without the apikey.
+    """v3 request. `path` has no prefix; `query` holds the decoded parameters in the order sent, without the apikey.
 
-    `client` is a name that stands for the key, never the key; `times` how often the same was asked; `origin` where it
-    stands in its source, such as `access.log:17`.
+    `client` is a name that replaces the key, never the key; `times` is the number of occurrences in the source;
+    `origin` locates the first one, such as `access.log:17`.
     """
 
     path: str
@@ -28,52 +28,53 @@ class V3Request(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """16 hex digits, equal for the same request of the same client."""
+        """Digest of 16 hex digits, equal for equal requests of the same client."""
         asked = msgspec.json.encode((self.client, self.path, self.query))
         return hashlib.blake2b(asked, digest_size=8).hexdigest()
 
     @property
     def endpoint(self) -> str:
-        """The path's pattern, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
+        """Pattern of the path, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
         found = endpoints.of(self.path)
         if found is None:
             raise LookupError(f"{self.path[:80]} is no path of v3")
         return found.alias_of or found.path
 
     def values(self, name: str) -> list[str]:
-        """The values of a parameter, whatever its brackets."""
+        """Return the values of a parameter, with or without brackets after its name."""
         return [value for key, value in self.query if key.partition("[")[0] == name]
 
     @property
     def uids(self) -> frozenset[str]:
-        """The uids that it asks for, in its path or as parameters."""
+        """Uids that the request names in its path or parameters."""
         return frozenset((self.path.rpartition("/")[2], *self.values("uid")))
 
     def target(self, apikey: str | None = None) -> str:
-        """Path and query as they are sent, with a key if there is one."""
+        """Build path and query as they are sent, with the API key if one is given."""
         pairs = [*self.query, *([("apikey", apikey)] if apikey else [])]
         text = "&".join(f"{quote(name, safe=SAFE)}={quote(value, safe=SAFE)}" for name, value in pairs)
         path = quote(self.path, safe="/" + SAFE)
         return f"{path}?{text}" if text else path
 
     def curl(self, base: str) -> str:
-        """A line for a shell; the key is for people to fill in, from the environment."""
+        """Build a curl command line; it reads the key from the environment."""
         mark = "&" if self.query else "?"
         return f"""curl -g {shlex.quote(base + self.target())}"{mark}apikey=$APIKEY\""""
 
 
 def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:
-    """Path without prefix, parameters without the apikey, and the apikey, of a request target or a URL.
+    """Parse a request target or URL into path without prefix, parameters without the apikey, and the apikey.
 
-    Read as the service reads them: raw or percent-encoded, what is no UTF-8 as a question mark. A `#` begins no
-    fragment: part numbers have it, and requests never do. Raises ValueError for what is no v3 request.
+    Decodes as the service does: raw or percent-encoded, invalid UTF-8 as a question mark. `#` does not begin a
+    fragment: part numbers contain it, and HTTP requests never have fragments. Raises ValueError for anything but a v3
+    request.
     """
     address, _, query = _sound(target).partition("?")
     path = _without_prefix(_without_host(address))
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
     pairs: list[tuple[str, str]] = []
-    keys, unread = [""], [""]  # `apikey[a]` is read by no service, and shown by nobody
+    keys, unread = [""], [""]  # `apikey[a]` is ignored by the service, and must not be shown either
     for name, value in parameters.pairs(query):
         if name.partition("[")[0].lower() != "apikey":
             pairs.append((name, value))
@@ -85,17 +86,17 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
 
 
 def _sound(text: str) -> str:
-    """Without halves of characters, but those that stand for single bytes of the file they were read from."""
+    """Replace lone surrogates, except those that represent undecodable bytes of the source file."""
     if text.isascii():
         return text
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    except UnicodeEncodeError:  # JSON can hold half a character
+    except UnicodeEncodeError:  # JSON can hold a lone surrogate
         return text.encode("utf-8", "replace").decode()
 
 
 def _without_host(address: str) -> str:
-    """The path of `/path`, `http://host/path` and `host/path`."""
+    """Return the path of `/path`, `http://host/path` or `host/path`."""
     scheme = _SCHEME.match(address)
     rest = address[scheme.end() :] if scheme else address
     return rest if rest.startswith("/") and not scheme else "/" + rest.partition("/")[2]

@@ -1,4 +1,4 @@
-"""Responses of one side, and their JSON. Numbers keep every digit; duplicate keys are noted."""
+"""Responses of one side, and their JSON. Numbers retain all digits; duplicate keys are recorded."""
 
 import json
 import re
@@ -12,8 +12,8 @@ import orjson
 from proxy.compare.requests import V3Request
 
 TOO_DEEP = "JSON that is nested too deeply"
-DEPTH_MAX = 254  # where orjson gives up; v3's own answers have 12 levels
-DIGITS = 4000  # what Python reads and writes without being asked twice
+DEPTH_MAX = 254  # nesting limit of orjson; v3's own responses have 12 levels
+DIGITS = 4000  # below Python's default limit for conversions between int and str
 FAST = msgspec.json.Decoder(float_hook=Decimal)
 SPACED = re.compile(rb"[\[{,:]\s")
 
@@ -21,9 +21,9 @@ SideName = Literal["baseline", "candidate"]
 
 
 class SideResponse(msgspec.Struct, frozen=True):
-    """A response as it came. `seconds` to its last byte; `parts` what it cost, where the side says so.
+    """Response as received. `seconds` is the time to its last byte; `parts` the cost that the side states, if any.
 
-    `trouble` is why there is none: then `status` is 0 and the body empty.
+    `failure` is the reason why there is no response: then `status` is 0 and the body empty.
     """
 
     status: int
@@ -35,34 +35,36 @@ class SideResponse(msgspec.Struct, frozen=True):
 
     @property
     def price(self) -> int | None:
-        """Parts that it cost, nothing for a refusal; None where that cannot be known."""
+        """Cost in parts, 0 for a 4xx response; None where unknown."""
         return 0 if self.parts is None and 400 <= self.status < 500 else self.parts
 
 
 class ComparedSide(Protocol):
-    """Whoever answers requests: a service, or a file of responses. `live`: asked again, it may say something else."""
+    """Interface of a side: a service or a file of responses. `live`: a repeated request may get a different
+    response.
+    """
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """Location of the side, for display."""
 
     @property
     def live(self) -> bool:
-        """Whether to ask again can be of use."""
+        """True if repeating a request can give information."""
 
     async def ask(self, request: V3Request, request_id: str) -> SideResponse:
-        """Its response. Raises nothing."""
+        """Send a request and return its response; failures are responses, too."""
 
 
 class JsonDocument(NamedTuple):
-    """A body read as JSON. `twice` are the keys that stand twice in one object; the last one counts."""
+    """Parsed JSON body. `twice` are the keys that are duplicated in an object; of these, the last value is used."""
 
     value: Any
     twice: tuple[str, ...] = ()
 
 
 def read_json(body: bytes) -> JsonDocument:
-    """The JSON of a body, its numbers as int or Decimal. Raises ValueError for what is none, in plain words."""
+    """Parse a body, numbers as int or Decimal. Raises ValueError, with a description of the body, if it is not JSON."""
     try:
         return _read_fast(body) or _read_carefully(body)
     except RecursionError as error:
@@ -72,9 +74,11 @@ def read_json(body: bytes) -> JsonDocument:
 
 
 def _read_fast(body: bytes) -> JsonDocument | None:
-    """Nothing is lost where the value, written again, is the same bytes: no key stood twice, no digit went."""
+    """Parse with msgspec, if that loses nothing: the value must serialise to the same bytes, without duplicate keys or
+    lost digits.
+    """
     if SPACED.search(body, 0, 500):
-        return None  # it would be written without spaces
+        return None  # whitespace: the comparison of bytes would fail anyway
     try:
         value = FAST.decode(body)
         return JsonDocument(value) if orjson.dumps(value, _digits) == body else None
@@ -83,7 +87,7 @@ def _read_fast(body: bytes) -> JsonDocument | None:
 
 
 def _read_carefully(body: bytes) -> JsonDocument:
-    """As RFC 8259 has it, and as old services write it: with byte order marks and halves of characters."""
+    """Parse per RFC 8259 and, as old services require, with byte order marks and lone surrogates."""
     twice: list[str] = []
     value = json.loads(
         body, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number, object_pairs_hook=_pairs_hook(twice)
@@ -94,10 +98,10 @@ def _read_carefully(body: bytes) -> JsonDocument:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether there are more than DEEPEST levels, which nothing that compares or writes a value could walk."""
+    """Return true if there are more than DEPTH_MAX levels, which other functions could not walk or serialise."""
     try:
-        return not orjson.dumps(value, _digits)  # it refuses such
-    except orjson.JSONEncodeError:  # and other things
+        return not orjson.dumps(value, _digits)  # orjson rejects deep values
+    except orjson.JSONEncodeError:  # and other values, so the depth is measured
         level = [value]
     for _ in range(DEPTH_MAX + 1):
         containers = [each for each in level if type(each) in (dict, list)]
@@ -138,7 +142,7 @@ def _no_number(text: str) -> Any:
 
 
 def _describe_non_json(body: bytes) -> str:
-    """What came instead of JSON."""
+    """Describe a body that is not JSON."""
     start = body.lstrip()[:200].lower()
     if not start:
         return "an empty body"
@@ -154,8 +158,8 @@ _ERRORS = ("ClientErrorResponse", "ServerErrorResponse")
 
 
 class ResponseBody(msgspec.Struct, frozen=True):
-    """A `document`, or the `problem` that there is instead. `function` is what it is handed to, `refused` whether it is
-    an error, by its status or by its own word.
+    """Parsed body: a `document`, or the `problem` that prevented parsing. `function` is the JSONP callback; `refused`
+    marks an error response, by its status or by its content.
     """
 
     document: JsonDocument = JsonDocument(None)
@@ -165,7 +169,7 @@ class ResponseBody(msgspec.Struct, frozen=True):
 
 
 def read_body(request: V3Request, response: SideResponse) -> ResponseBody:
-    """The body of a response to a request."""
+    """Parse the body of a response to a request."""
     text, function = response.body, None
     if any(request.values("callback")) and (padded := _PADDED.fullmatch(response.body)):
         function, text = padded[1].decode("utf-8", "replace"), padded[2]
@@ -177,5 +181,5 @@ def read_body(request: V3Request, response: SideResponse) -> ResponseBody:
 
 
 def _is_error_document(value: Any) -> bool:
-    """An error whose status is suppressed."""
+    """Return true for an error body whose HTTP status was suppressed."""
     return isinstance(value, dict) and value.get("__class__") in _ERRORS

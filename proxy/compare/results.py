@@ -16,20 +16,21 @@ from proxy.compare.judging.findings import Cause, Kind
 SCHEMA = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-NO_APPLICATION = "no application has the key of"  # how a trouble begins that is a key's
+# prefix of the failure of a request whose API key the candidate rejects
+NO_APPLICATION = "no application has the key of"
 
 Verdict = Literal["ready", "not ready", "inconclusive"]
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """95 % of a share."""
+    """95 % confidence interval of a share."""
 
     low: float
     high: float
 
 
 class SideInfo(msgspec.Struct, frozen=True):
-    """A side of the run: where it is, or what it was read from."""
+    """Side of the run: its location, or the file that it was read from."""
 
     name: Literal["baseline", "candidate"]
     place: str
@@ -38,8 +39,8 @@ class SideInfo(msgspec.Struct, frozen=True):
 class EndpointResult(msgspec.Struct, frozen=True):
     """Result of one client at one endpoint.
 
-    `requests` were compared, `occurrences` is how often such requests stand in the source; `not_compared` failed.
-    `share` is that of equivalent requests, None without any.
+    `requests` were compared, `occurrences` is the number of such requests in the source, repetitions included;
+    `not_compared` failed. `share` is the share of equivalent requests, None without any.
     """
 
     client: str
@@ -54,10 +55,10 @@ class EndpointResult(msgspec.Struct, frozen=True):
 
 
 class DifferenceSample(msgspec.Struct, frozen=True):
-    """One place where it showed. `old` and `new` are JSON text, None where a side has nothing, cut where long.
+    """Sample of a difference. `old` and `new` are JSON text, None where a side has no value, truncated where long.
 
-    `said` is the message of the side that refuses, empty where none does; a curl line is empty where its side is none
-    that can be asked.
+    `message` is the error message of the side that refused, empty if none did; a curl line is empty where its side
+    cannot be requested.
     """
 
     request: str
@@ -71,10 +72,11 @@ class DifferenceSample(msgspec.Struct, frozen=True):
 
 
 class DifferenceGroup(msgspec.Struct, frozen=True):
-    """Differences of one sort at one endpoint. `requests` have it, `differences` is how many there are in all.
+    """Differences with the same endpoint, path, kind and cause. `requests` have them, `differences` is their total
+    number.
 
-    `noise` is the share of requests in which the baseline disagrees with itself at this path, None where that was not
-    looked at; a group `counts` against its requests only where it exceeds that.
+    `noise` is the share of requests in which the baseline differs from itself at this path, None where that was not
+    measured; a group `counts` against its requests only where it exceeds the noise.
     """
 
     endpoint: str
@@ -93,7 +95,7 @@ class DifferenceGroup(msgspec.Struct, frozen=True):
 
 
 class RuleUse(msgspec.Struct, frozen=True):
-    """A rule and what it hid. `expires` is a date, `YYYY-MM-DD`."""
+    """Rule and the number of differences that it ignored. `expires` is a date, `YYYY-MM-DD`."""
 
     name: str
     reason: str
@@ -103,8 +105,8 @@ class RuleUse(msgspec.Struct, frozen=True):
 
 
 class LatencyDistribution(msgspec.Struct, frozen=True):
-    """How long one side took at one endpoint, in seconds. `buckets` are counts of answers up to each of `bounds`, and
-    one more for those beyond.
+    """Latency histogram of one side at one endpoint. `buckets` are counts of responses up to each of `bounds`
+    (seconds), and one more for those beyond.
     """
 
     endpoint: str
@@ -118,8 +120,8 @@ class LatencyDistribution(msgspec.Struct, frozen=True):
 
 
 class ComparisonCost(msgspec.Struct, frozen=True):
-    """Parts. `spent` by this run, `a_month` what the source's requests would come to in 30 days, None where the source
-    does not say over what time they were asked, or the candidate not what its responses to an endpoint's requests cost.
+    """Cost in parts. `spent` is that of this run, `a_month` the extrapolated cost of the source's requests in 30 days,
+    None where the source covers an unknown period or the candidate does not state its costs.
     """
 
     spent: int
@@ -128,7 +130,7 @@ class ComparisonCost(msgspec.Struct, frozen=True):
 
 
 class FailedRequests(msgspec.Struct, frozen=True):
-    """Requests that could not be compared, for one reason."""
+    """Requests that could not be compared for one reason."""
 
     reason: str
     requests: int
@@ -136,10 +138,10 @@ class FailedRequests(msgspec.Struct, frozen=True):
 
 
 class UnnamedKey(msgspec.Struct, frozen=True):
-    """An API key of the source that the settings do not name.
+    """API key of the source that the settings do not name.
 
-    `client` is its name in reports; `fingerprint` the first four hex digits of its SHA-256; `first` and `last` its
-    places in the source, `agent` the program that sent it, empty where the source does not say.
+    `client` is its name in reports; `fingerprint` the first four hex digits of its SHA-256; `first` and `last` locate
+    it in the source; `agent` is the User-Agent of the client, empty where the source has none.
     """
 
     client: str
@@ -150,8 +152,9 @@ class UnnamedKey(msgspec.Struct, frozen=True):
 
 
 class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run. `failed` are the thresholds that it does not keep, in words; `notes` what a reader should know, such
-    as lines of the source that were no requests."""
+    """Result of a run. `failed` describes the exceeded thresholds; `notes` holds remarks for the reader, such as
+    unreadable lines of the source.
+    """
 
     schema: int = SCHEMA
     started: float
@@ -172,13 +175,13 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_json(result: ComparisonResult) -> str:
-    """The whole result, indented. Text that UTF-8 cannot carry is written out as JSON writes it."""
+    """Render the result as indented JSON. Text that UTF-8 cannot encode is escaped."""
     encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(result)))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
 def encodable(text: str) -> str:
-    """The text with halves of surrogate pairs written as JSON escapes: the only characters that UTF-8 cannot carry."""
+    """Replace lone surrogates, the only characters that UTF-8 cannot encode, by JSON escapes."""
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -197,7 +200,7 @@ RENEW = f"python -c 'from proxy.compare import results; print(results.json_schem
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12. Objects have all of their keys; readers should allow for more."""
+    """Build the JSON Schema (2020-12). Objects have all of their keys; readers should tolerate additional ones."""
     (root,), parts = msgspec.json.schema_components([ComparisonResult], ref_template="#/$defs/{name}")
     for part in parts.values():
         part["required"] = list(part["properties"])
@@ -216,5 +219,5 @@ def json_schema() -> dict[str, Any]:
 
 
 def json_schema_text() -> str:
-    """The file."""
+    """Render the schema file."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

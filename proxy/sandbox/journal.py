@@ -89,10 +89,10 @@ class RequestJournal:
         if self._counts(entry):
             self.totals.faults[kind] += 1
 
-    def finish(self, entry: JournalEntry, *, whole: bool) -> None:
+    def finish(self, entry: JournalEntry, *, is_complete: bool) -> None:
         """Mark the request as ended."""
-        entry.whole = whole
-        if not whole and self._counts(entry):
+        entry.whole = is_complete
+        if not is_complete and self._counts(entry):
             self.totals.spoiled_parts += entry.parts
 
     def _counts(self, entry: JournalEntry) -> bool:

@@ -43,7 +43,7 @@ def restrict_admin(names: Collection[str]) -> Middleware:
 
 
 def _is_local(name: str) -> bool:
-    """Whether the name cannot be rebound: loopback names (RFC 6761 §6.3) and IP addresses."""
+    """Return true if the name cannot be rebound: loopback names (RFC 6761 §6.3) and IP addresses."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:

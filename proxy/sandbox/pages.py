@@ -72,7 +72,7 @@ class Pages:
 
 
 def prefers_html(request: web.Request) -> bool:
-    """Whether the client accepts HTML and did not request `?format=json`."""
+    """Return true if the client accepts HTML and did not request `?format=json`."""
     return request.query.get("format") != "json" and "text/html" in request.headers.get("Accept", "")
 
 

@@ -59,7 +59,7 @@ class PartUsage:
         return min(application.part_limit, self.used(application.application_id) if quota.at is None else quota.at)
 
     def is_exhausted(self, application: applications.SandboxApplication) -> bool:
-        """Whether the quota is exhausted."""
+        """Return true if the quota is exhausted."""
         return self.used(application.application_id) >= self.limit(application)
 
     def record(self, application_id: str, parts: int) -> None:

@@ -90,7 +90,7 @@ def hash_password(password: str, salt: bytes) -> str:
 
 
 def verify_password(password: str, stored_hash: str) -> bool:
-    """Whether the hash is of this password. Raises ValueError for a hash of another kind."""
+    """Return true if the hash is of this password. Raises ValueError for a hash of another kind."""
     kind, n, r, p, salt, digest = stored_hash.split("$")
     if kind != "scrypt":
         raise ValueError(f"password hash has kind {kind}, expected scrypt")

@@ -113,8 +113,11 @@ def _no_proxies_of_this_machine() -> Iterator[None]:
 @asynccontextmanager
 async def _proxy_on_sandbox() -> AsyncIterator[str]:
     async with app.serve(settings.SandboxSettings()) as sandbox:
-        account = sandbox.default_application
-        own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
+        application = sandbox.default_application
+        own = {
+            "client_id": config.ClientId(application.client_id),
+            "client_secret": config.Secret(application.client_secret),
+        }
         chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
         async with running_proxy.running(chosen) as client:
             yield client.url

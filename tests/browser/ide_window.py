@@ -66,7 +66,7 @@ class IdeWindow:
         )
         return found
 
-    def said(self, selector: str, text: str) -> str:
+    def wait_for_text(self, selector: str, text: str) -> str:
         """The text of a part of the page, when this is in it."""
 
         def now() -> str:
@@ -134,7 +134,7 @@ class IdeWindow:
     def complete(self, begun: str, whole: str) -> None:
         """Type the beginning of a word and take the whole one from the list."""
         self.keys(begun)
-        self.said(".CodeMirror-hints", whole)
+        self.wait_for_text(".CodeMirror-hints", whole)
         self.keys(Keys.ENTER)
         self.wait_for(f"{whole} in the editor", lambda: whole in self.written(OPERATIONS))
 
@@ -148,11 +148,11 @@ class IdeWindow:
         script = f"(async () => {{ {ASK.replace('arguments', 'given')} }})()"
         return self.browser.execute_async_script(f"const given = arguments; {script}", query, variables)["data"]
 
-    def complaints(self) -> list[str]:
+    def console_messages(self) -> list[str]:
         """Messages of the browser's console since the last call."""
         return [line["message"] for line in read_console(self.browser)]
 
-    def addresses(self) -> set[str]:
+    def request_urls(self) -> set[str]:
         """URLs of all requests of the page."""
         script = "return performance.getEntriesByType('resource').map((one) => one.name)"
         return set(self.browser.execute_script(script))

@@ -26,7 +26,7 @@ Opens = Callable[[ComparisonResult], None]
 
 
 @pytest.fixture
-def opened(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
+def open_page(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
     """Opens the report of a result from a file."""
 
     def open_page(result: ComparisonResult) -> None:
@@ -64,16 +64,16 @@ TEXTS, STOCK, ORDER = (
 )
 
 
-def test_the_report_starts_with_the_verdict_and_loads_no_other_file(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_the_report_starts_with_the_verdict_and_loads_no_other_file(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
     assert "98.8 % of 12 480 requests" in browser.find_element(By.CLASS_NAME, "lead").text
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert read_console(browser) == []
 
 
-def test_groups_are_sorted_by_importance(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_groups_are_sorted_by_importance(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     assert shown(browser) == [PRICES, PARTS, TEXTS, STOCK, ORDER]
 
 
@@ -87,16 +87,16 @@ def test_groups_are_sorted_by_importance(browser: Chrome, opened: Opens) -> None
     ],
 )
 def test_a_filter_shows_matching_groups_only(
-    browser: Chrome, opened: Opens, name: str, value: str, left: list[str]
+    browser: Chrome, open_page: Opens, name: str, value: str, left: list[str]
 ) -> None:
-    opened(comparison_result.result())
+    open_page(comparison_result.result())
     choose(browser, name, value)
     assert shown(browser) == left
     assert field(browser, "shown").text == f"{len(left)} of 5 shown"
 
 
-def test_filters_combine_and_can_be_removed(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_filters_combine_and_can_be_removed(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     choose(browser, "endpoint", "/parts/match")
     field(browser, "counts").click()
     assert shown(browser) == [PRICES, PARTS]
@@ -106,16 +106,16 @@ def test_filters_combine_and_can_be_removed(browser: Chrome, opened: Opens) -> N
     WebDriverWait(browser, PATIENCE).until(lambda _: len(shown(browser)) == 5)
 
 
-def test_filters_are_stored_in_the_url(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_filters_are_stored_in_the_url(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     choose(browser, "cause", "moved")
     browser.refresh()
     assert shown(browser) == [STOCK]
     assert Select(field(browser, "cause")).first_selected_option.text == "moved"
 
 
-def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     group = browser.find_element(By.CSS_SELECTOR, "details.group")
     group.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     assert [mark.text for mark in group.find_elements(By.TAG_NAME, "del")] == ["43", "8", "0"]
@@ -129,8 +129,8 @@ def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, o
     assert curl[1].startswith("curl -g 'http://127.0.0.1:8080/v3/parts/match?queries=")
 
 
-def test_the_latency_chart_has_both_sides_of_every_endpoint(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_the_latency_chart_has_both_sides_of_every_endpoint(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     for figure in browser.find_elements(By.TAG_NAME, "figure"):
         assert len(figure.find_elements(By.CSS_SELECTOR, "svg .baseline rect")) > 3
         assert len(figure.find_elements(By.CSS_SELECTOR, "svg .new rect")) > 3
@@ -142,11 +142,11 @@ def test_the_latency_chart_has_both_sides_of_every_endpoint(browser: Chrome, ope
     "result", [comparison_result.result(), comparison_result.ready_result()], ids=["not_ready", "ready"]
 )
 def test_every_text_has_contrast_in_both_color_schemes(
-    browser: Chrome, opened: Opens, scheme: str, result: ComparisonResult
+    browser: Chrome, open_page: Opens, scheme: str, result: ComparisonResult
 ) -> None:
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
-    opened(result)
+    open_page(result)
     open_all(browser)
     background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert background == {"light": "rgb(251, 251, 250)", "dark": "rgb(19, 21, 24)"}[scheme]
@@ -158,21 +158,21 @@ def test_every_text_has_contrast_in_both_color_schemes(
 )
 @pytest.mark.parametrize("width", [420, 1280])
 def test_the_report_is_not_wider_than_the_window(
-    browser: Chrome, opened: Opens, result: ComparisonResult, width: int
+    browser: Chrome, open_page: Opens, result: ComparisonResult, width: int
 ) -> None:
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )
     try:
-        opened(result)
+        open_page(result)
         open_all(browser)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_report_has_landmarks_headings_and_labels(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_the_report_has_landmarks_headings_and_labels(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     for landmark in ("header", "nav", "main", "footer"):
         assert len(browser.find_elements(By.CSS_SELECTOR, f"body > {landmark}")) == 1
     levels = [int(each.tag_name[1]) for each in browser.find_elements(By.CSS_SELECTOR, "h1, h2, h3, h4")]
@@ -184,8 +184,8 @@ def test_the_report_has_landmarks_headings_and_labels(browser: Chrome, opened: O
     assert browser.execute_script(astray) == 0
 
 
-def test_printing_opens_every_group(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.result())
+def test_printing_opens_every_group(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.result())
     choose(browser, "cause", "unexplained")
     browser.execute_script(
         "addEventListener('beforeprint', () => { window.opened = document.querySelectorAll('details[open]').length })"
@@ -196,8 +196,8 @@ def test_printing_opens_every_group(browser: Chrome, opened: Opens) -> None:
     assert browser.find_elements(By.CSS_SELECTOR, "details[open]") == []
 
 
-def test_hostile_text_is_escaped(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.hostile_result())
+def test_hostile_text_is_escaped(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.hostile_result())
     open_all(browser)
     assert browser.execute_script("return typeof window.hacked") == "undefined"
     assert browser.find_elements(By.CSS_SELECTOR, "img, script ~ script, iframe, object, embed, a[href^=http]") == []
@@ -208,8 +208,8 @@ def test_hostile_text_is_escaped(browser: Chrome, opened: Opens) -> None:
     assert read_console(browser) == []
 
 
-def test_filters_work_on_hostile_names(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.hostile_result())
+def test_filters_work_on_hostile_names(browser: Chrome, open_page: Opens) -> None:
+    open_page(comparison_result.hostile_result())
     for name in ("endpoint", "client"):
         Select(field(browser, name)).select_by_index(1)
     assert field(browser, "shown").text == "2 of 2 shown"
@@ -218,8 +218,8 @@ def test_filters_work_on_hostile_names(browser: Chrome, opened: Opens) -> None:
     assert browser.execute_script("return typeof window.hacked") == "undefined"
 
 
-def test_an_invalid_url_fragment_selects_nothing(browser: Chrome, opened: Opens, tmp_path: Path) -> None:
-    opened(comparison_result.result())
+def test_an_invalid_url_fragment_selects_nothing(browser: Chrome, open_page: Opens, tmp_path: Path) -> None:
+    open_page(comparison_result.result())
     browser.get(
         (tmp_path / "report.html").as_uri() + "#?endpoint=%3Cscript%3E&constructor=1&text=&__proto__=x&kind=order"
     )
@@ -227,9 +227,9 @@ def test_an_invalid_url_fragment_selects_nothing(browser: Chrome, opened: Opens,
     assert shown(browser) == [ORDER]
 
 
-def test_the_content_security_policy_blocks_injected_scripts(browser: Chrome, opened: Opens) -> None:
+def test_the_content_security_policy_blocks_injected_scripts(browser: Chrome, open_page: Opens) -> None:
     """Injected scripts neither run nor load anything, even without escaping."""
-    opened(comparison_result.result())
+    open_page(comparison_result.result())
     stopped = browser.execute_async_script("""
         const done = arguments[0], stopped = [];
         document.addEventListener("securitypolicyviolation", (event) => {

@@ -16,13 +16,13 @@ def test_a_page_of_another_origin_gets_a_token_and_parts(
     browser: Chrome, background: Background, page_url: Callable[..., str]
 ) -> None:
     sandbox = background.enter(app.serve(settings.SandboxSettings()))
-    account = sandbox.default_application
+    application = sandbox.default_application
     address = page_url(
         "token.html",
         token_url=sandbox.token_url,
         graphql_url=sandbox.graphql_url,
-        client=account.client_id,
-        secret=account.client_secret,
+        client=application.client_id,
+        secret=application.client_secret,
     )
     browser.get(address)
     WebDriverWait(browser, PATIENCE).until(lambda shown: shown.title in ("done", "refused"))

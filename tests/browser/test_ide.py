@@ -30,15 +30,15 @@ def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindo
     opened = IdeWindow(browser, sandbox)
     yield opened
     browser.set_window_size(size["width"], size["height"])
-    assert opened.complaints() == []
-    asked = {address for address in opened.addresses() if not address.startswith("data:")}
+    assert opened.console_messages() == []
+    asked = {address for address in opened.request_urls() if not address.startswith("data:")}
     assert {address for address in asked if not address.startswith(sandbox.url + "/")} == set()
     assert asked
 
 
 def _signed_in(window: IdeWindow) -> IdeWindow:
     window.sign_in()
-    window.said(".ide-bar", "1000 parts")
+    window.wait_for_text(".ide-bar", "1000 parts")
     window.find(".ide-dot.ide-good")
     return window
 
@@ -55,8 +55,8 @@ def test_a_query_is_typed_with_completion_and_shows_parts(window: IdeWindow) -> 
     window.chord(Keys.CONTROL, Keys.ENTER)
     found = window.answer('"mpn"')["data"]["supSearchMpn"]["results"]
     assert [one["part"]["mpn"][:5] for one in found] == ["LM358", "LM358"]
-    window.said(RESPONSE, "HTTP 200")
-    window.said(".ide-bar", f"{used + 2} of 1000 parts")
+    window.wait_for_text(RESPONSE, "HTTP 200")
+    window.wait_for_text(".ide-bar", f"{used + 2} of 1000 parts")
 
 
 def test_the_example_document_runs_unchanged(window: IdeWindow) -> None:
@@ -68,17 +68,17 @@ def test_the_example_document_runs_unchanged(window: IdeWindow) -> None:
 
 
 def test_an_empty_response_panel_has_instructions(window: IdeWindow) -> None:
-    window.said(RESPONSE, "Sign in to run operations.")
+    window.wait_for_text(RESPONSE, "Sign in to run operations.")
     window.press("Execute query (Ctrl-Enter)")
-    window.said(".ide-hint [role=alert]", "You are not signed in.")
+    window.wait_for_text(".ide-hint [role=alert]", "You are not signed in.")
     assert window.written(RESPONSE) == ""
-    assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
+    assert [line for line in window.console_messages() if "401 (Unauthorized)" not in line] == []
     window.press("Watch comments")  # a subscription goes another way, and is told the same
     window.press("Execute query (Ctrl-Enter)")
-    window.said(".ide-hint [role=alert]", "You are not signed in.")
+    window.wait_for_text(".ide-hint [role=alert]", "You are not signed in.")
     window.press("Sign in", ".ide-hint")
     window.press("Sign in as Ada Sandbox")
-    window.said(".ide-hint", "Run the operation with the ▶ button or Ctrl-Enter.")
+    window.wait_for_text(".ide-hint", "Run the operation with the ▶ button or Ctrl-Enter.")
     window.press("Search by words")
     window.press("Execute query (Ctrl-Enter)")
     window.answer('"hits"')
@@ -96,7 +96,7 @@ def test_a_no_auth_sandbox_needs_no_sign_in(browser: webdriver.Chrome, backgroun
     open_to_all = background.enter(app.serve(settings.SandboxSettings(no_auth=True)))
     browser.set_window_size(1400, 900)
     window = IdeWindow(browser, open_to_all)
-    window.said(RESPONSE, "Run the operation with the ▶ button or Ctrl-Enter.")
+    window.wait_for_text(RESPONSE, "Run the operation with the ▶ button or Ctrl-Enter.")
     window.press("Execute query (Ctrl-Enter)")
     assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
 
@@ -140,14 +140,14 @@ def test_errors_are_marked_while_typing(window: IdeWindow) -> None:
 def test_documents_are_kept_over_a_reload(window: IdeWindow) -> None:
     window.press("New document")
     window.write(OPERATIONS, "query Second { supManufacturers { name } }")
-    window.said("[aria-label='Open documents']", "Second")
+    window.wait_for_text("[aria-label='Open documents']", "Second")
     window.press("New document")
     window.write(OPERATIONS, "query Third { supSellers { name } }")
     script = "return localStorage.getItem('graphiql:tabState') ?? ''"
     window.wait_for("kept", lambda: "query Third" in window.browser.execute_script(script))
     window.open()
     for name in ("SearchMpn", "Second", "Third"):
-        window.said("[aria-label='Open documents']", name)
+        window.wait_for_text("[aria-label='Open documents']", name)
     assert "query Third" in window.written(OPERATIONS)
     window.press("Second", "[aria-label='Open documents']")
     window.wait_for("the second", lambda: "query Second" in window.written(OPERATIONS))
@@ -158,21 +158,21 @@ def test_documents_are_kept_over_a_reload(window: IdeWindow) -> None:
 def test_the_reference_has_all_operations_and_their_parameters(window: IdeWindow) -> None:
     window.press("Show Schema Reference")
     for group in ("Supply (sup…)", "Design (des…)", "Administration (adm…)", "Mutations", "Subscriptions"):
-        window.said("[aria-label='Schema Reference']", group)
+        window.wait_for_text("[aria-label='Schema Reference']", group)
     built = schema.build()
     roots = [kind for kind in (built.query_type, built.mutation_type, built.subscription_type) if kind is not None]
     names = {name for kind in roots for name in kind.fields}
-    everything = window.said("[aria-label='Schema Reference']", f"{len(names)} operations")
+    everything = window.wait_for_text("[aria-label='Schema Reference']", f"{len(names)} operations")
     assert names <= set(everything.split())
     window.find("[aria-label='Search operations and parameters']").send_keys("supSearchMpn")
-    window.said("[aria-label='Schema Reference']", "1 operation")
-    shown = window.said("[aria-label='Parameters of supSearchMpn']", "inStockOnly")
+    window.wait_for_text("[aria-label='Schema Reference']", "1 operation")
+    shown = window.wait_for_text("[aria-label='Parameters of supSearchMpn']", "inStockOnly")
     assert 'country: String! = "US"' in shown
     window.press("SupSortDirection", "[aria-label='Parameters of supSearchMpn']")
-    window.said(".graphiql-plugin", "asc")
+    window.wait_for_text(".graphiql-plugin", "asc")
     window.press("Show Schema Reference")
     window.find("[aria-label='Search operations and parameters']").send_keys("timeout of nobody")
-    window.said("[aria-label='Schema Reference']", "0 operations")
+    window.wait_for_text("[aria-label='Schema Reference']", "0 operations")
 
 
 def test_the_reference_inserts_a_query(window: IdeWindow) -> None:
@@ -188,11 +188,11 @@ def test_the_reference_inserts_a_query(window: IdeWindow) -> None:
 
 def test_the_schema_definition_can_be_searched_and_downloaded(window: IdeWindow) -> None:
     window.press("Show Schema Definition")
-    window.said("[aria-label='Schema definition text']", "type SupPart ")
+    window.wait_for_text("[aria-label='Schema definition text']", "type SupPart ")
     search = window.find("[aria-label='Search the definition']")
     search.send_keys("enum SupSortDirection")
-    window.said("[aria-label='Schema Definition']", "1 of 1")
-    window.said("[aria-label='Schema definition text'] mark", "enum SupSortDirection")
+    window.wait_for_text("[aria-label='Schema Definition']", "1 of 1")
+    window.wait_for_text("[aria-label='Schema definition text'] mark", "enum SupSortDirection")
     link = window.find("[aria-label='Schema Definition'] a[download]")
     assert link.get_attribute("href") == window.sandbox.graphql_url + "?sdl"
 
@@ -204,7 +204,7 @@ def test_an_own_authorization_header_replaces_the_ide_token(window: IdeWindow) -
     window.write(HEADERS, '{"authorization": "Bearer nonsense"}')
     window.press("Execute query (Ctrl-Enter)")
     assert window.answer("errors")["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
-    assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
+    assert [line for line in window.console_messages() if "401 (Unauthorized)" not in line] == []
 
 
 def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:
@@ -217,14 +217,14 @@ def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:
     finally:
         window.sandbox.faults.clear()
     assert window.sandbox.request_counts.tokens == asked + 1
-    assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
+    assert [line for line in window.console_messages() if "401 (Unauthorized)" not in line] == []
 
 
 def test_a_user_authorizes_the_ide_and_sees_design_data(window: IdeWindow) -> None:
     window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in()
     window.press("Allow")
-    window.said(".ide-bar", applications.DEFAULT_DESIGN_APPLICATION.name)
+    window.wait_for_text(".ide-bar", applications.DEFAULT_DESIGN_APPLICATION.name)
     window.find(".ide-dot.ide-good")
     assert window.browser.current_url == window.sandbox.graphql_url + "/"
     window.press("Projects and their parts")
@@ -262,13 +262,13 @@ def test_the_authorization_dialog_works_by_keyboard(window: IdeWindow) -> None:
     button = window.find(".ide-bar button")
     window.browser.execute_script("arguments[0].focus()", button)
     window.keys(Keys.ENTER)
-    shown = window.said("dialog[open]", "Authorize URL")
+    shown = window.wait_for_text("dialog[open]", "Authorize URL")
     for text in (applications.DEFAULT_DESIGN_APPLICATION.client_id, window.sandbox.graphql_url + "/", "S256"):
         assert text in shown
     window.keys(Keys.ESCAPE)
     window.wait_for("closed", lambda: not window.browser.find_elements("css selector", "dialog[open]"))
     window.keys(Keys.ENTER)
-    window.said("dialog[open]", "Scopes")
+    window.wait_for_text("dialog[open]", "Scopes")
     window.browser.execute_script("arguments[0].focus()", window.find("dialog[open] form button[type=submit]"))
     window.keys(Keys.ENTER)
     window.wait_for("a new token", lambda: window.sandbox.request_counts.tokens == asked + 1)
@@ -278,11 +278,11 @@ def test_the_authorization_dialog_works_by_keyboard(window: IdeWindow) -> None:
 def test_the_ide_has_a_light_and_a_dark_theme(window: IdeWindow) -> None:
     grounds = set()
     for scheme in ("light", "dark"):
-        wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+        media_features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media_features)
         grounds.add(window.find(".graphiql-editors").value_of_css_property("background-color"))
     window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert len(grounds) == 2
     window.press("Open settings dialog")
-    window.said(".graphiql-dialog", "Theme")  # its library's stylesheet passes the page's policy
+    window.wait_for_text(".graphiql-dialog", "Theme")  # its library's stylesheet passes the page's policy
     window.keys(Keys.ESCAPE)

@@ -44,11 +44,11 @@ async def _application() -> AsyncIterator[str]:
 @pytest.fixture(scope="module")
 def request_url(background: Background, application_url: str) -> str:
     """An authorization request of it."""
-    account = dataclasses.replace(applications.DEFAULT_DESIGN_APPLICATION, redirect_uris=(application_url,))
-    sandbox = background.enter(app.serve(settings.SandboxSettings(applications=(account,))))
+    application = dataclasses.replace(applications.DEFAULT_DESIGN_APPLICATION, redirect_uris=(application_url,))
+    sandbox = background.enter(app.serve(settings.SandboxSettings(applications=(application,))))
     query = {
         "response_type": "code",
-        "client_id": account.client_id,
+        "client_id": application.client_id,
         "redirect_uri": application_url,
         "scope": "openid profile design.domain",
         "code_challenge": CHALLENGE,
@@ -66,7 +66,7 @@ def _types(browser: webdriver.Chrome, *keys: str) -> None:
         browser.switch_to.active_element.send_keys(key)
 
 
-def _presses_until(browser: webdriver.Chrome, text: str) -> None:
+def _press_tab_until(browser: webdriver.Chrome, text: str) -> None:
     """Press Tab until the element with the focus has this text."""
     for _ in range(10):
         if browser.switch_to.active_element.text == text:
@@ -86,7 +86,7 @@ def test_a_sign_in_by_keyboard_returns_to_the_application(
     _types(browser, user_directory.DEFAULT_PASSWORD, Keys.ENTER)
     _until(browser, "Allow Sandbox design application?")
     assert browser.find_element("css selector", ".card").value_of_css_property("border-top-style") == "solid"
-    _presses_until(browser, "Allow")
+    _press_tab_until(browser, "Allow")
     _types(browser, Keys.ENTER)
     _until(browser, "back")
     assert browser.current_url.startswith(application_url + "?code=")

@@ -30,7 +30,7 @@ Opens = Callable[..., None]
 
 
 @pytest.fixture
-def opened(browser: Chrome, page_url: Callable[..., str], proxy_url: str) -> Opens:
+def open_page(browser: Chrome, page_url: Callable[..., str], proxy_url: str) -> Opens:
     """Opens the page with this target of the proxy as script, and waits until it has loaded."""
 
     def open_page(target: str, proxy: str = proxy_url) -> None:
@@ -57,8 +57,8 @@ def ruined(browser: Chrome) -> bool:
     return bool(browser.execute_script("return typeof ruined !== 'undefined'"))
 
 
-def test_a_page_of_another_origin_shows_a_search_as_a_table(browser: Chrome, opened: Opens) -> None:
-    opened(f"{SEARCH}&callback=show")
+def test_a_page_of_another_origin_shows_a_search_as_a_table(browser: Chrome, open_page: Opens) -> None:
+    open_page(f"{SEARCH}&callback=show")
     assert state(browser) == "6 parts found"
     assert {(mpn, maker) for mpn, maker, _, _ in rows(browser)} == FLIP_FLOPS
     best = rows(browser)[0]
@@ -69,8 +69,8 @@ def test_a_page_of_another_origin_shows_a_search_as_a_table(browser: Chrome, ope
     assert best[3].startswith("$0.")
 
 
-def test_the_callback_can_be_a_function_of_an_object(browser: Chrome, opened: Opens) -> None:
-    opened(f"{SEARCH}&callback=app.show")
+def test_the_callback_can_be_a_function_of_an_object(browser: Chrome, open_page: Opens) -> None:
+    open_page(f"{SEARCH}&callback=app.show")
     assert len(rows(browser)) == 4
     assert browser.execute_script("return app.parts.length") == 4  # it was called as a method of its object
 
@@ -88,21 +88,21 @@ def test_the_callback_can_be_a_function_of_an_object(browser: Chrome, opened: Op
     ids=["bad_request", "unknown_key"],
 )
 def test_an_error_reaches_the_callback_when_status_codes_are_suppressed(
-    browser: Chrome, opened: Opens, target: str, message: str
+    browser: Chrome, open_page: Opens, target: str, message: str
 ) -> None:
-    opened(f"{target}&callback=show&suppress_status_codes=true")
+    open_page(f"{target}&callback=show&suppress_status_codes=true")
     assert state(browser) == message
     assert rows(browser) == []
 
 
-def test_an_error_with_its_status_code_fails_the_script(browser: Chrome, opened: Opens) -> None:
-    opened(f"{SEARCH}&limit=101&callback=show")
+def test_an_error_with_its_status_code_fails_the_script(browser: Chrome, open_page: Opens) -> None:
+    open_page(f"{SEARCH}&limit=101&callback=show")
     assert state(browser) == "no reply"
 
 
 @pytest.mark.parametrize("callback", ["show(1);ruined=1;//", "ruined=show", "</script><script>ruined=1</script>"])
-def test_an_invalid_callback_name_runs_nothing(browser: Chrome, opened: Opens, callback: str) -> None:
-    opened(f"{SEARCH}&{urlencode({'callback': callback, 'suppress_status_codes': 'true'})}")
+def test_an_invalid_callback_name_runs_nothing(browser: Chrome, open_page: Opens, callback: str) -> None:
+    open_page(f"{SEARCH}&{urlencode({'callback': callback, 'suppress_status_codes': 'true'})}")
     assert (state(browser), rows(browser)) == ("no reply", [])
     assert not ruined(browser)
 
@@ -121,9 +121,9 @@ def hostile_target(upstream: scripted_upstream.ScriptedUpstream) -> str:
 
 
 def test_script_text_is_escaped_in_jsonp(
-    browser: Chrome, opened: Opens, scripted_proxy_url: str, hostile_target: str
+    browser: Chrome, open_page: Opens, scripted_proxy_url: str, hostile_target: str
 ) -> None:
-    opened(hostile_target, scripted_proxy_url)
+    open_page(hostile_target, scripted_proxy_url)
     assert state(browser) == "1 parts found"
     assert browser.find_element(By.CSS_SELECTOR, "#rows td").get_property("textContent") == HOSTILE
     assert browser.find_elements(By.TAG_NAME, "img") == []

@@ -26,7 +26,7 @@ def sandbox(background: Background) -> app.Sandbox:
 
 
 @pytest.fixture
-def at_portal(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdriver.Chrome]:
+def portal_browser(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdriver.Chrome]:
     """The browser, signed in at the portal."""
     browser.delete_all_cookies()
     browser.get(sandbox.portal_url)
@@ -51,7 +51,7 @@ def _label(browser: webdriver.Chrome) -> str:
     return browser.switch_to.active_element.accessible_name
 
 
-def _presses_until(browser: webdriver.Chrome, name: str, key: str = Keys.TAB) -> None:
+def _press_tab_until(browser: webdriver.Chrome, name: str, key: str = Keys.TAB) -> None:
     """Press Tab until the element with the focus has this name. Every element on the way has a visible focus."""
     passed = []
     for _ in range(MOST_TABS):
@@ -76,13 +76,13 @@ def _token(sandbox: app.Sandbox, client_id: str, secret: str) -> tuple[int, dict
 
 
 def test_an_application_is_created_used_and_deleted_by_keyboard(
-    at_portal: webdriver.Chrome, sandbox: app.Sandbox
+    portal_browser: webdriver.Chrome, sandbox: app.Sandbox
 ) -> None:
-    browser = at_portal
-    _presses_until(browser, "New application")
+    browser = portal_browser
+    _press_tab_until(browser, "New application")
     _types(browser, Keys.ENTER)
     _until(browser, "New application")
-    _presses_until(browser, "Create")
+    _press_tab_until(browser, "Create")
     _types(browser, Keys.ENTER)
     WebDriverWait(browser, PATIENCE).until(lambda page: page.find_elements("css selector", "[role=alert]"))
     # What is wrong has the focus already, and says why.
@@ -91,38 +91,38 @@ def test_an_application_is_created_used_and_deleted_by_keyboard(
     described = browser.find_element("id", focused.get_attribute("aria-describedby") or "")
     assert described.text == "The name is missing."
     _types(browser, "By keyboard")
-    _presses_until(browser, "Design: projects, boards and bills of materials")
+    _press_tab_until(browser, "Design: projects, boards and bills of materials")
     _types(browser, Keys.SPACE)
-    _presses_until(browser, "Callback URLs (optional)")
+    _press_tab_until(browser, "Callback URLs (optional)")
     _types(browser, "http://localhost:3000/login")
-    _presses_until(browser, "Create")
+    _press_tab_until(browser, "Create")
     _types(browser, Keys.ENTER)
     _until(browser, "By keyboard")
 
     secret = browser.find_element("id", "client-secret")
     assert not secret.is_displayed()
-    _presses_until(browser, "Client id")
+    _press_tab_until(browser, "Client id")
     # Coming by Tab selects all of it, ready to be copied.
     client_id = browser.execute_script("return window.getSelection().toString()")
-    _presses_until(browser, "Show the client secret")
+    _press_tab_until(browser, "Show the client secret")
     _types(browser, Keys.ENTER)
     WebDriverWait(browser, PATIENCE).until(lambda _: secret.is_displayed())
     shown = secret.get_attribute("value") or ""
     status, answer = _token(sandbox, client_id, shown)
     assert (status, answer["scope"]) == (200, "supply.domain design.domain")
 
-    _presses_until(browser, "Delete this application")
+    _press_tab_until(browser, "Delete this application")
     _types(browser, Keys.ENTER)
     _until(browser, "Delete By keyboard?")
-    _presses_until(browser, "Delete")
+    _press_tab_until(browser, "Delete")
     _types(browser, Keys.ENTER)
     _until(browser, "Applications")
     assert browser.find_element("css selector", "[role=status]").text == "By keyboard is deleted."
     assert _token(sandbox, client_id, shown) == (400, {"error": "invalid_client"})
 
 
-def test_form_fields_have_labels_and_pages_one_top_level_heading(at_portal: webdriver.Chrome) -> None:
-    browser, origin = at_portal, at_portal.current_url.rpartition("/portal")[0]
+def test_form_fields_have_labels_and_pages_one_top_level_heading(portal_browser: webdriver.Chrome) -> None:
+    browser, origin = portal_browser, portal_browser.current_url.rpartition("/portal")[0]
     details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
     paths = ["/portal", "/portal/applications/new", "/portal/organisation", "/"]
     for address in [*(origin + path for path in paths), details, f"{details}/edit", f"{details}/plan"]:
@@ -135,8 +135,8 @@ def test_form_fields_have_labels_and_pages_one_top_level_heading(at_portal: webd
         assert all(after <= before + 1 for before, after in pairwise(levels)), address
 
 
-def test_pages_fit_a_narrow_window(at_portal: webdriver.Chrome) -> None:
-    browser = at_portal
+def test_pages_fit_a_narrow_window(portal_browser: webdriver.Chrome) -> None:
+    browser = portal_browser
     before = browser.get_window_size()
     details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
     addresses = [browser.current_url, f"{browser.current_url}/organisation", details, f"{details}/plan"]

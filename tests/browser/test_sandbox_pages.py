@@ -28,7 +28,7 @@ def sandbox(background: Background) -> app.Sandbox:
     running = background.enter(app.serve(settings.SandboxSettings(applications=known, faults=declared)))
     entry = running.journal.begin("design")
     entry.operation, entry.fields = "collaboration GET /" + "x" * 60, ("some", "fields")
-    running.journal.finish(entry, whole=False)
+    running.journal.finish(entry, is_complete=False)
     return running
 
 
@@ -42,7 +42,7 @@ def window(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
     assert blocked == []
 
 
-def _leads_to(browser: webdriver.Chrome, name: str) -> None:
+def _press_tab_until(browser: webdriver.Chrome, name: str) -> None:
     """Press Tab until the element with the focus has this name."""
     for _ in range(MOST_TABS):
         focused = browser.switch_to.active_element
@@ -73,7 +73,7 @@ def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
         button.send_keys(Keys.ENTER)
         WebDriverWait(window, PATIENCE).until(partial(_is_copied, button))
         assert _copied(window) == text
-    _leads_to(window, "Copy Client secret of Sandbox application")
+    _press_tab_until(window, "Copy Client secret of Sandbox application")
     window.switch_to.active_element.send_keys(Keys.SPACE)
     WebDriverWait(window, PATIENCE).until(lambda page: _copied(page) == applications.DEFAULT_APPLICATION.client_secret)
     assert window.find_element(By.ID, "copied").text == "Copied."
@@ -92,7 +92,7 @@ def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: app
     window.get(sandbox.url)
     window.delete_all_cookies()
     window.get(sandbox.account_url)
-    _leads_to(window, "Sign in as Grace Sandbox")
+    _press_tab_until(window, "Sign in as Grace Sandbox")
     window.switch_to.active_element.send_keys(Keys.ENTER)
     WebDriverWait(window, PATIENCE).until(lambda page: "Your account" in page.title)
     assert user_directory.DEFAULT_USERS[1].email in window.find_element(By.TAG_NAME, "main").text
@@ -110,8 +110,8 @@ def test_pages_are_not_wider_than_the_window(window: webdriver.Chrome, sandbox: 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_contrast_in_light_and_dark(window: webdriver.Chrome, sandbox: app.Sandbox, scheme: str) -> None:
-    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    window.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    media_features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    window.execute_cdp_cmd("Emulation.setEmulatedMedia", media_features)
     for path in PATHS:
         window.get(sandbox.url + path)
         window.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
@@ -122,7 +122,7 @@ def test_a_fault_is_declared_by_keyboard_and_errors_are_announced(
     window: webdriver.Chrome, sandbox: app.Sandbox
 ) -> None:
     window.get(f"{sandbox.url}/admin/faults")
-    _leads_to(window, "Fault")
+    _press_tab_until(window, "Fault")
     window.switch_to.active_element.send_keys("latency ms=fast", Keys.ENTER)
     alert = WebDriverWait(window, PATIENCE).until(lambda page: page.find_element(By.CSS_SELECTOR, "[role=alert]"))
     assert alert.text == "fault 'latency ms=fast': ms must be milliseconds, 1 to 600000; it is 'fast'"

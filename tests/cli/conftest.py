@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 60  # that a command may take before its test fails; usually it takes one or two
 
 
-class Running:
+class _RunningCommand:
     """A command that goes on until it is told to stop."""
 
     def __init__(self, process: "subprocess.Popen[str]", errors: Path) -> None:
@@ -61,11 +61,11 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def starts(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
     """Starts `v3bridge` with arguments (or another Python command line), and ends it with the test."""
     started: list[tuple[subprocess.Popen[str], threading.Timer]] = []
 
-    def start(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> Running:
+    def start(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> _RunningCommand:
         errors = tmp_path / f"errors-{len(started)}.txt"
         with errors.open("w") as file:
             process = subprocess.Popen(
@@ -79,7 +79,7 @@ def starts(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         timer = threading.Timer(SECONDS, process.kill)
         timer.start()
         started.append((process, timer))
-        return Running(process, errors)
+        return _RunningCommand(process, errors)
 
     yield start
     for process, timer in started:
@@ -89,7 +89,7 @@ def starts(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 
 @pytest.fixture(scope="session")
-def runs() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def run_command() -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Runs `v3bridge` to its end."""
 
     def run(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> "subprocess.CompletedProcess[str]":

@@ -53,8 +53,10 @@ def completed(bash: Any, line: Any) -> Any:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_short_option_h_shows_help(runs: Callable[..., "subprocess.CompletedProcess[str]"], command: Any) -> None:
-    short, whole = (runs(*command.split(), option) for option in ("-h", "--help"))
+def test_short_option_h_shows_help(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], command: Any
+) -> None:
+    short, whole = (run_command(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
     assert f"Usage: python -m proxy {command}".rstrip() in short.stdout
     assert short.stdout == whole.stdout
@@ -95,9 +97,9 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
     ],
 )
 def test_every_mistake_is_one_line_in_one_style(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
 ) -> None:
-    done = runs(*arguments)
+    done = run_command(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("v3bridge: ")
@@ -117,7 +119,11 @@ def test_every_mistake_is_one_line_in_one_style(
 )
 @pytest.mark.parametrize("prepared", [False, True])
 def test_options_are_checked_before_parts_are_generated(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, arguments: Any, said: str, prepared: bool
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    tmp_path: Path,
+    arguments: Any,
+    said: str,
+    prepared: bool,
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -125,20 +131,20 @@ def test_options_are_checked_before_parts_are_generated(
         port = str(taken.getsockname()[1])
         given = [text.replace("{taken}", port) for text in arguments]
         kept = ["--prepared", str(tmp_path / "catalog")] if prepared else []
-        done = runs(*MILLIONS, *kept, *given)
+        done = run_command(*MILLIONS, *kept, *given)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_port_in_use_is_detected_before_the_sandbox_is_created(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = runs("serve", "--port", port, python=("-X", "importtime", "-m", "proxy"))
+        done = run_command("serve", "--port", port, python=("-X", "importtime", "-m", "proxy"))
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert (done.returncode, "proxy.cli.serve" in loaded) == (2, True)
     assert "proxy.sandbox.app" not in loaded

@@ -42,7 +42,7 @@ def required() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the bare wheel."""
     folder = tmp_path_factory.mktemp("bare")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -67,11 +67,11 @@ def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None
 
 
 @pytest.fixture
-def run(bare: Path, tmp_path: Path) -> Run:
+def run(bare_python: Path, tmp_path: Path) -> Run:
     """Runs a command of the bare installation, outside the checkout."""
 
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [str(bare.with_name("v3bridge")), *arguments]
+        command = [str(bare_python.with_name("v3bridge")), *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
 
     return run
@@ -93,12 +93,12 @@ def configuration(folder: Path, upstream: scripted_upstream.ScriptedUpstream, **
 
 
 @pytest.fixture
-def serve(bare: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
+def serve(bare_python: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
     """Starts the bare service with a configuration; returns its base URL."""
     started: list[subprocess.Popen[str]] = []
 
     def serve(file: Path) -> str:
-        command = [str(bare.with_name("v3bridge")), "serve", "--config", str(file)]
+        command = [str(bare_python.with_name("v3bridge")), "serve", "--config", str(file)]
         process = subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
         )

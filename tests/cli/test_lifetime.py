@@ -30,13 +30,13 @@ applications: {{shop: {{apikeys: ["a-key"], client_id: an-id, client_secret: "s3
 
 
 @pytest.fixture
-def serves(starts: Any, tmp_path: Path) -> Any:
-    """`serves(2)` is a running service of two workers and its URL."""
+def start_service(start_command: Any, tmp_path: Path) -> Any:
+    """`start_service(2)` is a running service of two workers and its URL."""
 
     def serve(workers: int = 1, store: str = "memory:") -> Any:
         file = tmp_path / "own.yaml"
         file.write_text(CONFIG.format(workers=workers, store=store))
-        serving = starts("serve", "--config", str(file))
+        serving = start_command("serve", "--config", str(file))
         (line, *_) = serving.until("curl")
         return serving, next(word for word in line.split() if word.startswith("http://")).removesuffix("/v3.")
 
@@ -62,8 +62,8 @@ def alive(url: Any) -> Any:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_sighup_is_logged_and_ignored(serves: Any, workers: int) -> None:
-    serving, url = serves(workers)
+def test_sighup_is_logged_and_ignored(start_service: Any, workers: int) -> None:
+    serving, url = start_service(workers)
     answering = [line["pid"] for line in lines(serving, "worker started")]
     assert len(answering) == (workers if workers > 1 else 0)
     everybody = (serving.pid, *answering)
@@ -77,8 +77,8 @@ def test_sighup_is_logged_and_ignored(serves: Any, workers: int) -> None:
     assert serving.stop(signal.SIGTERM) == 0
 
 
-def test_start_and_stop_are_logged_with_version_and_settings(serves: Any, tmp_path: Path) -> None:
-    serving, url = serves(1, "sqlite:state.sqlite")
+def test_start_and_stop_are_logged_with_version_and_settings(start_service: Any, tmp_path: Path) -> None:
+    serving, url = start_service(1, "sqlite:state.sqlite")
     assert serving.stop(signal.SIGTERM) == 0
     (started,) = lines(serving, "service started")
     assert started.pop("timestamp")
@@ -103,8 +103,8 @@ def test_start_and_stop_are_logged_with_version_and_settings(serves: Any, tmp_pa
         ("redis://user:passw0rd@127.0.0.1:9/0?password=passw0rd", "redis://127.0.0.1:9/0"),
     ],
 )
-def test_start_log_line_has_no_password(serves: Any, store: str, shown: str) -> None:
-    serving, _ = serves(1, store)
+def test_start_log_line_has_no_password(start_service: Any, store: str, shown: str) -> None:
+    serving, _ = start_service(1, store)
     assert serving.stop(signal.SIGTERM) == 0
     assert [line["store"] for line in lines(serving, "service started")] == [shown]
     assert "passw0rd" not in serving.errors

@@ -15,8 +15,8 @@ ROWS = coverage.of_mappings(loader.load(FOLDER))
 
 
 @pytest.fixture(scope="module")
-def table(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> Any:
-    done = runs("mappings")
+def table(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> Any:
+    done = run_command("mappings")
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -36,22 +36,22 @@ def test_last_line_counts_all_fields(table: Any) -> None:
 
 
 def test_field_without_source_shows_reason_and_client_value(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
-    done = runs("mappings", "--object", "Seller")
+    done = run_command("mappings", "--object", "Seller")
     line = next(line for line in done.stdout.splitlines() if "Seller.has_ecommerce" in line)
     assert "the service does not say whether a seller sells online; a client sees null" in line
 
 
-def test_single_object_can_be_shown(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = runs("mappings", "--object", "Seller")
+def test_single_object_can_be_shown(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = run_command("mappings", "--object", "Seller")
     assert set(_cells(done.stdout)) == {f"Seller.{row.field}" for row in ROWS if row.object == "Seller"}
 
 
 def test_unknown_object_is_named_with_the_known_ones(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
-    done = runs("mappings", "--object", "Sellar")
+    done = run_command("mappings", "--object", "Sellar")
     words = " ".join(done.stderr.replace("│", " ").split())
     assert done.returncode == 2
     assert "no mapping describes 'Sellar'" in words
@@ -59,29 +59,29 @@ def test_unknown_object_is_named_with_the_known_ones(
 
 
 def test_mapping_mistake_names_file_and_line(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "mappings")
     company = folder / "company.yaml"
     company.write_text(company.read_text().replace("    id: id\n", "    id: {form: id}\n"))
     number = company.read_text().splitlines().index("    id: {form: id}") + 1
-    done = runs("mappings", "--folder", str(folder))
+    done = run_command("mappings", "--folder", str(folder))
     assert done.returncode == 2
     assert done.stderr.startswith(f"v3bridge: company.yaml:{number}:")
     assert "form" in done.stderr
 
 
-def test_missing_folder_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = runs("mappings", "--folder", "no-such-folder")
+def test_missing_folder_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = run_command("mappings", "--folder", "no-such-folder")
     assert done.returncode == 2
     assert "no-such-folder" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_source_of_all_mapping_functions_is_printed(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
-    done = runs("mappings", "--source")
+    done = run_command("mappings", "--source")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("def map_part(part, context):\n    return {\n        '__class__': 'Part',\n")
     for name in ("map_part_offer", "map_seller", "map_brand", "map_category"):
@@ -89,7 +89,7 @@ def test_source_of_all_mapping_functions_is_printed(
     compile(done.stdout, "printed", "exec")
 
 
-def test_source_of_one_object_is_printed(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = runs("mappings", "--source", "Datasheet")
+def test_source_of_one_object_is_printed(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = run_command("mappings", "--source", "Datasheet")
     assert done.stdout.splitlines()[0] == "def map_datasheet(datasheet):"
     assert done.stdout.count("def ") == 1

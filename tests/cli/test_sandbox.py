@@ -48,9 +48,9 @@ class Shown:
 
 
 @pytest.fixture
-def opens(starts: Any) -> Any:
+def start_sandbox(start_command: Any) -> Any:
     """Starts a sandbox and reads what it prints."""
-    return lambda *arguments: Shown(starts("sandbox", "--port", "0", *arguments).until("client_secret"))
+    return lambda *arguments: Shown(start_command("sandbox", "--port", "0", *arguments).until("client_secret"))
 
 
 def _neighbouring_ports(count: Any) -> Any:
@@ -63,9 +63,9 @@ def _neighbouring_ports(count: Any) -> Any:
     raise AssertionError("no neighbouring ports are free")
 
 
-def test_every_service_has_its_chosen_port(starts: Any) -> None:
+def test_every_service_has_its_chosen_port(start_command: Any) -> None:
     first = _neighbouring_ports(5)
-    running = starts("sandbox", "--port", str(first), "--design-port", str(first + 1))
+    running = start_command("sandbox", "--port", str(first), "--design-port", str(first + 1))
     shown = Shown(running.until("client_secret"))
     assert shown.values["sandbox"] == f"http://127.0.0.1:{first}"
     names = ("workspaces", "library", "projects", "collaboration")
@@ -81,10 +81,10 @@ def test_every_service_has_its_chosen_port(starts: Any) -> None:
     }
 
 
-def test_no_auth_needs_no_token_and_bills_the_printed_application(opens: Any) -> None:
+def test_no_auth_needs_no_token_and_bills_the_printed_application(start_sandbox: Any) -> None:
     query = json.dumps({"query": "{ supSearch(limit: 3) { results { part { id } } } }"}).encode()
     usage = "{ admOrganizations { applications { security { clientId } supplyCounts { partCounter } } } }"
-    shown, guarded = opens("--no-auth"), opens()
+    shown, guarded = start_sandbox("--no-auth"), start_sandbox()
     found = _post(shown.values["graphql_url"], query, **{"Content-Type": "application/json"})["data"]["supSearch"]
     assert len(found["results"]) == 3
     applications = shown.ask(usage)["admOrganizations"][0]["applications"]
@@ -95,13 +95,13 @@ def test_no_auth_needs_no_token_and_bills_the_printed_application(opens: Any) ->
     refused.value.close()
 
 
-def test_port_in_use_is_named_with_its_service(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_port_in_use_is_named_with_its_service(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        own = runs("sandbox", "--port", str(port))
-        design = runs("sandbox", "--port", "0", "--design-port", str(port))
+        own = run_command("sandbox", "--port", str(port))
+        design = run_command("sandbox", "--port", "0", "--design-port", str(port))
     why = f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another with"
     assert (own.returncode, own.stderr) == (2, f"v3bridge: the sandbox {why} --host or --port\n")
     assert (design.returncode, design.stderr) == (
@@ -110,8 +110,8 @@ def test_port_in_use_is_named_with_its_service(runs: Callable[..., "subprocess.C
     )
 
 
-def test_one_port_cannot_serve_two_services(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = runs("sandbox", "--port", "8083", "--design-port", "8081")
+def test_one_port_cannot_serve_two_services(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = run_command("sandbox", "--port", "8083", "--design-port", "8081")
     assert (done.returncode, done.stderr) == (
         2,
         "v3bridge: --port 8083 is one of the design services' ports, --design-port 8081\n",
@@ -142,8 +142,8 @@ def _parts_in_all(shown: Any) -> Any:
     return max(category["numParts"] for category in shown.ask(COUNT)["supCategories"])
 
 
-def test_printed_credentials_get_a_token(opens: Any) -> None:
-    shown = opens()
+def test_printed_credentials_get_a_token(start_sandbox: Any) -> None:
+    shown = start_sandbox()
     answer = shown.token()
     assert shown.names == [
         "sandbox",
@@ -168,8 +168,8 @@ def test_printed_credentials_get_a_token(opens: Any) -> None:
     assert _parts_in_all(shown) >= 300
 
 
-def test_printed_user_can_sign_in(opens: Any) -> None:
-    shown = opens()
+def test_printed_user_can_sign_in(start_sandbox: Any) -> None:
+    shown = start_sandbox()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with browser.open(shown.values["account_url"], timeout=30) as page:
         address, form = page.url, html_forms.first_form(page.read().decode())
@@ -181,38 +181,40 @@ def test_printed_user_can_sign_in(opens: Any) -> None:
         assert shown.values["user_email"] in page.read().decode()
 
 
-def test_parts_are_generated_up_to_the_given_number(opens: Any) -> None:
-    assert _parts_in_all(opens("--parts", "1500")) == 1500
+def test_parts_are_generated_up_to_the_given_number(start_sandbox: Any) -> None:
+    assert _parts_in_all(start_sandbox("--parts", "1500")) == 1500
 
 
-def test_part_file_is_loaded(opens: Any, tmp_path: Path) -> None:
+def test_part_file_is_loaded(start_sandbox: Any, tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text(json.dumps({"mpn": "OUR-OWN-1", "manufacturer": "Our Workshop"}) + "\n")
-    found = opens("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
+    found = start_sandbox("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
     assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
 
 
-def test_catalog_file_is_created_at_first_start_and_reused(opens: Any, tmp_path: Path) -> None:
+def test_catalog_file_is_created_at_first_start_and_reused(start_sandbox: Any, tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
-    assert _parts_in_all(opens("--parts", "1500", "--prepared", str(file))) == 1500
+    assert _parts_in_all(start_sandbox("--parts", "1500", "--prepared", str(file))) == 1500
     made = file.stat()
-    assert _parts_in_all(opens("--prepared", str(file))) == 1500
+    assert _parts_in_all(start_sandbox("--prepared", str(file))) == 1500
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (made.st_mtime_ns, made.st_ino)
 
 
-def test_catalog_file_of_another_seed_is_refused_in_one_line(opens: Any, starts: Any, tmp_path: Path) -> None:
+def test_catalog_file_of_another_seed_is_refused_in_one_line(
+    start_sandbox: Any, start_command: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "catalog.db"
-    opens("--prepared", str(file))
-    refused = starts("sandbox", "--port", "0", "--seed", "2", "--prepared", str(file))
+    start_sandbox("--prepared", str(file))
+    refused = start_command("sandbox", "--port", "0", "--seed", "2", "--prepared", str(file))
     assert refused.ended() != 0
     assert "was made with seed 1, not 2; delete it" in " ".join(refused.errors.split())
     assert "Traceback" not in refused.errors
 
 
-def test_interrupted_catalog_creation_leaves_no_file(starts: Any, tmp_path: Path) -> None:
+def test_interrupted_catalog_creation_leaves_no_file(start_command: Any, tmp_path: Path) -> None:
     file = tmp_path / "folder" / "catalog.db"
     file.parent.mkdir()
-    making = starts("sandbox", "--port", "0", "--parts", "100000", "--prepared", str(file))
+    making = start_command("sandbox", "--port", "0", "--parts", "100000", "--prepared", str(file))
     deadline = time.monotonic() + 60
     while not list(file.parent.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -220,15 +222,15 @@ def test_interrupted_catalog_creation_leaves_no_file(starts: Any, tmp_path: Path
     assert list(file.parent.iterdir()) == []
 
 
-def test_returned_parts_stay_within_the_part_limit(opens: Any) -> None:
-    shown = opens("--part-limit", "1")
+def test_returned_parts_stay_within_the_part_limit(start_sandbox: Any) -> None:
+    shown = start_sandbox("--part-limit", "1")
     query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
     assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
     assert shown.ask(query) is None
 
 
-def test_faults_are_active_from_the_start_and_can_be_cleared(opens: Any) -> None:
-    shown = opens("--fault", "5xx status=502", "--fault", "latency ms=1")
+def test_faults_are_active_from_the_start_and_can_be_cleared(start_sandbox: Any) -> None:
+    shown = start_sandbox("--fault", "5xx status=502", "--fault", "latency ms=1")
     with pytest.raises(urllib.error.HTTPError) as refused:
         shown.ask(COUNT)
     with refused.value:
@@ -247,9 +249,9 @@ def _strikes(shown: Any) -> Any:
         return [entry["faults"] for entry in json.loads(response.read())["entries"]]
 
 
-def test_equal_seed_injects_faults_into_equal_requests(opens: Any) -> None:
+def test_equal_seed_injects_faults_into_equal_requests(start_sandbox: Any) -> None:
     first, same, other = (
-        _strikes(opens("--fault", "429 share=0.5 on=token", "--seed", seed)) for seed in ("7", "7", "8")
+        _strikes(start_sandbox("--fault", "429 share=0.5 on=token", "--seed", seed)) for seed in ("7", "7", "8")
     )
     assert first == same != other
 
@@ -268,13 +270,13 @@ def _old_brands(shown: Any, times: Any) -> Any:
     return statuses
 
 
-def test_legacy_service_has_its_printed_address_and_configured_rate(opens: Any) -> None:
-    assert _old_brands(opens("--legacy-rate", "0"), 8) == [200] * 8
-    assert 429 in _old_brands(opens("--legacy-rate", "1"), 20)
+def test_legacy_service_has_its_printed_address_and_configured_rate(start_sandbox: Any) -> None:
+    assert _old_brands(start_sandbox("--legacy-rate", "0"), 8) == [200] * 8
+    assert 429 in _old_brands(start_sandbox("--legacy-rate", "1"), 20)
 
 
-def test_disturbances_are_active_from_the_start(opens: Any) -> None:
-    assert _old_brands(opens("--disturb", "errors share=1 status=502"), 1) == [502]
+def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
+    assert _old_brands(start_sandbox("--disturb", "errors share=1 status=502"), 1) == [502]
 
 
 @pytest.mark.parametrize(
@@ -295,26 +297,26 @@ def test_disturbances_are_active_from_the_start(opens: Any) -> None:
     ],
 )
 def test_invalid_fault_or_disturbance_is_named(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], option: str, text: str, complaint: str
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], option: str, text: str, complaint: str
 ) -> None:
-    done = runs("sandbox", "--port", "0", option, text)
+    done = run_command("sandbox", "--port", "0", option, text)
     assert (done.returncode, done.stderr) == (2, f"v3bridge: {complaint}\n")
 
 
 def test_invalid_line_is_named_with_its_file(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text('{"mpn": "A1", "manufacturer": "TI"}\n{"mpn": "A2"}\n')
-    done = runs("sandbox", "--port", "0", "--catalog", str(file))
+    done = run_command("sandbox", "--port", "0", "--catalog", str(file))
     assert done.returncode == 2
     assert done.stderr.startswith(f"v3bridge: {file}:2: ")
     assert "manufacturer" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_missing_file_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = runs("sandbox", "--port", "0", "--catalog", "no-such.jsonl")
+def test_missing_file_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = run_command("sandbox", "--port", "0", "--catalog", "no-such.jsonl")
     assert done.returncode == 2
     assert done.stderr == "v3bridge: no-such.jsonl: cannot be read: No such file or directory\n"
 
@@ -323,10 +325,10 @@ def _not_addresses(shown: Any) -> Any:
     return {name: value for name, value in shown.values.items() if not value.startswith("http")}
 
 
-def test_usage_and_tokens_survive_in_a_state_file(starts: Any, tmp_path: Path) -> None:
+def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: Path) -> None:
     state = str(tmp_path / "sandbox.state")
     query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
-    first = starts("sandbox", "--port", "0", "--state", state, "--part-limit", "1")
+    first = start_command("sandbox", "--port", "0", "--state", state, "--part-limit", "1")
     shown = Shown(first.until("client_secret"))
     assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
     with urllib.request.urlopen(
@@ -335,7 +337,9 @@ def test_usage_and_tokens_survive_in_a_state_file(starts: Any, tmp_path: Path) -
         keys = json.load(response)
     assert first.stop(signal.SIGTERM) == 0
     # The limit is the application's, and not the command's any more.
-    again = Shown(starts("sandbox", "--port", "0", "--state", state, "--part-limit", "1000").until("client_secret"))
+    again = Shown(
+        start_command("sandbox", "--port", "0", "--state", state, "--part-limit", "1000").until("client_secret")
+    )
     assert _not_addresses(again) == _not_addresses(shown)
     assert again.ask(query) is None
     with urllib.request.urlopen(
@@ -345,16 +349,16 @@ def test_usage_and_tokens_survive_in_a_state_file(starts: Any, tmp_path: Path) -
 
 
 def test_unusable_state_file_is_named(
-    starts: Any, runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+    start_command: Any, run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     held = str(tmp_path / "held")
-    starts("sandbox", "--port", "0", "--state", held).until("client_secret")
-    done = runs("sandbox", "--port", "0", "--state", held)
+    start_command("sandbox", "--port", "0", "--state", held).until("client_secret")
+    done = run_command("sandbox", "--port", "0", "--state", held)
     assert (done.returncode, done.stderr) == (2, f"v3bridge: {held}: another sandbox is using it\n")
 
 
-def test_signal_stops_the_sandbox_cleanly(starts: Any) -> None:
-    sandbox = starts("sandbox", "--port", "0")
+def test_signal_stops_the_sandbox_cleanly(start_command: Any) -> None:
+    sandbox = start_command("sandbox", "--port", "0")
     sandbox.until("client_secret")
     assert sandbox.stop(signal.SIGTERM) == 0
     assert sandbox.errors == ""

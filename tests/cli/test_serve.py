@@ -43,8 +43,8 @@ def _address(lines: Any) -> Any:
 
 
 @pytest.mark.parametrize("python", [("-m", "proxy"), ("-c", WITHOUT_UVLOOP)], ids=["as it comes", "without uvloop"])
-def test_printed_curl_line_returns_parts(starts: Any, python: Any) -> None:
-    serving = starts("serve", "--port", "0", python=python)
+def test_printed_curl_line_returns_parts(start_command: Any, python: Any) -> None:
+    serving = start_command("serve", "--port", "0", python=python)
     lines = serving.until("curl")
     status, reply = _get(_address(lines))
     assert "on the embedded sandbox" in lines[0]
@@ -54,15 +54,15 @@ def test_printed_curl_line_returns_parts(starts: Any, python: Any) -> None:
     assert "Traceback" not in serving.errors
 
 
-def test_first_line_has_the_url_for_v3_clients(starts: Any) -> None:
-    lines = starts("serve", "--port", "0").until("curl")
+def test_first_line_has_the_url_for_v3_clients(start_command: Any) -> None:
+    lines = start_command("serve", "--port", "0").until("curl")
     url = next(word for word in lines[0].split() if word.startswith("http://"))
     assert _address(lines).startswith(f"{url}/parts/match?")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_signal_stops_the_service_cleanly(starts: Any, name: str) -> None:
-    serving = starts("serve", "--port", "0")
+def test_signal_stops_the_service_cleanly(start_command: Any, name: str) -> None:
+    serving = start_command("serve", "--port", "0")
     serving.until("curl")
     assert serving.stop(getattr(signal, name)) == 0
     assert [line.split("]")[1].split()[:2] for line in serving.errors.splitlines()] == [
@@ -72,20 +72,20 @@ def test_signal_stops_the_service_cleanly(starts: Any, name: str) -> None:
     ]
 
 
-def test_port_option_overrides_the_file(starts: Any, tmp_path: Path) -> None:
+def test_port_option_overrides_the_file(start_command: Any, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.replace("port: 0", "port: 1"))
-    lines = starts("serve", "--config", str(file), "--port", str(port)).until("curl")
+    lines = start_command("serve", "--config", str(file), "--port", str(port)).until("curl")
     assert f"http://127.0.0.1:{port}/v3" in lines[0]
 
 
-def test_only_the_example_key_is_printed(starts: Any, tmp_path: Path) -> None:
+def test_only_the_example_key_is_printed(start_command: Any, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
-    serving = starts("serve", "--config", str(file))
+    serving = start_command("serve", "--config", str(file))
     lines = serving.until("curl")
     address = _address(lines)
     assert "apikey=YOUR_APIKEY&" in address
@@ -96,28 +96,28 @@ def test_only_the_example_key_is_printed(starts: Any, tmp_path: Path) -> None:
     assert "a-key-of-our-own" not in serving.errors
 
 
-def test_service_uses_a_separately_running_sandbox(starts: Any, tmp_path: Path) -> None:
-    shown = dict(line.split() for line in starts("sandbox", "--port", "0").until("client_secret"))
+def test_service_uses_a_separately_running_sandbox(start_command: Any, tmp_path: Path) -> None:
+    shown = dict(line.split() for line in start_command("sandbox", "--port", "0").until("client_secret"))
     file = tmp_path / "own.yaml"
     file.write_text(f"""
 upstream: {{graphql_url: "{shown["graphql_url"]}", token_url: "{shown["token_url"]}"}}
 applications:
   demo: {{client_id: "{shown["client_id"]}", client_secret: "{shown["client_secret"]}", apikeys: [EXAMPLE_KEY]}}
 """)
-    lines = starts("serve", "--config", str(file), "--port", "0").until("curl")
+    lines = start_command("serve", "--config", str(file), "--port", "0").until("curl")
     assert "sandbox" not in lines[0]
     assert _get(_address(lines))[1]["results"][0]["hits"] > 0
 
 
 @pytest.mark.parametrize("command, who", [("serve", ""), ("sandbox", "the sandbox ")])
 def test_port_in_use_is_one_line_and_exit_code_2(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], command: str, who: str
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], command: str, who: str
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = runs(command, "--port", str(port))
+        done = run_command(command, "--port", str(port))
     assert done.returncode == 2
     assert done.stderr == (
         f"v3bridge: {who}cannot listen on 127.0.0.1:{port}: Address already in use; "
@@ -126,31 +126,31 @@ def test_port_in_use_is_one_line_and_exit_code_2(
 
 
 def test_configuration_mistake_names_file_line_and_key(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("listen:\n  port: somewhere\napplications: {demo: {apikeys: [EXAMPLE_KEY]}}\n")
-    done = runs("serve", "--config", str(file))
+    done = run_command("serve", "--config", str(file))
     assert done.returncode == 2
     assert done.stderr.startswith("v3bridge: own.yaml:2:3: listen.port: 'somewhere' is not accepted")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 
 
-def test_missing_configuration_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = runs("serve", "--config", "no-such.yaml")
+def test_missing_configuration_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = run_command("serve", "--config", "no-such.yaml")
     assert (done.returncode, done.stderr) == (
         2,
         "v3bridge: no-such.yaml: cannot be read: No such file or directory\n",
     )
 
 
-def test_secrets_readable_by_others_cause_one_warning(starts: Any, tmp_path: Path) -> None:
+def test_secrets_readable_by_others_cause_one_warning(start_command: Any, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG + "log: {format: json}\n")
     for mode, warned in ((0o644, 1), (0o600, 0)):
         config.chmod(mode)
-        serving = starts("serve", "--config", str(config), "--workers", "2")
+        serving = start_command("serve", "--config", str(config), "--workers", "2")
         serving.until("curl")
         assert serving.stop(signal.SIGTERM) == 0
         found = [line for line in serving.errors.splitlines() if "exposed secrets found" in line]

@@ -29,7 +29,7 @@ applications:
 
 
 @pytest.fixture
-def configured(tmp_path: Path) -> Any:
+def config_file(tmp_path: Path) -> Any:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     return str(file)
@@ -53,10 +53,10 @@ def gather(tmp_path: Path) -> None:
 
 
 def test_shadowing_is_switched_off_and_on(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
 ) -> None:
     def message(*wish: Any) -> Any:
-        done = runs("shadow", *wish, "--config", configured)
+        done = run_command("shadow", *wish, "--config", config_file)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
@@ -66,25 +66,25 @@ def test_shadowing_is_switched_off_and_on(
 
 
 def test_results_are_shown_and_reset(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
 ) -> None:
     gather(tmp_path)
-    lines = runs("shadow", "--config", configured).stdout.splitlines()
+    lines = run_command("shadow", "--config", config_file).stdout.splitlines()
     assert lines[1] == "shop/1 /parts/match: 1 of 1 request without a difference, 1 could not be compared"
     report, command = lines[2].split(": ")
-    assert (report, command) == ("The report", f"v3bridge compare --shadow --config {configured}")
-    assert "equivalent on 100" in runs(*shlex.split(command)[1:]).stdout
-    assert "Nothing was compared yet." in runs("shadow", "forget", "--config", configured).stdout
+    assert (report, command) == ("The report", f"v3bridge compare --shadow --config {config_file}")
+    assert "equivalent on 100" in run_command(*shlex.split(command)[1:]).stdout
+    assert "Nothing was compared yet." in run_command("shadow", "forget", "--config", config_file).stdout
 
 
 def test_results_become_the_report_of_a_run(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
 ) -> None:
-    none = runs("compare", "--shadow", "--config", configured)
+    none = run_command("compare", "--shadow", "--config", config_file)
     assert (none.returncode, none.stdout) == (2, "")
     assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a request\n"
     gather(tmp_path)
-    done = runs("compare", "--shadow", "--config", configured, "--json", str(tmp_path / "report.json"))
+    done = run_command("compare", "--shadow", "--config", config_file, "--json", str(tmp_path / "report.json"))
     assert (done.returncode, done.stderr) == (2, "")  # one of its requests was trouble
     report = json.loads((tmp_path / "report.json").read_text())
     assert [side["place"] for side in report["sides"]] == ["http://127.0.0.1:1/v3", "http://127.0.0.1:8080/v3"]
@@ -95,25 +95,27 @@ def test_results_become_the_report_of_a_run(
 
 @pytest.mark.parametrize("more", [("--old", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")])
 def test_report_sends_no_request_and_refuses_options_of_sides(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, more: Any
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, more: Any
 ) -> None:
-    done = runs("compare", "--shadow", "--config", configured, *more)
+    done = run_command("compare", "--shadow", "--config", config_file, *more)
     assert done.returncode == 2
     assert more[0] in done.stderr
 
 
 def test_configuration_without_shadowing_is_reported(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "nothing.yaml"
     file.write_text(CONFIG.replace("share: 0.5", "share: 0"))
-    assert runs("shadow", "--config", str(file)).stdout.startswith("The shadow is on; this configuration compares no")
+    assert run_command("shadow", "--config", str(file)).stdout.startswith(
+        "The shadow is on; this configuration compares no"
+    )
 
 
 def test_memory_store_cannot_be_read(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
-    done = runs("shadow", "off")
+    done = run_command("shadow", "off")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("v3bridge: store: is known to the running service alone")
 

@@ -16,7 +16,7 @@ CONFIG = 'applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}\n'
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> str:
+def recording_file(tmp_path: Path) -> str:
     """The name of a file of stored responses."""
     lines = [
         {"url": "/v3/sellers/search?q=z&apikey=SECRET_KEY", "body": {"results": [{"item": SELLER}, {"item": KNOWN}]}},
@@ -37,8 +37,8 @@ def learn(tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-async def test_uids_learn_prints_table_and_summary(recorded: str, learn: Callable[..., Any]) -> None:
-    found = await learn(recorded)
+async def test_uids_learn_prints_table_and_summary(recording_file: str, learn: Callable[..., Any]) -> None:
+    found = await learn(recording_file)
     assert found.code == 0, found
     assert yaml.safe_load(found.out) == {
         "Seller": [{"uid": "1" * 16, "name": 'Zoro "Tools"', "id": "8284", "source": "learnt"}]
@@ -49,15 +49,15 @@ async def test_uids_learn_prints_table_and_summary(recorded: str, learn: Callabl
 
 
 async def test_output_file_is_valid_for_the_uids_setting(
-    recorded: str, learn: Callable[..., Any], tmp_path: Path
+    recording_file: str, learn: Callable[..., Any], tmp_path: Path
 ) -> None:
-    assert (await learn(recorded, "--output", "uids.yaml")).code == 0
+    assert (await learn(recording_file, "--output", "uids.yaml")).code == 0
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: uids.yaml\n", encoding="utf-8")
-    again = await learn(recorded, "--config", "config.yaml")
+    again = await learn(recording_file, "--config", "config.yaml")
     assert "uids: 0 learnt, 2 already known, 2 conflicting, 0 not matched." in again.err
     assert again.out == ""
     kept = (tmp_path / "uids.yaml").read_text("utf-8")
-    refused = await learn(recorded, "--output", "uids.yaml")
+    refused = await learn(recording_file, "--output", "uids.yaml")
     assert (refused.code, refused.err) == (
         2,
         "v3bridge: uids.yaml is there already, and is left as it is: name another file\n",

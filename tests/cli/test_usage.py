@@ -33,14 +33,14 @@ MONTH, DAY = TODAY.strftime("%Y-%m"), TODAY.strftime("%Y-%m-%d")
 
 
 @pytest.fixture
-def configured(tmp_path: Path) -> Any:
+def config_file(tmp_path: Path) -> Any:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     return file
 
 
 @pytest.fixture
-def on_store(tmp_path: Path) -> Any:
+def with_store(tmp_path: Path) -> Any:
     """Does something with the store that the configuration names."""
 
     def do(work: Any) -> Any:
@@ -57,7 +57,7 @@ def on_store(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def spent(on_store: Any) -> None:
+def spent(with_store: Any) -> None:
     """960 parts of a thousand, 20 in doubt; 480 of a key's 500; a trial that the service has refused."""
     figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
     bookings = tuple(UsageIncrement(LedgerEntry(*line), *counts) for line, counts in figures.items())
@@ -66,7 +66,7 @@ def spent(on_store: Any) -> None:
         await store.settle(Settlement("worker", 1, (), bookings))
         await store.mark_exhausted(ExhaustedQuota("trial", FAR, "You have exceeded your part limit of 100."))
 
-    on_store(work)
+    with_store(work)
 
 
 def cells(table: Any) -> Any:
@@ -79,9 +79,9 @@ def cells(table: Any) -> Any:
 
 
 def test_table_has_a_row_per_application_and_key(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
 ) -> None:
-    done = runs("usage", "--config", str(configured))
+    done = run_command("usage", "--config", str(config_file))
     assert (done.returncode, done.stderr) == (0, "")
     rows = cells(done.stdout)
     assert list(rows) == [("shop", ""), ("shop", "erp"), ("shop", "2"), ("trial", ""), ("trial", "1")]
@@ -95,9 +95,9 @@ def test_table_has_a_row_per_application_and_key(
 
 
 def test_json_equals_the_table(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
 ) -> None:
-    done = runs("usage", "--config", str(configured), "--json")
+    done = run_command("usage", "--config", str(config_file), "--json")
     rows = json.loads(done.stdout)
     assert [(row["application"], row["key"], row["used"], row["left"]) for row in rows] == [
         ("shop", None, 960, 20),
@@ -112,34 +112,34 @@ def test_json_equals_the_table(
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
 def test_usage_shows_no_key_and_no_secret(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, arguments: Any
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, arguments: Any
 ) -> None:
-    done = runs("usage", "--config", str(configured), *arguments)
+    done = run_command("usage", "--config", str(config_file), *arguments)
     assert "k3y" not in done.stdout + done.stderr
     assert "the-secret" not in done.stdout + done.stderr
 
 
 def test_exhausted_application_can_be_reopened(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, on_store: Any
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
 ) -> None:
-    done = runs("usage", "--config", str(configured), "--reopen", "trial")
+    done = run_command("usage", "--config", str(config_file), "--reopen", "trial")
     assert done.stdout.startswith("trial is open again: requests are sent.")
     assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this pace"]
-    assert on_store(lambda store: store.exhausted_quotas()) == []
+    assert with_store(lambda store: store.exhausted_quotas()) == []
 
 
 def test_unknown_application_cannot_be_reopened(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
 ) -> None:
-    done = runs("usage", "--config", str(configured), "--reopen", "shpo")
+    done = run_command("usage", "--config", str(config_file), "--reopen", "shpo")
     assert done.returncode == 2
     assert "'shpo' is none of shop, trial" in done.stderr
 
 
 def test_empty_store_prints_possible_reasons(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
 ) -> None:
-    done = runs("usage", "--config", str(configured))
+    done = run_command("usage", "--config", str(config_file))
     assert done.returncode == 0
     assert cells(done.stdout)["shop", ""][1] == "0"
     assert done.stdout.splitlines()[-1].startswith("The store is empty: nothing has been used yet")
@@ -153,21 +153,25 @@ def test_empty_store_prints_possible_reasons(
     ],
 )
 def test_memory_store_is_reported(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path, change: Any, why: str
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    config_file: Any,
+    tmp_path: Path,
+    change: Any,
+    why: str,
 ) -> None:
-    configured.write_text(CONFIG.replace(*change))
-    done = runs("usage", "--config", str(configured))
+    config_file.write_text(CONFIG.replace(*change))
+    done = run_command("usage", "--config", str(config_file))
     assert (done.returncode, done.stdout.startswith(why)) == (0, True)
-    done = runs("usage", "--config", str(configured), "--json")
+    done = run_command("usage", "--config", str(config_file), "--json")
     assert (json.loads(done.stdout), done.stderr.startswith(why)) == ([], True)
     assert not (tmp_path / "state.sqlite").exists()
 
 
 def test_unreachable_store_is_one_line_and_exit_code_2(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
 ) -> None:
-    configured.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
-    done = runs("usage", "--config", str(configured))
+    config_file.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
+    done = run_command("usage", "--config", str(config_file))
     assert done.returncode == 2
     assert done.stderr == "v3bridge: store: the store (Redis) cannot be used: ConnectionError\n"
 
@@ -186,18 +190,18 @@ applications:
 
 @pytest.mark.parametrize("command", [("usage",), ("shadow",), ("shadow", "off")])
 def test_unneeded_secrets_may_be_missing(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: Any,
 ) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(ELSEWHERE)
-    lacking = runs(*command, "--config", str(file))
+    lacking = run_command(*command, "--config", str(file))
     assert (lacking.returncode, lacking.stdout) == (2, "")
     assert lacking.stderr.endswith("store: the environment variable STORE_ADDRESS is not set\n")
     monkeypatch.setenv("STORE_ADDRESS", f"sqlite:{tmp_path}/state.sqlite")
-    done = runs(*command, "--config", str(file))
+    done = run_command(*command, "--config", str(file))
     assert (done.returncode, done.stderr) == (0, "")
-    serving = runs("serve", "--config", str(file))
+    serving = run_command("serve", "--config", str(file))
     assert (serving.returncode, "no-such-ca.pem cannot be read" in serving.stderr) == (2, True)

@@ -135,7 +135,9 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch) -> Any:
+def start_service(
+    start_command: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """`await serves(2)` is a service of two workers that is up. What it leaves in its folder for files is in `tmp`."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
@@ -143,7 +145,7 @@ def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, m
     async def serve(workers: int, stop_seconds: float = SECONDS) -> Service:
         file = tmp_path / "own.yaml"
         file.write_text(CONFIG.format(url=upstream.url, key=KEY, stop_seconds=stop_seconds))
-        process = starts("serve", "--config", str(file), "--workers", str(workers))
+        process = start_command("serve", "--config", str(file), "--workers", str(workers))
         (line, *_) = await asyncio.to_thread(process.until, "curl")
         found = re.search(r"http://[^/]+", line)
         assert found is not None
@@ -152,8 +154,8 @@ def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, m
     return serve
 
 
-async def test_all_workers_serve_the_port_when_the_curl_line_is_printed(serves: Any) -> None:
-    service = await serves(3)
+async def test_all_workers_serve_the_port_when_the_curl_line_is_printed(start_service: Any) -> None:
+    service = await start_service(3)
     assert len(service.pids) == 3
     seen: set[str] = set()
 
@@ -167,9 +169,9 @@ async def test_all_workers_serve_the_port_when_the_curl_line_is_printed(serves: 
 
 
 async def test_killed_worker_is_restarted_without_outage_or_counter_reset(
-    serves: Any,
+    start_service: Any,
 ) -> None:
-    service = await serves(2)
+    service = await start_service(2)
     await service.answering()
     await until(service.counted)
     shown = [await service.counted()]
@@ -196,9 +198,9 @@ async def test_killed_worker_is_restarted_without_outage_or_counter_reset(
 
 @pytest.mark.parametrize("workers", [1, 3])
 async def test_sigterm_finishes_requests_in_flight_and_accepts_no_more(
-    serves: Any, upstream: SlowUpstream, workers: int
+    start_service: Any, upstream: SlowUpstream, workers: int
 ) -> None:
-    service = await serves(workers)
+    service = await start_service(workers)
     asking = [asyncio.create_task(service.match(number)) for number in range(8)]
     await until(lambda: upstream.asked == 8)
     service.process.tell(signal.SIGTERM)
@@ -211,9 +213,9 @@ async def test_sigterm_finishes_requests_in_flight_and_accepts_no_more(
 
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_requests_beyond_the_shutdown_limit_are_cancelled(
-    serves: Any, upstream: SlowUpstream, workers: int
+    start_service: Any, upstream: SlowUpstream, workers: int
 ) -> None:
-    service = await serves(workers, stop_seconds=0.2)
+    service = await start_service(workers, stop_seconds=0.2)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
     assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
@@ -222,8 +224,8 @@ async def test_requests_beyond_the_shutdown_limit_are_cancelled(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_second_signal_stops_at_once(serves: Any, upstream: SlowUpstream, workers: int) -> None:
-    service = await serves(workers)
+async def test_second_signal_stops_at_once(start_service: Any, upstream: SlowUpstream, workers: int) -> None:
+    service = await start_service(workers)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
     service.process.tell(signal.SIGTERM)
@@ -235,8 +237,8 @@ async def test_second_signal_stops_at_once(serves: Any, upstream: SlowUpstream, 
     assert "Traceback" not in service.process.errors
 
 
-async def test_workers_of_a_killed_supervisor_exit_and_leave_no_files(serves: Any, tmp_path: Path) -> None:
-    service = await serves(2)
+async def test_workers_of_a_killed_supervisor_exit_and_leave_no_files(start_service: Any, tmp_path: Path) -> None:
+    service = await start_service(2)
     (folder,) = (tmp_path / "tmp").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert await asyncio.to_thread(service.process.stop, signal.SIGKILL) == -signal.SIGKILL
@@ -245,8 +247,8 @@ async def test_workers_of_a_killed_supervisor_exit_and_leave_no_files(serves: An
     await until(lambda: not list((tmp_path / "tmp").iterdir()))
 
 
-async def test_worker_folder_is_removed_at_the_end(serves: Any, tmp_path: Path) -> None:
-    service = await serves(2)
+async def test_worker_folder_is_removed_at_the_end(start_service: Any, tmp_path: Path) -> None:
+    service = await start_service(2)
     assert list((tmp_path / "tmp").iterdir()) != []
     assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -254,11 +256,11 @@ async def test_worker_folder_is_removed_at_the_end(serves: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_port_shared_by_other_workers_counts_as_in_use(
-    serves: Any, runs: Callable[..., "subprocess.CompletedProcess[str]"], workers: str
+    start_service: Any, run_command: Callable[..., "subprocess.CompletedProcess[str]"], workers: str
 ) -> None:
-    service = await serves(2)
+    service = await start_service(2)
     port = service.url.rpartition(":")[2]
-    done = await asyncio.to_thread(runs, "serve", "--port", port, "--workers", workers)
+    done = await asyncio.to_thread(run_command, "serve", "--port", port, "--workers", workers)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"v3bridge: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --host or --port\n"
@@ -267,7 +269,7 @@ async def test_port_shared_by_other_workers_counts_as_in_use(
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(
-    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, workers: str
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, workers: str
 ) -> None:
     for name in ("proxy", "mappings"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -277,16 +279,16 @@ def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(
     (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=KEY, stop_seconds=1))
     start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from proxy.cli.main import main; main()"
     options = ("--config", str(tmp_path / "own.yaml"), "--workers", workers)
-    done = runs("serve", *options, python=("-c", start))
+    done = run_command("serve", *options, python=("-c", start))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
 
 
 async def test_workers_share_the_embedded_sandbox_and_the_token(
-    starts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = starts("serve", "--port", "0", "--workers", "2")
+    process = start_command("serve", "--port", "0", "--workers", "2")
     lines = await asyncio.to_thread(process.until, "curl")
     url, _, target = lines[-1].split("'")[1].partition("/v3/")
     service = Service(process, url)

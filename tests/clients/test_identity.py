@@ -49,7 +49,7 @@ def _without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def said(sandbox: app.Sandbox) -> dict[str, Any]:
+def discovery(sandbox: app.Sandbox) -> dict[str, Any]:
     """The discovery document, from which a client gets all URLs."""
     document: dict[str, Any] = requests.get(sandbox.url + "/.well-known/openid-configuration", timeout=30).json()
     return document
@@ -65,12 +65,12 @@ def application(scope: list[str] = SCOPES, **options: Any) -> OAuth2Session:
     return OAuth2Session(DESIGN.client_id, redirect_uri=DESIGN.redirect_uris[0], scope=scope, pkce="S256", **options)
 
 
-def let_in(session: OAuth2Session, said: dict[str, Any], person: FormBrowser, **more: str) -> dict[str, Any]:
+def let_in(session: OAuth2Session, discovery: dict[str, Any], person: FormBrowser, **more: str) -> dict[str, Any]:
     """The whole way of a code, with state and PKCE as the client makes and checks them."""
-    address, _ = session.authorization_url(said["authorization_endpoint"], **more)
+    address, _ = session.authorization_url(discovery["authorization_endpoint"], **more)
     back = person.allow(address)
     token: dict[str, Any] = session.fetch_token(
-        said["token_endpoint"],
+        discovery["token_endpoint"],
         authorization_response=back,
         client_secret=DESIGN.client_secret,
         include_client_id=True,
@@ -85,33 +85,33 @@ def asks(sandbox: app.Sandbox, token: str) -> int:
     return requests.post(sandbox.graphql_url, json=body, headers=headers, timeout=30).status_code
 
 
-def verified(said: dict[str, Any], token: str, audience: str) -> dict[str, Any]:
+def verified(discovery: dict[str, Any], token: str, audience: str) -> dict[str, Any]:
     """The claims of a token that PyJWT has checked against the published keys, with its times, issuer and audience."""
-    key = jwt.PyJWKClient(said["jwks_uri"]).get_signing_key_from_jwt(token)
+    key = jwt.PyJWKClient(discovery["jwks_uri"]).get_signing_key_from_jwt(token)
     claims: dict[str, Any] = jwt.decode(
-        token, key, algorithms=["RS256"], audience=audience, issuer=said["issuer"], leeway=5
+        token, key, algorithms=["RS256"], audience=audience, issuer=discovery["issuer"], leeway=5
     )
     return claims
 
 
-def test_client_credentials(sandbox: app.Sandbox, said: dict[str, Any]) -> None:
+def test_client_credentials(sandbox: app.Sandbox, discovery: dict[str, Any]) -> None:
     client = BackendApplicationClient(applications.DEFAULT_APPLICATION.client_id, scope=["supply.domain"])
     with OAuth2Session(client=client) as session:
         token = session.fetch_token(
-            said["token_endpoint"], client_secret=applications.DEFAULT_APPLICATION.client_secret
+            discovery["token_endpoint"], client_secret=applications.DEFAULT_APPLICATION.client_secret
         )
         assert token["scope"] == ["supply.domain"]
         assert session.post(sandbox.graphql_url, json={"query": "{ supAttributes { id } }"}).status_code == 200
 
 
 def test_a_code_grants_an_access_token_with_the_users_claims(
-    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
+    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser
 ) -> None:
     with application() as session:
-        token = let_in(session, said, person)
+        token = let_in(session, discovery, person)
     assert (token["token_type"], token["expires_in"]) == ("Bearer", 86_400)
     assert sorted(token["scope"]) == sorted(SCOPES)
-    claims = verified(said, token["access_token"], "https://api.nexar.com")
+    claims = verified(discovery, token["access_token"], "https://api.nexar.com")
     names = {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti", "sub", "auth_time", "idp", "amr"}
     assert set(claims) == names
     assert (claims["sub"], claims["client_id"]) == (user_directory.DEFAULT_USERS[0].id, DESIGN.client_id)
@@ -121,19 +121,19 @@ def test_a_code_grants_an_access_token_with_the_users_claims(
     assert asks(sandbox, token["access_token"]) == 200
 
 
-def test_the_id_token_has_the_client_and_the_access_token_hash(said: dict[str, Any], person: FormBrowser) -> None:
+def test_the_id_token_has_the_client_and_the_access_token_hash(discovery: dict[str, Any], person: FormBrowser) -> None:
     with application() as session:
-        token = let_in(session, said, person, nonce="n-0S6_WzA2Mj")
-    claims = verified(said, token["id_token"], DESIGN.client_id)
+        token = let_in(session, discovery, person, nonce="n-0S6_WzA2Mj")
+    claims = verified(discovery, token["id_token"], DESIGN.client_id)
     assert (claims["sub"], claims["nonce"]) == (user_directory.DEFAULT_USERS[0].id, "n-0S6_WzA2Mj")
     digest = jwt.get_algorithm_by_name("RS256").compute_hash_digest(token["access_token"].encode())
     assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
 
 
-def test_userinfo_has_the_claims_of_the_scopes(said: dict[str, Any], person: FormBrowser) -> None:
+def test_userinfo_has_the_claims_of_the_scopes(discovery: dict[str, Any], person: FormBrowser) -> None:
     with application() as session:
-        let_in(session, said, person)
-        assert session.get(said["userinfo_endpoint"]).json() == {
+        let_in(session, discovery, person)
+        assert session.get(discovery["userinfo_endpoint"]).json() == {
             "sub": user_directory.DEFAULT_USERS[0].id,
             "name": "Ada Sandbox",
             "given_name": "Ada",
@@ -143,66 +143,66 @@ def test_userinfo_has_the_claims_of_the_scopes(said: dict[str, Any], person: For
             "email_verified": True,
         }
     with application(["openid", "email"]) as session:
-        let_in(session, said, person)
-        assert set(session.get(said["userinfo_endpoint"]).json()) == {"sub", "email", "email_verified"}
+        let_in(session, discovery, person)
+        assert set(session.get(discovery["userinfo_endpoint"]).json()) == {"sub", "email", "email_verified"}
 
 
 def test_without_openid_and_offline_access_there_is_neither_an_id_token_nor_a_refresh_token(
-    said: dict[str, Any], person: FormBrowser
+    discovery: dict[str, Any], person: FormBrowser
 ) -> None:
     with application(["design.domain", "user.access"]) as session:
-        token = let_in(session, said, person)
+        token = let_in(session, discovery, person)
         assert set(token) == {"access_token", "expires_in", "token_type", "scope", "expires_at"}
-        assert session.get(said["userinfo_endpoint"]).status_code == 403
+        assert session.get(discovery["userinfo_endpoint"]).status_code == 403
 
 
 def test_a_refresh_token_is_valid_once_and_returns_the_next(
-    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
+    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser
 ) -> None:
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
     with application() as session:
-        first = let_in(session, said, person)
-        second = session.refresh_token(said["token_endpoint"], **secret)
-        third = session.refresh_token(said["token_endpoint"], **secret)
+        first = let_in(session, discovery, person)
+        second = session.refresh_token(discovery["token_endpoint"], **secret)
+        third = session.refresh_token(discovery["token_endpoint"], **secret)
         assert len({one["refresh_token"] for one in (first, second, third)}) == 3
-        assert verified(said, third["id_token"], DESIGN.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
+        assert verified(discovery, third["id_token"], DESIGN.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
         assert asks(sandbox, third["access_token"]) == 200
         with pytest.raises(OAuth2Error, match="invalid_grant"):
-            session.refresh_token(said["token_endpoint"], first["refresh_token"], **secret)
+            session.refresh_token(discovery["token_endpoint"], first["refresh_token"], **secret)
         # One of the two who had it has stolen it: nothing that came of it is good any more.
         with pytest.raises(OAuth2Error, match="invalid_grant"):
-            session.refresh_token(said["token_endpoint"], third["refresh_token"], **secret)
+            session.refresh_token(discovery["token_endpoint"], third["refresh_token"], **secret)
     assert [asks(sandbox, one["access_token"]) for one in (first, second, third)] == [401, 401, 401]
 
 
 def test_an_oauth_session_refreshes_an_expired_token(
-    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
+    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser
 ) -> None:
-    kept: list[dict[str, Any]] = []
+    claims: list[dict[str, Any]] = []
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
     session = application(
-        auto_refresh_url=said["token_endpoint"], auto_refresh_kwargs=secret, token_updater=kept.append
+        auto_refresh_url=discovery["token_endpoint"], auto_refresh_kwargs=secret, token_updater=claims.append
     )
     with session:
-        token = let_in(session, said, person)
+        token = let_in(session, discovery, person)
         session.token = {**token, "expires_at": 1}
-        assert session.get(said["userinfo_endpoint"]).json()["sub"] == user_directory.DEFAULT_USERS[0].id
-    assert [one["access_token"] != token["access_token"] for one in kept] == [True]
+        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == user_directory.DEFAULT_USERS[0].id
+    assert [one["access_token"] != token["access_token"] for one in claims] == [True]
 
 
-def test_the_password_grant_needs_its_flow(said: dict[str, Any]) -> None:
+def test_the_password_grant_needs_its_flow(discovery: dict[str, Any]) -> None:
     user = {"username": user_directory.DEFAULT_USERS[0].email, "password": user_directory.DEFAULT_PASSWORD}
     with OAuth2Session(client=LegacyApplicationClient(TRUSTED.client_id, scope=SCOPES)) as session:
-        token = session.fetch_token(said["token_endpoint"], client_secret=TRUSTED.client_secret, **user)
-        assert verified(said, token["id_token"], TRUSTED.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
-        assert session.get(said["userinfo_endpoint"]).json()["email"] == user["username"]
+        token = session.fetch_token(discovery["token_endpoint"], client_secret=TRUSTED.client_secret, **user)
+        assert verified(discovery, token["id_token"], TRUSTED.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
+        assert session.get(discovery["userinfo_endpoint"]).json()["email"] == user["username"]
         renewed = session.refresh_token(
-            said["token_endpoint"], client_id=TRUSTED.client_id, client_secret=TRUSTED.client_secret
+            discovery["token_endpoint"], client_id=TRUSTED.client_id, client_secret=TRUSTED.client_secret
         )
         assert renewed["access_token"] != token["access_token"]
         with pytest.raises(OAuth2Error, match="invalid_grant"):
             session.fetch_token(
-                said["token_endpoint"],
+                discovery["token_endpoint"],
                 client_secret=TRUSTED.client_secret,
                 username=user["username"],
                 password="a guess",
@@ -211,12 +211,12 @@ def test_the_password_grant_needs_its_flow(said: dict[str, Any]) -> None:
         OAuth2Session(client=LegacyApplicationClient(DESIGN.client_id, scope=SCOPES)) as session,
         pytest.raises(OAuth2Error, match="unauthorized_client"),
     ):
-        session.fetch_token(said["token_endpoint"], client_secret=DESIGN.client_secret, **user)
+        session.fetch_token(discovery["token_endpoint"], client_secret=DESIGN.client_secret, **user)
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 def test_authlib_introspects_and_revokes_a_token(
-    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser, method: str
+    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser, method: str
 ) -> None:
     session = AuthlibSession(
         DESIGN.client_id,
@@ -229,49 +229,51 @@ def test_authlib_introspects_and_revokes_a_token(
     )
     with session:
         verifier = "v" * 64
-        address, state = session.create_authorization_url(said["authorization_endpoint"], code_verifier=verifier)
+        address, state = session.create_authorization_url(discovery["authorization_endpoint"], code_verifier=verifier)
         token = session.fetch_token(
-            said["token_endpoint"],
+            discovery["token_endpoint"],
             authorization_response=person.allow(address),
             state=state,
             code_verifier=verifier,
         )
-        known = session.introspect_token(said["introspection_endpoint"], token["access_token"]).json()
+        known = session.introspect_token(discovery["introspection_endpoint"], token["access_token"]).json()
         assert (known["active"], known["client_id"], known["sub"]) == (
             True,
             DESIGN.client_id,
             user_directory.DEFAULT_USERS[0].id,
         )
         assert known["exp"] - known["iat"] == 86_400
-        kept = session.introspect_token(said["introspection_endpoint"], token["refresh_token"]).json()
-        assert (kept["active"], kept["scope"].split()) == (True, SCOPES)
-        revoked = session.revoke_token(said["revocation_endpoint"], token["refresh_token"])  # type: ignore[no-untyped-call]
+        claims = session.introspect_token(discovery["introspection_endpoint"], token["refresh_token"]).json()
+        assert (claims["active"], claims["scope"].split()) == (True, SCOPES)
+        revoked = session.revoke_token(discovery["revocation_endpoint"], token["refresh_token"])  # type: ignore[no-untyped-call]
         assert revoked.status_code == 200
         for name in ("access_token", "refresh_token"):
-            assert session.introspect_token(said["introspection_endpoint"], token[name]).json() == {"active": False}
+            assert session.introspect_token(discovery["introspection_endpoint"], token[name]).json() == {
+                "active": False
+            }
     assert asks(sandbox, token["access_token"]) == 401
 
 
-def test_sign_out_redirects_to_the_application(said: dict[str, Any], person: FormBrowser) -> None:
+def test_sign_out_redirects_to_the_application(discovery: dict[str, Any], person: FormBrowser) -> None:
     with application() as session:
-        token = let_in(session, said, person)
-        wanted = {
+        token = let_in(session, discovery, person)
+        expected = {
             "id_token_hint": token["id_token"],
             "post_logout_redirect_uri": DESIGN.redirect_uris[0],
             "state": "over",
         }
-        address = requests.Request("GET", said["end_session_endpoint"], params=wanted).prepare().url
+        address = requests.Request("GET", discovery["end_session_endpoint"], params=expected).prepare().url
         assert address is not None
         assert person.allow(address) == f"{DESIGN.redirect_uris[0]}?state=over"
-        again, _ = session.authorization_url(said["authorization_endpoint"], prompt="none")
+        again, _ = session.authorization_url(discovery["authorization_endpoint"], prompt="none")
         assert "error=login_required" in person.allow(again)
 
 
-def test_the_discovery_document_is_valid_for_authlib(said: dict[str, Any], sandbox: app.Sandbox) -> None:
+def test_the_discovery_document_is_valid_for_authlib(discovery: dict[str, Any], sandbox: app.Sandbox) -> None:
     # The sandbox has no TLS, and Authlib takes no document without; nothing else is passed over.
-    text = json.dumps(said).replace(sandbox.url, "https://identity.example")
+    text = json.dumps(discovery).replace(sandbox.url, "https://identity.example")
     document = OpenIDProviderMetadata(json.loads(text))
     document.validate()
     assert document.authorization_endpoint.startswith("https://identity.example/")
-    assert said["authorization_response_iss_parameter_supported"] is True
-    assert said["request_uri_parameter_supported"] is False
+    assert discovery["authorization_response_iss_parameter_supported"] is True
+    assert discovery["request_uri_parameter_supported"] is False

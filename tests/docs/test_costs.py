@@ -72,7 +72,7 @@ def catalog() -> Any:
 
 
 @pytest.fixture
-def opens(catalog: store.Catalog) -> Opens:
+def open_proxy(catalog: store.Catalog) -> Opens:
     """Opens a fresh proxy on a fresh sandbox; both applications share the account, so that both are counted."""
 
     @asynccontextmanager
@@ -108,19 +108,19 @@ def rows(pages: Any) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_single_query_costs_as_documented(rows: Any, opens: Opens, operation: Any) -> None:
+async def test_single_query_costs_as_documented(rows: Any, open_proxy: Opens, operation: Any) -> None:
     measured = [row for row in rows("request") if row[1] in (operation, "either")]
     assert len(measured) > 10
-    async with opens(operation) as counted:
+    async with open_proxy(operation) as counted:
         for request, _, *figures in measured:
             cost = await counted.cost(request.strip("`"))
             assert (request, *map(str, cost[:3])) == (request, *figures)
 
 
-async def test_many_queries_are_split_as_documented(rows: Any, opens: Opens) -> None:
+async def test_many_queries_are_split_as_documented(rows: Any, open_proxy: Opens) -> None:
     lines = (ROOT / "proxy/sandbox/catalog/data/parts.jsonl").read_text(encoding="utf-8").splitlines()
     numbers = list(dict.fromkeys(json.loads(line)["mpn"] for line in lines))[:20]
-    async with opens() as counted:
+    async with open_proxy() as counted:
         for limit, most, asked in (map(int, row) for row in rows("limit of each")):
             queries = json.dumps([{"mpn": number, "limit": limit} for number in numbers])
             cost = await counted.cost(f"queries={queries}")
@@ -128,29 +128,29 @@ async def test_many_queries_are_split_as_documented(rows: Any, opens: Opens) -> 
             assert 20 <= cost.billed == cost.shown <= most
 
 
-async def test_other_endpoints_cost_as_documented(rows: Any, opens: Opens) -> None:
+async def test_other_endpoints_cost_as_documented(rows: Any, open_proxy: Opens) -> None:
     stated = rows("path, one after the other")
     assert len(stated) > 10
-    async with opens() as counted:
+    async with open_proxy() as counted:
         for target, *figures in stated:
             assert (target, *map(str, await counted.visit(target.strip("`")))) == (target, *figures)
 
 
-async def test_head_costs_as_much_as_get(opens: Opens) -> None:
-    async with opens() as counted:
+async def test_head_costs_as_much_as_get(open_proxy: Opens) -> None:
+    async with open_proxy() as counted:
         assert (await counted.visit("/v3/parts/search?q=resistor", "HEAD"))[0] == 10
 
 
-async def test_repeated_request_costs_as_documented(rows: Any, opens: Opens) -> None:
+async def test_repeated_request_costs_as_documented(rows: Any, open_proxy: Opens) -> None:
     measured = {}
-    async with opens(seconds=60) as counted:
+    async with open_proxy(seconds=60) as counted:
         measured["the first time"] = await counted.cost(ONE)
         measured["once more, at once"] = await counted.cost(ONE)
         measured["by another apikey of the same application"] = await counted.cost(ONE, key=OTHER_KEY)
         measured["by another application"] = await counted.cost(ONE, key=OTHER_APPLICATION_KEY)
         measured["with another `include[]`"] = await counted.cost(f"{ONE}&include[]=specs")
         measured["without it again"] = await counted.cost(f"{ONE}&n=2")
-    async with opens(seconds=0) as counted:
+    async with open_proxy(seconds=0) as counted:
         await counted.cost(ONE)
         measured["once more, with the response cache off"] = await counted.cost(ONE)
         measured["ten clients at the same moment, response cache off"] = await counted.cost(ONE, times=10)
@@ -158,12 +158,12 @@ async def test_repeated_request_costs_as_documented(rows: Any, opens: Opens) -> 
     assert stated == {when: (cost.billed, cost.asked) for when, cost in measured.items()}
 
 
-async def test_token_requests_cost_as_documented(rows: Any, opens: Opens) -> None:
+async def test_token_requests_cost_as_documented(rows: Any, open_proxy: Opens) -> None:
     measured = {}
-    async with opens() as counted:
+    async with open_proxy() as counted:
         measured["the first request"] = (await counted.cost(ONE)).tokens
         measured["the next ones"] = (await counted.cost(ONE)).tokens + (await counted.cost(ONE, times=5)).tokens
-    async with opens() as counted:
+    async with open_proxy() as counted:
         measured["fifty first requests at the same moment"] = (await counted.cost(ONE, times=50)).tokens
     assert {what: int(figure) for what, figure in rows("what")} == measured
 

@@ -75,7 +75,7 @@ def _events(module: ast.Module) -> Iterator[Event]:
 
 
 @pytest.fixture(scope="module")
-def logged() -> dict[str, tuple[set[str], set[str]]]:
+def logged_events() -> dict[str, tuple[set[str], set[str]]]:
     """Levels and fields of each event in the code of the service."""
     found: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
     for file in (ROOT / "proxy").rglob("*.py"):
@@ -91,17 +91,17 @@ def _code(cell: str) -> set[str]:
 
 
 def test_page_lists_exactly_the_events_of_the_code(
-    pages: dict[str, Page], logged: dict[str, tuple[set[str], set[str]]]
+    pages: dict[str, Page], logged_events: dict[str, tuple[set[str], set[str]]]
 ) -> None:
     rows = pages["docs/reference/log-events.md"].table("event")
     listed = {row[0].strip("`"): (set(row[1].split(", ")), _code(row[2])) for row in rows}
     assert len(listed) == len(rows)
-    assert listed == logged
+    assert listed == logged_events
 
 
 def test_every_event_says_what_it_means_and_what_to_do(pages: dict[str, Page]) -> None:
     assert all(row[3] and row[4] for row in pages["docs/reference/log-events.md"].table("event"))
 
 
-def test_event_names_are_noun_and_verb_without_values(logged: dict[str, tuple[set[str], set[str]]]) -> None:
-    assert [name for name in logged if not re.fullmatch(r"[A-Za-z-]+( [A-Za-z-]+){1,4}", name)] == []
+def test_event_names_are_noun_and_verb_without_values(logged_events: dict[str, tuple[set[str], set[str]]]) -> None:
+    assert [name for name in logged_events if not re.fullmatch(r"[A-Za-z-]+( [A-Za-z-]+){1,4}", name)] == []

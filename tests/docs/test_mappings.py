@@ -96,7 +96,7 @@ def test_documented_context_is_that_of_the_code(page: Any) -> None:
 
 
 @pytest.fixture
-def followed(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def followed_guide(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The mappings folder and the case folder after the how-to has been followed."""
     folder = shutil.copytree(FOLDER, tmp_path / "mappings")
     (schema,) = page.blocks("graphql")
@@ -125,25 +125,25 @@ def _insert(file: Any, head: Any, text: Any, after: str = "", lines: str = "") -
     file.write_text(whole[:start] + text + lines + whole[start:], encoding="utf-8")
 
 
-def test_example_field_is_compiled_and_listed(followed: Any) -> None:
-    book = loader.load(followed[0])
+def test_example_field_is_compiled_and_listed(followed_guide: Any) -> None:
+    book = loader.load(followed_guide[0])
     projection = model.Projection(book.includable("Part"), features=frozenset(FEATURES))
     rows = {f"{row.object}.{row.field}": row.kind for row in coverage.of_mappings(book)}
     assert "medianPrice1000" in compiler.compile_object(book, "Part", projection).selection
     assert rows["Part.avg_price_v2"] == "derived"
 
 
-def test_example_case_has_four_files_and_passes(followed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, case = followed
+def test_example_case_has_four_files_and_passes(followed_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, case = followed_guide
     assert {file.name for file in case.iterdir()} == CASE_FILES
     find = shipped.path
     monkeypatch.setattr(shipped, "path", lambda name: folder if name == "mappings" else find(name))
     _run(case)
 
 
-def test_example_case_fails_without_the_field(followed: Any) -> None:
+def test_example_case_fails_without_the_field(followed_guide: Any) -> None:
     with pytest.raises(AssertionError):
-        _run(followed[1])
+        _run(followed_guide[1])
 
 
 def _run(case: Any) -> None:

@@ -39,7 +39,7 @@ def console(page: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def printed() -> Any:
+def printed_lines() -> Any:
     """What the running command prints, up to its curl line."""
     command = [sys.executable, "-m", "proxy", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -54,9 +54,9 @@ def printed() -> Any:
 
 
 @pytest.fixture(scope="module")
-def reply(printed: Any) -> Any:
+def reply(printed_lines: Any) -> Any:
     """What the printed curl line gets; the target goes out as written, as with curl -g."""
-    found = re.fullmatch(r"(http://([^/]+))(/.*)", shlex.split(printed[-1])[2])
+    found = re.fullmatch(r"(http://([^/]+))(/.*)", shlex.split(printed_lines[-1])[2])
     assert found is not None
     _, host, target = found.groups()
     connection = http.client.HTTPConnection(host, timeout=30)
@@ -98,9 +98,9 @@ def _differences(shown: Any, real: Any, at: str = "reply") -> Any:
     return [] if shown == real else [f"{at}: {shown!r}, really {real!r}"]
 
 
-def test_curl_line_is_the_printed_one(console: Any, printed: Any) -> None:
+def test_curl_line_is_the_printed_one(console: Any, printed_lines: Any) -> None:
     port = config.ListenSettings().port
-    assert re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", printed[-1]) == console[0]
+    assert re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", printed_lines[-1]) == console[0]
 
 
 def test_shown_output_is_the_real_one_shortened(console: Any, reply: Any) -> None:
@@ -194,10 +194,10 @@ def test_every_shown_command_works_in_a_clean_clone(
 
 
 @pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
-def test_shown_program_gets_parts(page: Any, printed: Any) -> None:
+def test_shown_program_gets_parts(page: Any, printed_lines: Any) -> None:
     (block,) = page.blocks("python")
     names: dict[str, Any] = {}
-    (url,) = re.findall(r"http://[^/]+", printed[-1])
+    (url,) = re.findall(r"http://[^/]+", printed_lines[-1])
     exec(block.text.replace(f"http://127.0.0.1:{config.ListenSettings().port}", url), names)
     (result,) = names["client"].match([{"mpn": "SN74S74N"}])["results"]
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}

@@ -33,18 +33,20 @@ def signing_key() -> keys.SigningKey:
 
 
 @pytest.fixture
-def turned() -> clock.ManualClock:
+def manual_clock() -> clock.ManualClock:
     """2023-11-14T22:13:20Z, until it is turned."""
     return clock.ManualClock()
 
 
 @pytest.fixture
-def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> StartSandbox:
+def start(catalog: store.Catalog, signing_key: keys.SigningKey, manual_clock: clock.ManualClock) -> StartSandbox:
     """Starts a sandbox with the settings given, and logs in. `rng` is its random source."""
 
     @asynccontextmanager
     async def started(rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[SandboxClient]:
-        running = app.serve(settings.SandboxSettings(**chosen), clock=turned, rng=rng, catalog=catalog, key=signing_key)
+        running = app.serve(
+            settings.SandboxSettings(**chosen), clock=manual_clock, rng=rng, catalog=catalog, key=signing_key
+        )
         async with running as sandbox, aiohttp.ClientSession() as session:
             caller = SandboxClient(sandbox, session)
             await caller.log_in()
@@ -61,15 +63,17 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
 
 
 @pytest.fixture
-def start_old(
-    catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock
+def start_legacy(
+    catalog: store.Catalog, signing_key: keys.SigningKey, manual_clock: clock.ManualClock
 ) -> legacy_client.StartLegacy:
     """Starts a sandbox whose old v3 service has these settings; without a rate limit by default."""
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[legacy_client.LegacyClient]:
         legacy = legacy_settings.LegacySettings(**{"requests_per_second": None, **chosen})
-        running = app.serve(settings.SandboxSettings(legacy=legacy), clock=turned, catalog=catalog, key=signing_key)
+        running = app.serve(
+            settings.SandboxSettings(legacy=legacy), clock=manual_clock, catalog=catalog, key=signing_key
+        )
         async with running as sandbox, aiohttp.ClientSession() as session:
             yield legacy_client.LegacyClient(sandbox, session)
 
@@ -77,9 +81,9 @@ def start_old(
 
 
 @pytest.fixture
-async def old(start_old: legacy_client.StartLegacy) -> AsyncIterator[legacy_client.LegacyClient]:
+async def legacy(start_legacy: legacy_client.StartLegacy) -> AsyncIterator[legacy_client.LegacyClient]:
     """The old v3 service with nothing that disturbs it."""
-    async with start_old() as ready:
+    async with start_legacy() as ready:
         yield ready
 
 
@@ -100,7 +104,7 @@ def opens(start: StartSandbox) -> DeskOpens:
 
 
 @pytest.fixture
-async def desk(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
+async def authorization_flow(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
     """An authorization code flow on its own sandbox."""
     async with opens() as opened:
         yield opened
@@ -108,14 +112,16 @@ async def desk(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
 
 @pytest.fixture
 def start_design(
-    catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock
+    catalog: store.Catalog, signing_key: keys.SigningKey, manual_clock: clock.ManualClock
 ) -> designers.StartDesignSandbox:
     """Starts a sandbox whose first application may use design data, and signs a user in."""
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[designers.DesignClient]:
-        wanted = settings.SandboxSettings(**{"applications": (designers.APPLICATION,), "token_windows": (), **chosen})
-        running = app.serve(wanted, clock=turned, catalog=catalog, key=signing_key)
+        chosen_settings = settings.SandboxSettings(
+            **{"applications": (designers.APPLICATION,), "token_windows": (), **chosen}
+        )
+        running = app.serve(chosen_settings, clock=manual_clock, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             ready = designers.DesignClient(sandbox, session)
             await ready.sign_in()

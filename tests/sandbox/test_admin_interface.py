@@ -46,24 +46,24 @@ async def test_an_invalid_fault_gets_400_and_changes_nothing(
     caller: SandboxClient, body: bytes, complaint: str
 ) -> None:
     before = await send(caller, "PUT", "/admin/faults", json=["429 on=token"])
-    reply = await send(caller, "PUT", "/admin/faults", data=body)
-    assert reply.status == 400
-    assert complaint in reply.body["error"]
+    response = await send(caller, "PUT", "/admin/faults", data=body)
+    assert response.status == 400
+    assert complaint in response.body["error"]
     assert (await send(caller, "GET", "/admin/faults")).body == before.body
 
 
 async def test_the_journal_returns_the_last_entries_and_can_be_cleared(caller: SandboxClient) -> None:
     for _ in range(3):
         await caller.ask(FREE)
-    reply = await send(caller, "GET", "/admin/journal?last=2")
-    assert reply.body["totals"] == {
+    response = await send(caller, "GET", "/admin/journal?last=2")
+    assert response.body["totals"] == {
         "requests": {"token": 1, "graphql": 3},
         "parts": 0,
         "spoiled_parts": 0,
         "faults": {},
     }
-    assert [entry["number"] for entry in reply.body["entries"]] == [3, 4]
-    assert reply.body["entries"][1] == {
+    assert [entry["number"] for entry in response.body["entries"]] == [3, 4]
+    assert response.body["entries"][1] == {
         "number": 4,
         "time": 1_700_000_000.0,
         "service": "graphql",
@@ -88,9 +88,9 @@ async def test_the_journal_returns_the_last_entries_and_can_be_cleared(caller: S
     "last, status, entries", [("0", 200, 0), ("9" * 5000, 200, 1), ("-1", 400, 0), ("two", 400, 0), ("", 400, 0)]
 )
 async def test_last_must_be_a_number_of_entries(caller: SandboxClient, last: str, status: int, entries: int) -> None:
-    reply = await send(caller, "GET", f"/admin/journal?last={last}")
-    assert (reply.status, len(reply.body.get("entries", []))) == (status, entries)
-    assert status == 200 or reply.body["error"] == f"last must be a number of entries, 0 or more; it is {last!r}"
+    response = await send(caller, "GET", f"/admin/journal?last={last}")
+    assert (response.status, len(response.body.get("entries", []))) == (status, entries)
+    assert status == 200 or response.body["error"] == f"last must be a number of entries, 0 or more; it is {last!r}"
 
 
 async def test_admin_requests_have_no_faults_and_are_not_journalled(caller: SandboxClient) -> None:

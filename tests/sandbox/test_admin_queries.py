@@ -59,8 +59,8 @@ async def member(start_design: StartDesignSandbox) -> AsyncIterator[DesignClient
         yield ready
 
 
-async def log_in(caller: SandboxClient, account: applications.SandboxApplication) -> JsonResponse:
-    return await caller.log_in(client_id=account.client_id, client_secret=account.client_secret)
+async def log_in(caller: SandboxClient, application: applications.SandboxApplication) -> JsonResponse:
+    return await caller.log_in(client_id=application.client_id, client_secret=application.client_secret)
 
 
 async def own(caller: SandboxClient) -> Any:
@@ -141,14 +141,14 @@ async def test_an_application_of_another_organisation_is_null(member: DesignClie
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
 
 
-async def test_admin_queries_show_changes_at_once(member: DesignClient, turned: clock.ManualClock) -> None:
+async def test_admin_queries_show_changes_at_once(member: DesignClient, manual_clock: clock.ManualClock) -> None:
     sandbox = member.sandbox
     fresh = dataclasses.replace(
         applications.DEFAULT_APPLICATION,
         name="fresh",
         application_id="fresh-id",
         client_id="fresh",
-        created=turned.now(),
+        created=manual_clock.now(),
     )
     sandbox.applications.add(fresh)
     assert (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]["name"] == "fresh"
@@ -172,6 +172,6 @@ async def test_a_removed_user_has_no_organisation(start: StartSandbox) -> None:
 
 async def test_no_auth_requests_show_the_first_users_organisation(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
-        reply = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
-    (found,) = reply.data["admOrganizations"]
+        response = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
+    (found,) = response.data["admOrganizations"]
     assert (found["id"], len(found["users"])) == (user_directory.DEFAULT_ORGANISATION.id, 2)

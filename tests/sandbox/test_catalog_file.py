@@ -35,17 +35,17 @@ def opens(tmp_path: Path, data: Path) -> Callable[..., store.Catalog]:
 
 def test_a_catalog_file_equals_a_catalog_in_memory(opens: Callable[..., store.Catalog], data: Any) -> None:
     opens().close()
-    kept, made = opens(), store.open_catalog(PARTS, data=data)
+    kept, in_memory = opens(), store.open_catalog(PARTS, data=data)
     for q in ("", "resistor", "10 kΩ", "rc0603"):
-        assert kept.search(q, ANY).ids == made.search(q, ANY).ids
-    for id_ in made.search("", ANY).ids:
-        assert kept.part(id_) == made.part(id_)
-        stored, fresh = kept.part(id_), made.part(id_)
+        assert kept.search(q, ANY).ids == in_memory.search(q, ANY).ids
+    for id_ in in_memory.search("", ANY).ids:
+        assert kept.part(id_) == in_memory.part(id_)
+        stored, fresh = kept.part(id_), in_memory.part(id_)
         assert stored is not None
         assert fresh is not None
-        assert kept.sellers_of(stored) == made.sellers_of(fresh)
-    assert (kept.manufacturers(), kept.sellers()) == (made.manufacturers(), made.sellers())
-    assert (kept.categories(), kept.attributes()) == (made.categories(), made.attributes())
+        assert kept.sellers_of(stored) == in_memory.sellers_of(fresh)
+    assert (kept.manufacturers(), kept.sellers()) == (in_memory.manufacturers(), in_memory.sellers())
+    assert (kept.categories(), kept.attributes()) == (in_memory.categories(), in_memory.attributes())
     assert kept.num_parts("4161") == PARTS
 
 
@@ -115,7 +115,7 @@ def test_several_processes_create_the_same_file(tmp_path: Path) -> None:
     heard = []
     for processes in (1, 2):
         path = tmp_path / f"{processes}.db"
-        store.prepare(path, 2500, processes=processes, progress=lambda *made: heard.append(made))
+        store.prepare(path, 2500, processes=processes, progress=lambda *in_memory: heard.append(in_memory))
     assert (tmp_path / "1.db").read_bytes() == (tmp_path / "2.db").read_bytes()
     assert heard == [(2000, 2500), (2500, 2500)] * 2
 

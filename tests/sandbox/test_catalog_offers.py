@@ -144,8 +144,8 @@ def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog: Any) -> None
 
 def test_authorized_sellers_come_first_and_brokers_are_never_authorized(catalog: Any) -> None:
     for id_ in catalog.search("", EVERYTHING).ids[:60]:
-        authorised = [seller.is_authorized for seller in catalog.sellers_of(catalog.part(id_))]
-        assert authorised == sorted(authorised, reverse=True)
+        authorized = [seller.is_authorized for seller in catalog.sellers_of(catalog.part(id_))]
+        assert authorized == sorted(authorized, reverse=True)
         assert not any(one.is_broker and one.is_authorized for one in catalog.sellers_of(catalog.part(id_)))
 
 

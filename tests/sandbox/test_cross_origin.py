@@ -38,10 +38,10 @@ async def test_responses_of_every_status_are_readable_across_origins(caller: San
         await caller.ask("{ nonsense", headers={**ORIGIN, "token": caller.token}),
         await caller.ask("{ supAttributes { id } }", headers=ORIGIN),
     )
-    assert [reply.status for reply in asked] == [200, 400, 200, 400, 401]
-    for reply in asked:
-        assert reply.headers["Access-Control-Allow-Origin"] == "*"
-        assert "Access-Control-Allow-Credentials" not in reply.headers
+    assert [response.status for response in asked] == [200, 400, 200, 400, 401]
+    for response in asked:
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Credentials" not in response.headers
 
 
 async def test_retry_after_is_readable_across_origins(caller: SandboxClient) -> None:
@@ -52,7 +52,7 @@ async def test_retry_after_is_readable_across_origins(caller: SandboxClient) -> 
         assert "Retry-After" in response.headers["Access-Control-Expose-Headers"]
 
 
-async def test_cookie_and_server_endpoints_are_not_cross_origin(desk: CodeFlow) -> None:
+async def test_cookie_and_server_endpoints_are_not_cross_origin(authorization_flow: CodeFlow) -> None:
     shut = (
         authorization_endpoint.AUTHORIZE_PATH,
         authorization_endpoint.CONSENT_PATH,
@@ -62,8 +62,10 @@ async def test_cookie_and_server_endpoints_are_not_cross_origin(desk: CodeFlow) 
         discovery.INTROSPECTION_PATH,
         "/admin/faults",
     )
-    session = desk.caller.session
+    session = authorization_flow.caller.session
     for path in shut:
         for method in ("OPTIONS", "GET"):
-            async with session.request(method, desk.caller.sandbox.url + path, headers=PREFLIGHT) as response:
+            async with session.request(
+                method, authorization_flow.caller.sandbox.url + path, headers=PREFLIGHT
+            ) as response:
                 assert not [name for name in response.headers if name.startswith("Access-Control")], path

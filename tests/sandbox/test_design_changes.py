@@ -45,14 +45,14 @@ async def open_thread(designer: DesignClient, **given: Any) -> tuple[str, dict[s
 
 
 async def test_a_comment_thread_is_created_continued_and_deleted(
-    designer: DesignClient, turned: clock.ManualClock
+    designer: DesignClient, manual_clock: clock.ManualClock
 ) -> None:
     project_id, made = await open_thread(designer)
     assert made["errors"] == []
     place = {"entityId": project_id, "commentThreadId": made["commentThreadId"]}
-    turned.advance(60)
+    manual_clock.advance(60)
     said = await designer.change("desCreateComment", f"commentId {ERRORS}", **place, text="Why?")
-    turned.advance(60)
+    manual_clock.advance(60)
     await designer.sign_in("grace")
     await designer.change("desUpdateComment", ERRORS, **place, commentId=said["commentId"], text="Why not?")
     *others, thread = await threads(designer, project_id)
@@ -74,9 +74,9 @@ async def test_a_comment_thread_is_created_continued_and_deleted(
 
 async def test_tasks_are_created_updated_commented_and_deleted(designer: DesignClient) -> None:
     project_id = (await designer.project())["id"]
-    wanted = f"task {{ id status priority assignee {{ userName }} }} {ERRORS}"
+    selection = f"task {{ id status priority assignee {{ userName }} }} {ERRORS}"
     task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
-    made = (await designer.change("desCreateProjectTask", wanted, projectId=project_id, task=task))["task"]
+    made = (await designer.change("desCreateProjectTask", selection, projectId=project_id, task=task))["task"]
     assert (made["status"], made["priority"], made["assignee"]) == ("TO_DO", "HIGH", {"userName": "ada"})
     of = {"taskId": made["id"]}
     assert await designer.change("desUpdateTask", ERRORS, **of, status="RESOLVED") == {"errors": []}
@@ -93,9 +93,9 @@ async def test_tasks_are_created_updated_commented_and_deleted(designer: DesignC
 
 
 async def test_a_task_of_a_workspace_is_in_no_project(designer: DesignClient) -> None:
-    wanted = f"task {{ id }} {ERRORS}"
+    selection = f"task {{ id }} {ERRORS}"
     task = {"name": "Tidy up", "description": ""}
-    made = (await designer.change("desCreateWorkspaceTask", wanted, workspaceUrl=AURORA, task=task))["task"]
+    made = (await designer.change("desCreateWorkspaceTask", selection, workspaceUrl=AURORA, task=task))["task"]
     query = "query($u: String!) { desWorkspaceTasks(workspaceUrl: $u, last: 1) { nodes { id } } }"
     assert (await designer.get(query, u=AURORA))["desWorkspaceTasks"]["nodes"] == [made]
     assert made["id"] not in await tasks(designer, (await designer.project())["id"])
@@ -117,8 +117,8 @@ async def test_parameters_are_added_or_replaced(designer: DesignClient) -> None:
 async def test_part_choices_are_added_from_the_catalog_and_removed(designer: DesignClient) -> None:
     query = """query($i: ID!) { desComponentById(id: $i) { manufacturerParts {
       priority partNumber octopartId supplierParts { companyName } } } }"""
-    wanted = "design { variants { bom { items(first: 1) { nodes { component { id } } } } } }"
-    project = await designer.project(wanted)
+    selection = "design { variants { bom { items(first: 1) { nodes { component { id } } } } } }"
+    project = await designer.project(selection)
     id_ = project["design"]["variants"][0]["bom"]["items"]["nodes"][0]["component"]["id"]
     first = (await designer.get(query, i=id_))["desComponentById"]["manufacturerParts"]
     parts = [
@@ -219,9 +219,9 @@ async def test_an_uploaded_file_becomes_a_project(designer: DesignClient) -> Non
     folder = (await designer.get(query, u=AURORA))["desLibrary"]["folders"][0]["id"]
     asked = {"workspaceUrl": AURORA, "parentFolderId": folder, "name": "Uploaded", "fileId": file_id}
     made = await designer.change("desUploadProject", f"projectId {ERRORS}", **asked)
-    wanted = """id latestRevision { author files { path } }
+    selection = """id latestRevision { author files { path } }
       design { variants { bom { items { totalCount } } pcb { documentId } } }"""
-    shown = await designer.project(wanted, AURORA, "Uploaded")
+    shown = await designer.project(selection, AURORA, "Uploaded")
     assert shown["id"] == made["projectId"]
     assert shown["latestRevision"] == {"author": "ada", "files": [{"path": "Board.zip"}]}
     assert shown["design"]["variants"] == [{"bom": {"items": {"totalCount": 0}}, "pcb": None}]
@@ -252,7 +252,7 @@ async def test_a_project_has_a_preview(designer: DesignClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, wanted, given, message",
+    "name, selection, given, message",
     [
         (
             "desCreateComment",
@@ -279,9 +279,9 @@ async def test_a_project_has_a_preview(designer: DesignClient) -> None:
     ],
 )
 async def test_a_rejected_mutation_has_its_errors_in_the_payload(
-    designer: DesignClient, name: str, wanted: str, given: dict[str, Any], message: str
+    designer: DesignClient, name: str, selection: str, given: dict[str, Any], message: str
 ) -> None:
-    payload = await designer.change(name, f"{wanted} {ERRORS}", **given)
+    payload = await designer.change(name, f"{selection} {ERRORS}", **given)
     assert payload["errors"] == [{"message": message}]
     assert not any(value for key, value in payload.items() if key != "errors")
 
@@ -303,9 +303,9 @@ async def test_a_comment_needs_a_text_and_a_thread_of_its_project(designer: Desi
 async def test_a_rejected_task_is_a_field_error(designer: DesignClient) -> None:
     query = """mutation { desCreateWorkspaceTask(input: {workspaceUrl: "%s", task: {name: " ", description: ""}})
       { task { id } } }"""
-    reply = await designer.ask(query % AURORA)
-    assert reply.messages == ["a task needs a name"]
-    assert reply.body["data"] is None
+    response = await designer.ask(query % AURORA)
+    assert response.messages == ["a task needs a name"]
+    assert response.body["data"] is None
 
 
 async def test_an_export_needs_exactly_one_kind(designer: DesignClient) -> None:

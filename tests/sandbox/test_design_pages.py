@@ -159,11 +159,11 @@ async def test_workspaces_variants_and_sheets_can_be_filtered(designer: DesignCl
     assert {one["isDefault"] for one in data["default"]} == {True}
     assert {one["isDefault"] for one in data["others"]} == {False}
     assert len(data["default"]) + len(data["others"]) == len(data["all"]) == 2
-    wanted = """design { variants { name } workInProgress {
+    selection = """design { variants { name } workInProgress {
       variants(where: {name: {startsWith: "Ba"}}) { name schematics(where: {documentName: {contains: "Power"}}) {
         documentName } } }
       releases(first: 1) { nodes { variants(where: {name: {eq: "none"}}) { name } } } }"""
-    design = (await designer.project(wanted))["design"]
+    design = (await designer.project(selection))["design"]
     assert [one["name"] for one in design["workInProgress"]["variants"]] == ["Base"]
     assert design["workInProgress"]["variants"][0]["schematics"] == [{"documentName": "Power.SchDoc"}]
     assert "Base" in {one["name"] for one in design["variants"]}
@@ -172,15 +172,15 @@ async def test_workspaces_variants_and_sheets_can_be_filtered(designer: DesignCl
 
 async def test_an_invalid_cursor_is_a_field_error(designer: DesignClient) -> None:
     query = 'query($url: String!) { desProjects(workspaceUrl: $url, after: "?") { totalCount } }'
-    reply = await designer.ask(query, {"url": AURORA})
-    assert reply.messages == ["the cursor '?' is not valid"]
-    assert reply.body["data"] == {"desProjects": None}
+    response = await designer.ask(query, {"url": AURORA})
+    assert response.messages == ["the cursor '?' is not valid"]
+    assert response.body["data"] == {"desProjects": None}
 
 
 async def test_a_board_shows_the_items_of_all_sheets(designer: DesignClient) -> None:
     items = "designItems(first: 1000) { totalCount nodes { designator component { id } } }"
-    wanted = f"design {{ variants {{ pcb {{ documentName {items} }} schematics {{ documentName {items} }} }} }}"
-    variant = (await designer.project(wanted))["design"]["variants"][0]
+    selection = f"design {{ variants {{ pcb {{ documentName {items} }} schematics {{ documentName {items} }} }} }}"
+    variant = (await designer.project(selection))["design"]["variants"][0]
     counts = [one["designItems"]["totalCount"] for one in variant["schematics"]]
     assert variant["pcb"]["designItems"]["totalCount"] == sum(counts)
     assert variant["schematics"][0]["documentName"] == "Power.SchDoc"

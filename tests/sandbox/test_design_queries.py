@@ -39,10 +39,10 @@ def selection(kind: Any, above: tuple[str, ...] = ()) -> str:
 
 async def known(designer: DesignClient) -> dict[str, str]:
     """An id for every query that needs one."""
-    wanted = """id design { variants { bom { id items(first: 1) { nodes { component
+    selection = """id design { variants { bom { id items(first: 1) { nodes { component
         { id revision { id } folder { id } } } } } pcb { designItems(first: 1) { nodes { id } } } }
         releases(first: 1) { nodes { id } } }"""
-    project = await designer.project(wanted)
+    project = await designer.project(selection)
     variant = project["design"]["variants"][0]
     component = variant["bom"]["items"]["nodes"][0]["component"]
     (thread, *_) = (
@@ -86,9 +86,9 @@ async def test_every_query_answers_with_every_field_of_its_type(designer: Design
     for name, field in QUERIES.items():
         if not name.startswith("des"):
             continue
-        given = f"({arguments[name]})" if name in arguments else ""
-        assert given or not any(map(is_required_argument, field.args.values())), name
-        data = await designer.get(f"{{ {name}{given}{selection(get_named_type(field.type))} }}")
+        arguments_text = f"({arguments[name]})" if name in arguments else ""
+        assert arguments_text or not any(map(is_required_argument, field.args.values())), name
+        data = await designer.get(f"{{ {name}{arguments_text}{selection(get_named_type(field.type))} }}")
         assert data[name], name
 
 
@@ -175,22 +175,23 @@ async def test_service_urls_of_a_workspace_lead_to_the_same_services(designer: D
 
 
 async def test_design_data_is_created_once_without_blocking_others(catalog: store.Catalog) -> None:
-    held = design_store.DesignStore(catalog, 1, clock.ManualClock(), tuple)
-    asking = [asyncio.create_task(held.open(), name="asking") for _ in range(2)]
+    design_store_ = design_store.DesignStore(catalog, 1, clock.ManualClock(), tuple)
+    asking = [asyncio.create_task(design_store_.open(), name="asking") for _ in range(2)]
     turns = 0
     while not asking[0].done():
         await asyncio.sleep(0)
         turns += 1
-    made = held.tables
+    made = design_store_.tables
     await asking[1]
     assert turns >= sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
-    assert held.tables is made
+    assert design_store_.tables is made
 
 
 async def test_boms_have_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
-    wanted = """design { variants { bom { items(first: 1000) { nodes { quantity bomItemInstances { designator isFitted }
+    selection = """design { variants { bom { items(first: 1000) { nodes { quantity bomItemInstances {
+        designator isFitted }
         component { manufacturerParts { octopartId companyName partNumber supplierParts { partNumber } } } } } } } }"""
-    project = await designer.project(wanted)
+    project = await designer.project(selection)
     base, lite = (one["bom"]["items"]["nodes"] for one in project["design"]["variants"])
     assert len(base) > 40
     for line in base:
@@ -209,9 +210,9 @@ async def test_boms_have_parts_of_the_catalog(designer: DesignClient, catalog: s
 
 
 async def test_a_parameter_has_its_type_and_a_picture_may_have_a_size(designer: DesignClient) -> None:
-    wanted = """design { variants { bom { items(first: 100) { nodes { component { details { parameters {
+    selection = """design { variants { bom { items(first: 100) { nodes { component { details { parameters {
       name type value } } } } } } } }"""
-    (variant, *_) = (await designer.project(wanted))["design"]["variants"]
+    (variant, *_) = (await designer.project(selection))["design"]["variants"]
     found = {
         one["name"]: one["type"]
         for item in variant["bom"]["items"]["nodes"]
@@ -235,9 +236,9 @@ async def test_design_data_is_not_billed(designer: DesignClient) -> None:
 async def test_a_token_with_fewer_scopes_is_rejected(designer: DesignClient, scope: str) -> None:
     await designer.sign_in(scope=scope)
     for query in ("{ desWorkspaceInfos { name } }", "{ a: desUserByAuth { userName } supManufacturers { id } }"):
-        reply = await designer.ask(query)
-        assert reply.body["data"] is None
-        refusal = reply.body["errors"][0]["extensions"]
+        response = await designer.ask(query)
+        assert response.body["data"] is None
+        refusal = response.body["errors"][0]["extensions"]
         assert (refusal["code"], refusal["schemaName"]) == ("AUTH_NOT_AUTHORIZED", "Design")
     assert designer.rest_calls() == []
 
@@ -245,21 +246,21 @@ async def test_a_token_with_fewer_scopes_is_rejected(designer: DesignClient, sco
 async def test_an_application_token_is_rejected(caller: SandboxClient, designer: DesignClient) -> None:
     await designer.log_in(scope="design.domain")
     for who in (caller, designer):
-        reply = await who.ask("{ desWorkspaceInfos { name } }")
-        assert reply.body["errors"][0]["extensions"]["code"] == "AUTH_NOT_AUTHORIZED"
+        response = await who.ask("{ desWorkspaceInfos { name } }")
+        assert response.body["errors"][0]["extensions"]["code"] == "AUTH_NOT_AUTHORIZED"
         changed = await who.ask('mutation { desDeleteTask(input: {taskId: "x"}) { errors { message } } }')
         assert changed.body["errors"][0]["extensions"]["code"] == "AUTH_NOT_AUTHORIZED"
 
 
 async def test_a_missing_token_gets_the_usual_error(designer: DesignClient) -> None:
-    reply = await designer.ask("{ desWorkspaceInfos { name } }", headers={})
-    assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
+    response = await designer.ask("{ desWorkspaceInfos { name } }", headers={})
+    assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
 
 
 async def test_without_authentication_the_first_user_is_the_caller(start_design: StartDesignSandbox) -> None:
     async with start_design(no_auth=True) as designer:
-        reply = await designer.ask("{ desUserByAuth { userName } }", headers={})
-        assert reply.data["desUserByAuth"]["userName"] == "ada"
+        response = await designer.ask("{ desUserByAuth { userName } }", headers={})
+        assert response.data["desUserByAuth"]["userName"] == "ada"
 
 
 async def test_a_missing_record_is_null_or_an_error(designer: DesignClient) -> None:
@@ -271,8 +272,8 @@ async def test_a_missing_record_is_null_or_an_error(designer: DesignClient) -> N
         assert set(data.values()) == {None}
     data = await designer.get('{ desComponentsByIds(ids: ["none"]) { ... on DesErrorPayload { message } } }')
     assert data["desComponentsByIds"] == [{"message": "there is no component none"}]
-    reply = await designer.ask('{ desLibrary(workspaceUrl: "https://nowhere.example") { name } }')
-    assert reply.messages == ["there is no workspace https://nowhere.example"]
+    response = await designer.ask('{ desLibrary(workspaceUrl: "https://nowhere.example") { name } }')
+    assert response.messages == ["there is no workspace https://nowhere.example"]
 
 
 async def test_a_workspace_is_visible_to_its_members_only(designer: DesignClient) -> None:

@@ -29,8 +29,8 @@ async def test_components_of_many_items_are_loaded_in_one_call(designer: DesignC
 async def test_more_than_two_hundred_ids_are_loaded_in_several_calls(
     designer: DesignClient,
 ) -> None:
-    wanted = "design { variants { pcb { designItems(first: 1000) { nodes { component { name } } } } } }"
-    query = f"query($u: String!) {{ desProjects(workspaceUrl: $u) {{ nodes {{ {wanted} }} }} }}"
+    selection = "design { variants { pcb { designItems(first: 1000) { nodes { component { name } } } } } }"
+    query = f"query($u: String!) {{ desProjects(workspaceUrl: $u) {{ nodes {{ {selection} }} }} }}"
     designer.sandbox.journal.clear()
     data = await designer.get(query, u="https://northwind-robotics.365.example")
     boards = [one for project in data["desProjects"]["nodes"] for one in project["design"]["variants"]]

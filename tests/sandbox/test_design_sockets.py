@@ -179,13 +179,13 @@ async def test_an_operation_id_can_be_reused_after_completion(designer: DesignCl
             assert [(await socket.receive_json(timeout=DEADLINE))["type"] for _ in kinds] == list(kinds)
 
 
-async def test_a_subscription_ends_with_its_token(designer: DesignClient, turned: clock.ManualClock) -> None:
+async def test_a_subscription_ends_with_its_token(designer: DesignClient, manual_clock: clock.ManualClock) -> None:
     place = await first_thread(designer)
     async with designer.socket() as socket:
         await opened(socket)
         await socket.send_json(subscribe("1", WATCH, watching(designer)))
         await listening(designer)
-        turned.advance(86_400)
+        manual_clock.advance(86_400)
         await designer.sign_in("grace")
         await designer.change("desCreateComment", "commentId", **place, text="Not for an old token")
         refused = await socket.receive_json(timeout=DEADLINE)
@@ -225,9 +225,9 @@ async def test_another_subprotocol_is_rejected(designer: DesignClient) -> None:
 
 
 async def test_a_subscription_by_post_is_rejected(designer: DesignClient) -> None:
-    reply = await designer.ask(WATCH, watching(designer))
-    assert reply.status == 400
-    assert "graphql-transport-ws" in reply.messages[0]
+    response = await designer.ask(WATCH, watching(designer))
+    assert response.status == 400
+    assert "graphql-transport-ws" in response.messages[0]
 
 
 async def test_a_subscription_is_journalled_without_its_token(designer: DesignClient) -> None:

@@ -72,13 +72,13 @@ async def test_mixed_faults_leave_complete_responses_correct_and_billing_consist
         caller.sandbox.faults.replace([fault for fault in mixed if not isinstance(fault, faults.SlowBodyFault)])
         for _ in range(150):
             try:
-                reply = await caller.ask(PARTS)
+                response = await caller.ask(PARTS)
             except (aiohttp.ClientError, OSError, ValueError):
                 continue
-            if reply.status == 401:
+            if response.status == 401:
                 await caller.log_in()
-            if reply.status == 200:
-                parts += len(reply.data["supSearch"]["results"])
+            if response.status == 200:
+                parts += len(response.data["supSearch"]["results"])
         caller.sandbox.faults.clear()
         assert (await raw(caller, FREE))[1].partition(b',"extensions"')[0] == right
         totals = caller.sandbox.journal.totals

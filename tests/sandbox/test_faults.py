@@ -47,12 +47,12 @@ async def test_a_5xx_is_a_gateway_page_and_bills_nothing(caller: SandboxClient, 
 
 async def test_a_5xx_can_have_the_body_of_the_service_and_retry_after(caller: SandboxClient) -> None:
     declare(caller, "5xx status=500 body=json retry_after=7")
-    reply = await caller.ask(PARTS)
-    assert (reply.status, reply.messages) == (500, ["Unexpected Execution Error"])
-    assert reply.headers["Retry-After"] == "7"
+    response = await caller.ask(PARTS)
+    assert (response.status, response.messages) == (500, ["Unexpected Execution Error"])
+    assert response.headers["Retry-After"] == "7"
     declare(caller, "5xx status=500 body=json on=token")
-    reply = await caller.log_in()
-    assert (reply.status, reply.body) == (500, {"error": "server_error"})
+    response = await caller.log_in()
+    assert (response.status, response.body) == (500, {"error": "server_error"})
 
 
 async def test_a_429_has_retry_after(caller: SandboxClient) -> None:
@@ -65,9 +65,9 @@ async def test_a_429_has_retry_after(caller: SandboxClient) -> None:
 async def test_an_invalid_token_fault_rejects_a_valid_token(caller: SandboxClient) -> None:
     declare(caller, "401 count=2")
     for _ in range(2):
-        reply = await caller.ask(PARTS)
-        (error,) = reply.body["errors"]
-        assert (reply.status, error["extensions"]["code"], error["path"]) == (401, "AuthInvalidToken", ["supSearch"])
+        response = await caller.ask(PARTS)
+        (error,) = response.body["errors"]
+        assert (response.status, error["extensions"]["code"], error["path"]) == (401, "AuthInvalidToken", ["supSearch"])
         await caller.log_in()
     assert (struck(caller), billed(caller)) == ({"401": 2}, 0)
     assert (await caller.ask(FREE)).data == ANSWER
@@ -76,9 +76,9 @@ async def test_an_invalid_token_fault_rejects_a_valid_token(caller: SandboxClien
 async def test_an_expired_token_fault_lasts_and_spares_newer_tokens(caller: SandboxClient) -> None:
     declare(caller, "expired count=1")
     for _ in range(2):
-        reply = await caller.ask(PARTS)
-        assert (reply.status, reply.messages) == (401, ["The access token has expired"])
-        assert reply.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
+        response = await caller.ask(PARTS)
+        assert (response.status, response.messages) == (401, ["The access token has expired"])
+        assert response.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
     caller.sandbox.faults.clear()
     assert (await caller.ask(FREE)).status == 401
     await caller.log_in()
@@ -88,8 +88,8 @@ async def test_an_expired_token_fault_lasts_and_spares_newer_tokens(caller: Sand
 
 async def test_an_expired_token_fault_does_not_affect_invalid_tokens(caller: SandboxClient) -> None:
     declare(caller, "expired")
-    reply = await caller.ask(PARTS, headers={"token": "nonsense"})
-    assert reply.body["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
+    response = await caller.ask(PARTS, headers={"token": "nonsense"})
+    assert response.body["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
     assert struck(caller) == {}
 
 
@@ -146,11 +146,11 @@ async def test_the_sandbox_stops_during_a_delayed_response(start: StartSandbox) 
         declare(caller, "latency ms=600000")
         reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
         writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-        kept = caller.sandbox.journal
-        await until(lambda: kept.totals.faults == {"latency": 1})
+        journal = caller.sandbox.journal
+        await until(lambda: journal.totals.faults == {"latency": 1})
     assert await reader.read() == b""
     writer.close()
-    assert kept.entries[-1].whole is False
+    assert journal.entries[-1].whole is False
 
 
 async def test_a_quota_fault_is_the_limit_until_it_is_removed(caller: SandboxClient) -> None:
@@ -171,14 +171,14 @@ async def test_a_quota_fault_is_the_limit_until_it_is_removed(caller: SandboxCli
 
 
 async def test_a_quota_fault_without_a_number_exhausts_every_month(
-    start: StartSandbox, turned: clock.ManualClock
+    start: StartSandbox, manual_clock: clock.ManualClock
 ) -> None:
     async with start(token_lifetime=90 * 86_400) as caller:
         await caller.ask(PARTS)
         declare(caller, "quota")
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 3. ")
         assert (await caller.ask(FREE)).data == ANSWER
-        turned.advance(40 * 86_400)
+        manual_clock.advance(40 * 86_400)
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 0. ")
 
 

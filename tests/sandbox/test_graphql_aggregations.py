@@ -6,7 +6,7 @@ from proxy.sandbox.catalog import store
 
 
 async def test_aggregations_cover_all_hits(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supSearch(q: "resistor", limit: 1) { hits inStockAgg { isInStock count } cadAgg { cadState count }'
         " cadLevelAgg { level displayName count } manufacturerAgg(size: 1000) { company { name } count }"
         " top: manufacturerAgg(size: 1) { company { name } count } categoryAgg(size: 1000) { category { name } count }"
@@ -14,7 +14,7 @@ async def test_aggregations_cover_all_hits(caller: SandboxClient) -> None:
         ' specAggs(attributeNames: ["resistance"], size: 2) { attribute { shortname } buckets { displayValue floatValue'
         " count } min max siMin siMax displayMin displayMax valueType unitsSymbol } } }"
     )
-    found = reply.data["supSearch"]
+    found = response.data["supSearch"]
     hits = found["hits"]
     for name in ("inStockAgg", "cadAgg", "cadLevelAgg", "manufacturerAgg", "categoryAgg"):
         assert sum(bucket["count"] for bucket in found[name]) == hits, name
@@ -42,16 +42,16 @@ async def test_spec_aggregations_can_be_widened_and_an_unknown_name_is_an_error(
         assert len(set(names)) == len(names)
         sizes.append(len(names))
     assert sizes[0] == 1 < sizes[1] < sizes[2]
-    reply = await caller.ask(query, {"n": ["no_such"]})
-    assert "no_such" in reply.messages[0]
+    response = await caller.ask(query, {"n": ["no_such"]})
+    assert "no_such" in response.messages[0]
 
 
 async def test_applied_filters_have_display_names(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supSearch(q: "", filters: {manufacturer_id: ["370"], case_package: ["DIP"]}) { appliedCategory { id }'
         " appliedFilters { shortname name values displayValues } } }"
     )
-    found = reply.data["supSearch"]
+    found = response.data["supSearch"]
     assert found["appliedCategory"] is None
     assert found["appliedFilters"] == [
         {
@@ -65,18 +65,18 @@ async def test_applied_filters_have_display_names(caller: SandboxClient) -> None
 
 
 async def test_a_category_filter_is_the_applied_category_without_suggestions(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supSearch(q: "", filters: {category_id: ["4161"]}) { hits appliedCategory { id numParts }'
         ' suggestedCategories { count } } all: supSearch(q: "") { hits } }'
     )
-    found = reply.data["supSearch"]
+    found = response.data["supSearch"]
     assert found["appliedCategory"] == {"id": "4161", "numParts": found["hits"]}
-    assert found["hits"] == reply.data["all"]["hits"]
+    assert found["hits"] == response.data["all"]["hits"]
     assert found["suggestedCategories"] == []
 
 
 async def test_lists_are_complete_or_filtered_by_id_slug_or_path(caller: SandboxClient, catalog: store.Catalog) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ all: supManufacturers { id } one: supManufacturers(ids: ["370"]) { name slug }'
         ' slug: supManufacturers(slugs: ["/manufacturers/texas-instruments"]) { id }'
         " big: supManufacturers(minNumberOfActiveParts: 20) { id } none: supManufacturers(ids: []) { id }"
@@ -84,7 +84,7 @@ async def test_lists_are_complete_or_filtered_by_id_slug_or_path(caller: Sandbox
         " relevantAttributes { id } }"
         ' path: supCategories(paths: ["/electronic-parts"]) { id } }'
     )
-    data = reply.data
+    data = response.data
     assert len(data["all"]) == len(catalog.manufacturers())
     assert data["one"] == [{"name": "Texas Instruments", "slug": "/manufacturers/texas-instruments"}]
     assert data["slug"] == [{"id": "370"}]
@@ -98,10 +98,10 @@ async def test_lists_are_complete_or_filtered_by_id_slug_or_path(caller: Sandbox
 
 
 async def test_suggestions_and_spellings_come_from_the_catalog(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supSuggest(q: "SN74S7", partNumbersOnly: true) { text inCategoryId }'
         ' supSpellingCorrection(q: "resistr") { correctionString hits } }'
     )
-    assert "SN74S74N" in {one["text"] for one in reply.data["supSuggest"]}
-    (better,) = reply.data["supSpellingCorrection"]
+    assert "SN74S74N" in {one["text"] for one in response.data["supSuggest"]}
+    (better,) = response.data["supSpellingCorrection"]
     assert (better["correctionString"], better["hits"] > 0) == ("resistor", True)

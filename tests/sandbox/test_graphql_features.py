@@ -35,15 +35,15 @@ async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
     async with start(applications=plan(feature)) as caller:
-        reply = await caller.ask(PART % selection)
+        response = await caller.ask(PART % selection)
         other = await caller.ask(PART % "shortDescription")
     field = selection.partition(" ")[0]
     message = (
         f"You do not have access to SupPart.{field}: your plan lacks the feature {feature}. Please upgrade your plan."
     )
-    assert reply.status == 200
-    assert reply.body["data"] == {"supParts": [{"mpn": "SN74S74N", field: None}]}
-    (error,) = reply.body["errors"]
+    assert response.status == 200
+    assert response.body["data"] == {"supParts": [{"mpn": "SN74S74N", field: None}]}
+    (error,) = response.body["errors"]
     assert (error["message"], error["path"]) == (message, ["supParts", 0, field])
     assert error["extensions"]["remote"] == {"message": message, "path": ["supParts", 0, field]}
     assert error["extensions"]["schemaName"] == "Supply"
@@ -63,10 +63,10 @@ async def test_a_non_null_field_outside_the_plan_nulls_its_part(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
     async with start(applications=plan(feature)) as caller:
-        reply = await caller.ask(PART % selection)
+        response = await caller.ask(PART % selection)
         whole = await caller.ask(f'{{ supMultiMatch(queries: [{{mpn: "SN74S74N"}}]) {{ parts {{ {selection} }} }} }}')
-    assert reply.body["data"] == {"supParts": [None]}
-    assert feature in reply.messages[0]
+    assert response.body["data"] == {"supParts": [None]}
+    assert feature in response.messages[0]
     assert (whole.status, whole.body["data"]) == (200, None)
     assert feature in whole.messages[0]
 
@@ -93,8 +93,8 @@ async def test_lifecycle_specs_are_omitted_without_the_feature(start: StartSandb
     query = PART % "specs { attribute { shortname } }"
 
     async def names(caller: object) -> set[str]:
-        reply = await caller.ask(query)  # type: ignore[attr-defined]
-        return {spec["attribute"]["shortname"] for spec in reply.data["supParts"][0]["specs"]}
+        response = await caller.ask(query)  # type: ignore[attr-defined]
+        return {spec["attribute"]["shortname"] for spec in response.data["supParts"][0]["specs"]}
 
     async with start() as caller:
         everything = await names(caller)

@@ -13,36 +13,36 @@ MIXED = "query Read { __typename } mutation Write { __typename } subscription Wa
 
 
 async def get(caller: SandboxClient, params: Any, **headers: str) -> JsonResponse:
-    said = {"Authorization": f"Bearer {caller.token}", **headers}
-    async with caller.session.get(caller.sandbox.graphql_url, params=params, headers=said) as response:
+    request_headers = {"Authorization": f"Bearer {caller.token}", **headers}
+    async with caller.session.get(caller.sandbox.graphql_url, params=params, headers=request_headers) as response:
         raw = await response.read()
         return JsonResponse(response.status, json.loads(raw), response.headers, raw)
 
 
 async def test_variables_are_json_text(caller: SandboxClient) -> None:
-    reply = await get(caller, {"query": BY_ID, "variables": '{"ids": ["459"]}', "extensions": '{"any": 1}'})
-    assert (reply.status, reply.data) == (200, DIGI_KEY)
+    response = await get(caller, {"query": BY_ID, "variables": '{"ids": ["459"]}', "extensions": '{"any": 1}'})
+    assert (response.status, response.data) == (200, DIGI_KEY)
 
 
 @pytest.mark.parametrize("nothing", ["", "null"])
 async def test_empty_variables_and_extensions_are_ignored(caller: SandboxClient, nothing: str) -> None:
-    reply = await get(caller, {"query": "{ __typename }", "variables": nothing, "extensions": nothing})
-    assert reply.data == {"__typename": "Query"}
+    response = await get(caller, {"query": "{ __typename }", "variables": nothing, "extensions": nothing})
+    assert response.data == {"__typename": "Query"}
 
 
 @pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
 async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
     caller: SandboxClient, name: str, status: int
 ) -> None:
-    reply = await get(caller, {"query": BOTH, "operationName": name})
-    assert reply.status == status
-    assert status == 400 or reply.data == DIGI_KEY
+    response = await get(caller, {"query": BOTH, "operationName": name})
+    assert response.status == status
+    assert status == 400 or response.data == DIGI_KEY
     assert (await get(caller, {"query": "{ __typename }", "operationName": ""})).status == 200
 
 
 async def test_null_is_a_valid_operation_name(caller: SandboxClient) -> None:
-    reply = await get(caller, {"query": "query null { __typename } query B { __typename }", "operationName": "null"})
-    assert reply.data == {"__typename": "Query"}
+    response = await get(caller, {"query": "query null { __typename } query B { __typename }", "operationName": "null"})
+    assert response.data == {"__typename": "Query"}
 
 
 @pytest.mark.parametrize(
@@ -58,18 +58,18 @@ async def test_null_is_a_valid_operation_name(caller: SandboxClient) -> None:
 )
 async def test_an_invalid_parameter_gets_400_with_its_name(caller: SandboxClient, params: Any, named: str) -> None:
     for accept in ("application/json", "application/graphql-response+json"):
-        reply = await get(caller, params, Accept=accept)
-        assert reply.status == 400
-        assert named in reply.messages[0]
+        response = await get(caller, params, Accept=accept)
+        assert response.status == 400
+        assert named in response.messages[0]
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "application/graphql-response+json"])
 @pytest.mark.parametrize("name", ["Write", "Watch"])
 async def test_a_get_other_than_a_query_gets_405_with_allow(caller: SandboxClient, name: str, accept: str) -> None:
-    reply = await get(caller, {"query": MIXED, "operationName": name}, Accept=accept)
-    assert (reply.status, reply.headers["Allow"]) == (405, "POST")
-    assert reply.messages == ["The specified operation kind is not allowed."]
-    assert "data" not in reply.body
+    response = await get(caller, {"query": MIXED, "operationName": name}, Accept=accept)
+    assert (response.status, response.headers["Allow"]) == (405, "POST")
+    assert response.messages == ["The specified operation kind is not allowed."]
+    assert "data" not in response.body
 
 
 async def test_an_unnamed_mutation_gets_405_by_get_and_is_validated_by_post(caller: SandboxClient) -> None:
@@ -87,8 +87,8 @@ async def test_a_get_is_billed_and_journalled_like_a_post(caller: SandboxClient)
 
 
 async def test_a_get_needs_a_token_like_a_post(caller: SandboxClient) -> None:
-    reply = await get(caller, {"query": '{ supSellers(ids: ["459"]) { name } }'}, Authorization="Bearer nonsense")
-    assert reply.status == 401
+    response = await get(caller, {"query": '{ supSellers(ids: ["459"]) { name } }'}, Authorization="Bearer nonsense")
+    assert response.status == 401
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html, application/json"])
@@ -99,9 +99,9 @@ async def test_a_get_without_a_query_returns_the_ide_to_browsers(caller: Sandbox
 
 
 async def test_a_get_without_a_query_gets_400_if_json_is_preferred(caller: SandboxClient) -> None:
-    reply = await get(caller, {}, Accept="application/json")
-    assert reply.status == 400
-    assert "`query`" in reply.messages[0]
+    response = await get(caller, {}, Accept="application/json")
+    assert response.status == 400
+    assert "`query`" in response.messages[0]
 
 
 async def test_a_head_response_has_no_body(caller: SandboxClient) -> None:

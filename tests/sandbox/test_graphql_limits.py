@@ -11,10 +11,10 @@ MATCH = "query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $querie
 
 
 async def test_a_bad_range_gets_both_errors_in_the_vendors_format_start_first(caller: SandboxClient) -> None:
-    reply = await caller.ask('{\n  supSearchMpn(q: "x", limit: 101, start: 1001) { hits }\n}')
-    assert reply.status == 200
-    assert set(reply.body) == {"errors", "extensions"}
-    assert reply.body["errors"] == [
+    response = await caller.ask('{\n  supSearchMpn(q: "x", limit: 101, start: 1001) { hits }\n}')
+    assert response.status == 200
+    assert set(response.body) == {"errors", "extensions"}
+    assert response.body["errors"] == [
         {
             "message": message,
             "locations": [{"line": 2, "column": 3}],
@@ -44,9 +44,9 @@ async def test_a_bad_range_gets_both_errors_in_the_vendors_format_start_first(ca
 async def test_search_ranges_include_their_ends(
     caller: SandboxClient, field: str, arguments: str, messages: list[str] | None
 ) -> None:
-    reply = await caller.ask(f'{{ {field}(q: "x", {arguments}) {{ hits }} }}')
-    assert reply.status == 200
-    assert [error["message"] for error in reply.body.get("errors", [])] == (messages or [])
+    response = await caller.ask(f'{{ {field}(q: "x", {arguments}) {{ hits }} }}')
+    assert response.status == 200
+    assert [error["message"] for error in response.body.get("errors", [])] == (messages or [])
 
 
 @pytest.mark.parametrize(
@@ -67,27 +67,27 @@ async def test_search_ranges_include_their_ends(
 async def test_a_multi_match_allows_a_hundred_parts_and_a_hundred_queries(
     caller: SandboxClient, queries: list[dict[str, Any]], messages: list[str] | None
 ) -> None:
-    reply = await caller.ask(MATCH, {"queries": queries})
-    assert reply.status == 200
+    response = await caller.ask(MATCH, {"queries": queries})
+    assert response.status == 200
     if messages is None:
-        assert len(reply.data["supMultiMatch"]) == len(queries)
+        assert len(response.data["supMultiMatch"]) == len(queries)
     else:
-        assert reply.messages == messages
-        assert all(error["path"] == ["supMultiMatch"] for error in reply.body["errors"])
-        assert "data" not in reply.body
+        assert response.messages == messages
+        assert all(error["path"] == ["supMultiMatch"] for error in response.body["errors"])
+        assert "data" not in response.body
 
 
 @pytest.mark.parametrize("number, refused", [(100, False), (101, True)])
 async def test_a_hundred_ids_are_allowed(caller: SandboxClient, number: int, refused: bool) -> None:
-    reply = await caller.ask("query($ids: [String!]!) { supParts(ids: $ids) { id } }", {"ids": ["1"] * number})
-    assert ("errors" in reply.body) is refused
-    assert not refused or reply.messages == ["the number of ids must not exceed 100"]
+    response = await caller.ask("query($ids: [String!]!) { supParts(ids: $ids) { id } }", {"ids": ["1"] * number})
+    assert ("errors" in response.body) is refused
+    assert not refused or response.messages == ["the number of ids must not exceed 100"]
 
 
 async def test_an_error_path_has_the_response_name_of_the_field(caller: SandboxClient) -> None:
-    reply = await caller.ask('{ ok: supSearch(q: "x") { hits } bad: supSearch(q: "x", limit: 500) { hits } }')
-    assert [error["path"] for error in reply.body["errors"]] == [["bad"]]
-    assert "data" not in reply.body
+    response = await caller.ask('{ ok: supSearch(q: "x") { hits } bad: supSearch(q: "x", limit: 500) { hits } }')
+    assert [error["path"] for error in response.body["errors"]] == [["bad"]]
+    assert "data" not in response.body
 
 
 async def test_a_rejected_request_is_not_billed(caller: SandboxClient) -> None:
@@ -96,8 +96,8 @@ async def test_a_rejected_request_is_not_billed(caller: SandboxClient) -> None:
 
 
 async def test_an_unknown_currency_is_rejected_by_name(caller: SandboxClient) -> None:
-    reply = await caller.ask('{ supSearch(q: "x", currency: "QQQ") { hits } }')
-    assert reply.messages == ["currency 'QQQ' is not supported"]
+    response = await caller.ask('{ supSearch(q: "x", currency: "QQQ") { hits } }')
+    assert response.messages == ["currency 'QQQ' is not supported"]
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ async def test_an_unknown_currency_is_rejected_by_name(caller: SandboxClient) ->
 async def test_an_invalid_filter_or_sort_is_named_in_the_error(
     caller: SandboxClient, arguments: str, named: str
 ) -> None:
-    reply = await caller.ask(f'{{ supSearch(q: "x", {arguments}) {{ hits }} }}')
-    (error,) = reply.body["errors"]
+    response = await caller.ask(f'{{ supSearch(q: "x", {arguments}) {{ hits }} }}')
+    (error,) = response.body["errors"]
     assert named in error["message"]
     assert error["path"] == ["supSearch"]
     assert error["extensions"]["remote"]["message"] == error["message"]
-    assert reply.body["data"] is None
+    assert response.body["data"] is None
 
 
 async def test_filters_must_be_an_object(caller: SandboxClient) -> None:

@@ -16,9 +16,9 @@ GATED = '{ supParts(ids: ["54445"]) { mpn estimatedFactoryLeadDays } }'
 
 
 async def send(caller: SandboxClient, accept: str | None, content: Any, **headers: str) -> JsonResponse:
-    said = {"token": caller.token, **headers} | ({} if accept is None else {"Accept": accept})
+    request_headers = {"token": caller.token, **headers} | ({} if accept is None else {"Accept": accept})
     body = {"data": content} if isinstance(content, str | bytes) else {"json": content}
-    return await caller.post(caller.sandbox.graphql_url, headers=said, skip_auto_headers=["Accept"], **body)
+    return await caller.post(caller.sandbox.graphql_url, headers=request_headers, skip_auto_headers=["Accept"], **body)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ async def send(caller: SandboxClient, accept: str | None, content: Any, **header
     ],
 )
 async def test_the_preferred_media_type_is_chosen(caller: SandboxClient, accept: str | None, kind: str) -> None:
-    reply = await send(caller, accept, {"query": ASKED})
-    assert (reply.status, reply.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
-    assert reply.headers["Vary"] == "Accept"
+    response = await send(caller, accept, {"query": ASKED})
+    assert (response.status, response.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+    assert response.headers["Vary"] == "Accept"
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ async def test_the_preferred_media_type_is_chosen(caller: SandboxClient, accept:
 )
 async def test_unacceptable_media_types_get_406_and_nothing_is_executed(caller: SandboxClient, accept: str) -> None:
     search = '{ supSearch(q: "", limit: 3) { results { part { id } } } }'
-    reply = await send(caller, accept, {"query": search})
-    assert (reply.status, reply.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
-    assert accept in reply.messages[0]
+    response = await send(caller, accept, {"query": search})
+    assert (response.status, response.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
+    assert accept in response.messages[0]
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
 
 
@@ -85,15 +85,15 @@ async def test_a_well_formed_request_gets_200_if_json_is_named(
     caller: SandboxClient, content: Any, anything: int, json: int, graphql: int
 ) -> None:
     replies = [await send(caller, accept, content) for accept in ("*/*", JSON, GRAPHQL)]
-    assert [reply.status for reply in replies] == [anything, json, graphql]
-    assert all(reply.messages and "data" not in reply.body for reply in replies)
+    assert [response.status for response in replies] == [anything, json, graphql]
+    assert all(response.messages and "data" not in response.body for response in replies)
 
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
 async def test_a_token_error_gets_401_in_every_media_type(caller: SandboxClient, accept: str) -> None:
-    reply = await caller.ask(ASKED, headers={"Accept": accept})
-    assert reply.status == 401
-    assert reply.headers["Content-Type"].startswith(accept.replace("*/*", JSON))
+    response = await caller.ask(ASKED, headers={"Accept": accept})
+    assert response.status == 401
+    assert response.headers["Content-Type"].startswith(accept.replace("*/*", JSON))
 
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
@@ -101,10 +101,10 @@ async def test_data_with_errors_gets_200_in_every_media_type(start: StartSandbox
     features = applications.FEATURES - {"LEAD_TIME"}
     plan = applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features)
     async with start(applications=(plan,)) as caller:
-        reply = await send(caller, accept, {"query": GATED})
-    assert reply.status == 200
-    assert reply.body["data"]["supParts"][0]["mpn"]
-    assert reply.messages
+        response = await send(caller, accept, {"query": GATED})
+    assert response.status == 200
+    assert response.body["data"]["supParts"][0]["mpn"]
+    assert response.messages
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -114,8 +114,8 @@ async def test_an_exceeded_part_limit_gets_the_configured_status_in_every_media_
 ) -> None:
     small = applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=0)
     async with start(applications=(small,), part_limit_status=status) as caller:
-        reply = await send(caller, accept, {"query": '{ supSearch(q: "") { hits } }'})
-    assert (reply.status, reply.body["data"]) == (status, None)
+        response = await send(caller, accept, {"query": '{ supSearch(q: "") { hits } }'})
+    assert (response.status, response.body["data"]) == (status, None)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,17 @@ async def test_an_exceeded_part_limit_gets_the_configured_status_in_every_media_
 async def test_an_unsupported_content_type_gets_415_with_its_name(
     caller: SandboxClient, content_type: str, named: str
 ) -> None:
-    reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
-    assert reply.status == 415
-    assert named in reply.messages[0]
+    response = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
+    assert response.status == 415
+    assert named in response.messages[0]
 
 
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON;charset=UTF-8", "application/json; a=b"]
 )
 async def test_json_in_utf_8_is_accepted_in_every_spelling(caller: SandboxClient, content_type: str) -> None:
-    reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
-    assert reply.data == {"__typename": "Query"}
+    response = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
+    assert response.data == {"__typename": "Query"}
 
 
 def test_negotiation_returns_none_without_an_acceptable_type() -> None:

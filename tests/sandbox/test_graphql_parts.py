@@ -49,10 +49,10 @@ async def test_multi_match_options_filter_parts_and_not_sellers(caller: SandboxC
 
 
 async def test_parts_are_found_by_id_and_by_v3_uid_even_a_redirected_one(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supParts(ids: ["103cdb613d20cffb", "bd4d768f82c5628a", "54445", "no such id"]) { id v3uid } }'
     )
-    redirected, survivor, by_id, nothing = reply.data["supParts"]
+    redirected, survivor, by_id, nothing = response.data["supParts"]
     assert redirected == survivor
     assert survivor["v3uid"] == "bd4d768f82c5628a"
     assert (by_id["id"], nothing) == (TI, None)
@@ -76,8 +76,8 @@ async def test_a_search_returns_a_page_and_the_number_of_all_hits(caller: Sandbo
 
 
 async def test_a_part_number_search_finds_prefixes_and_lists_equal_ones_first(caller: SandboxClient) -> None:
-    reply = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
-    mpns = [one["part"]["mpn"] for one in reply.data["supSearchMpn"]["results"]]
+    response = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
+    mpns = [one["part"]["mpn"] for one in response.data["supSearchMpn"]["results"]]
     assert mpns[0] == "LM358"
     assert len(set(mpns)) > 1
     assert all("LM358" in mpn for mpn in mpns)
@@ -87,17 +87,17 @@ async def test_a_part_number_search_finds_prefixes_and_lists_equal_ones_first(ca
 async def test_a_search_sorts_by_a_named_key_in_either_direction(
     caller: SandboxClient, direction: str, reverse: bool
 ) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         f'{{ supSearch(q: "SN74", sort: "mpn", sortDir: {direction}, limit: 100) {{ results {{ part {{ mpn }} }} }} }}'
     )
-    mpns = [one["part"]["mpn"].lower() for one in reply.data["supSearch"]["results"]]
+    mpns = [one["part"]["mpn"].lower() for one in response.data["supSearch"]["results"]]
     assert len(mpns) > 5
     assert mpns == sorted(mpns, reverse=reverse)
 
 
 async def test_descriptions_highlight_the_words_of_the_query(caller: SandboxClient) -> None:
-    reply = await caller.ask('{ supSearch(q: "flip-flop preset", limit: 1) { results { description explain } } }')
-    (result,) = reply.data["supSearch"]["results"]
+    response = await caller.ask('{ supSearch(q: "flip-flop preset", limit: 1) { results { description explain } } }')
+    (result,) = response.data["supSearch"]["results"]
     assert "<strong>preset</strong>" in result["description"]
     assert result["explain"] == ""
 
@@ -147,11 +147,11 @@ async def test_brokers_are_excluded_and_unauthorized_sellers_included_by_default
 
 
 async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supParts(ids: ["54445"], currency: "EUR") { medianPrice1000 { quantity currency convertedCurrency }'
         " sellers { offers { prices { price currency convertedPrice convertedCurrency conversionRate } } } } }"
     )
-    (part,) = [reply.data["supParts"][0]]
+    (part,) = [response.data["supParts"][0]]
     prices = [one for seller in part["sellers"] for offer in seller["offers"] for one in offer["prices"]]
     assert {"USD", "EUR"} <= {one["currency"] for one in prices}
     for one in prices:
@@ -193,11 +193,11 @@ def test_price_breaks_are_those_valid_at_the_given_quantities(asked: list[int] |
 
 
 async def test_links_lead_to_the_site_with_the_slug(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supParts(ids: ["54445"]) { slug octopartUrl cad { hasKicad } cadRequestUrl'
         " sellers { offers { clickUrl } } } }"
     )
-    (part,) = reply.data["supParts"]
+    (part,) = response.data["supParts"]
     assert part["octopartUrl"] == "https://octopart.com" + part["slug"]
     assert (part["cad"] is None) == (part["cadRequestUrl"] is not None)
     clicks = [offer["clickUrl"] for seller in part["sellers"] for offer in seller["offers"]]

@@ -55,18 +55,18 @@ HOSTILE = {
 
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
 async def test_a_hostile_document_gets_400_and_the_next_request_succeeds(caller: SandboxClient, document: str) -> None:
-    reply = await caller.ask(document)
-    assert reply.status == 400
-    assert reply.messages
-    assert "data" not in reply.body
+    response = await caller.ask(document)
+    assert response.status == 400
+    assert response.messages
+    assert "data" not in response.body
     assert (await caller.ask("{ __typename }")).status == 200
 
 
 async def test_document_depth_is_limited(caller: SandboxClient) -> None:
     assert "errors" not in (await caller.ask(nested(LAST))).body
-    reply = await caller.ask("\n" + nested(LAST + 1))
-    assert reply.status == 400
-    (error,) = reply.body["errors"]
+    response = await caller.ask("\n" + nested(LAST + 1))
+    assert response.status == 400
+    (error,) = response.body["errors"]
     assert error == {
         "message": f"The GraphQL document has an execution depth of {LAST + 1} "
         f"which exceeds the max allowed execution depth of {LAST}.",
@@ -77,15 +77,15 @@ async def test_document_depth_is_limited(caller: SandboxClient) -> None:
 
 async def test_document_fields_are_limited(caller: SandboxClient) -> None:
     assert len((await caller.ask(wide(documents.MAX_FIELDS))).data) == documents.MAX_FIELDS
-    reply = await caller.ask(wide(documents.MAX_FIELDS + 1))
-    assert (reply.status, reply.body["errors"][0]["extensions"]) == (400, {"code": "HC0011"})
-    assert f"more than {documents.MAX_FIELDS} fields" in reply.messages[0]
+    response = await caller.ask(wide(documents.MAX_FIELDS + 1))
+    assert (response.status, response.body["errors"][0]["extensions"]) == (400, {"code": "HC0011"})
+    assert f"more than {documents.MAX_FIELDS} fields" in response.messages[0]
 
 
 async def test_introspection_of_common_tools_is_within_the_limits(caller: SandboxClient) -> None:
     query = get_introspection_query(descriptions=True, input_value_deprecation=True, type_depth=9)
-    reply = await caller.ask(query, headers={})
-    assert {kind["name"] for kind in reply.data["__schema"]["types"]} >= {"SupPart", "Query"}
+    response = await caller.ask(query, headers={})
+    assert {kind["name"] for kind in response.data["__schema"]["types"]} >= {"SupPart", "Query"}
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ async def test_body_length_is_limited_for_every_encoding(caller: SandboxClient) 
         (gzip.compress(most), packed, 200),
         (gzip.compress(more), packed, 413),
     ):
-        reply = await caller.post(caller.sandbox.graphql_url, data=body, headers=said)
-        assert reply.status == status
-        assert status == 200 or reply.body["errors"][0]["extensions"]["code"] == "HC0010"
+        response = await caller.post(caller.sandbox.graphql_url, data=body, headers=said)
+        assert response.status == status
+        assert status == 200 or response.body["errors"][0]["extensions"]["code"] == "HC0010"
 
 
 async def test_a_body_with_a_wrong_content_encoding_gets_400(caller: SandboxClient) -> None:
@@ -145,11 +145,11 @@ async def test_a_response_with_too_many_fields_is_rejected_and_not_billed(start:
     query = '{{ supSearch(q: "", limit: {}) {{ results {{ part {{ mpn similarParts {{ id }} }} }} }} }}'
     async with start(answer_fields=100) as caller:
         assert (await caller.ask(query.format(1))).status == 200
-        reply = await caller.ask(query.format(90))
+        response = await caller.ask(query.format(90))
         assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
-    assert reply.status == 400
-    assert reply.messages == ["The maximum allowed operation complexity was exceeded."]
-    assert reply.body["errors"][0]["extensions"] == {"allowedComplexity": 100, "code": "HC0047"}
+    assert response.status == 400
+    assert response.messages == ["The maximum allowed operation complexity was exceeded."]
+    assert response.body["errors"][0]["extensions"] == {"allowedComplexity": 100, "code": "HC0047"}
 
 
 class HastyClock(clock.ManualClock):
@@ -163,36 +163,36 @@ class HastyClock(clock.ManualClock):
 
 
 @pytest.fixture
-def turned() -> HastyClock:
+def manual_clock() -> HastyClock:
     return HastyClock()
 
 
 @pytest.mark.parametrize("accept, status", [("*/*", 500), ("application/json", 200), (GRAPHQL, 500)])
 async def test_an_execution_that_times_out_gets_its_own_error(
-    caller: SandboxClient, turned: HastyClock, accept: str, status: int
+    caller: SandboxClient, manual_clock: HastyClock, accept: str, status: int
 ) -> None:
     headers = {"token": caller.token, "Accept": accept}
     query = '{ supSearch(q: "", limit: 20) { results { part { sellers { company { id name slug } } } } } }'
-    turned.pace = 1.0
-    reply = await caller.ask(query, headers=headers)
-    assert reply.status == status
-    assert reply.body["errors"] == [
+    manual_clock.pace = 1.0
+    response = await caller.ask(query, headers=headers)
+    assert response.status == status
+    assert response.body["errors"] == [
         {
             "message": "The request exceeded the configured timeout of `00:00:30`.",
             "extensions": {"code": "HC0045"},
         }
     ]
-    assert "data" not in reply.body
+    assert "data" not in response.body
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
-    turned.pace = 0.0
+    manual_clock.pace = 0.0
     assert len((await caller.ask(query, headers=headers)).data["supSearch"]["results"]) == 20
 
 
-async def test_aliases_share_the_time_of_their_request(caller: SandboxClient, turned: HastyClock) -> None:
+async def test_aliases_share_the_time_of_their_request(caller: SandboxClient, manual_clock: HastyClock) -> None:
     searches = " ".join(f'a{n}: supSearch(q: "x") {{ hits }}' for n in range(100))
-    turned.pace = 1.0
-    reply = await caller.ask("{" + searches + "}")
-    assert reply.body["errors"][0]["extensions"] == {"code": "HC0045"}
+    manual_clock.pace = 1.0
+    response = await caller.ask("{" + searches + "}")
+    assert response.body["errors"][0]["extensions"] == {"code": "HC0045"}
 
 
 @pytest.mark.parametrize(

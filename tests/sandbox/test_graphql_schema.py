@@ -116,13 +116,13 @@ def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: s
 
 
 async def test_introspection_has_descriptions_and_deprecation_reasons(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ query: __type(name: "Query") { fields(includeDeprecated: true) { name description isDeprecated'
         " deprecationReason args { name description defaultValue } } }"
         ' image: __type(name: "SupImage") { fields { name } }'
         ' company: __type(name: "SupCompany") { fields(includeDeprecated: true) { name deprecationReason } } }'
     )
-    queries = {one["name"]: one for one in reply.data["query"]["fields"]}
+    queries = {one["name"]: one for one in response.data["query"]["fields"]}
     old = [one["name"] for one in queries.values() if one["isDeprecated"] and one["name"].startswith("sup")]
     assert old == ["supOctopartIdFromCiivaId"]
     assert queries["supOctopartIdFromCiivaId"]["deprecationReason"] == "Use supPartIdFromCiivaId."
@@ -130,6 +130,6 @@ async def test_introspection_has_descriptions_and_deprecation_reasons(caller: Sa
     assert "0 to 100; 10 when absent" in limit["description"]
     timeout = next(one for one in queries["supSearch"]["args"] if one["name"] == "distributorApiTimeout")
     assert timeout["defaultValue"] == '"3s"'
-    assert [one["name"] for one in reply.data["image"]["fields"]] == ["url", "creditString", "creditUrl"]
-    reasons = {one["name"]: one["deprecationReason"] for one in reply.data["company"]["fields"]}
+    assert [one["name"] for one in response.data["image"]["fields"]] == ["url", "creditString", "creditUrl"]
+    reasons = {one["name"]: one["deprecationReason"] for one in response.data["company"]["fields"]}
     assert {name: why for name, why in reasons.items() if why} == {"isBroker": "Use SupPartSeller.isBroker."}

@@ -24,8 +24,10 @@ async def test_both_authorization_headers_are_accepted(caller: SandboxClient) ->
 
 
 async def test_the_trailing_slash_makes_no_difference(caller: SandboxClient) -> None:
-    reply = await caller.post(caller.sandbox.graphql_url + "/", json={"query": ASKED}, headers={"token": caller.token})
-    assert reply.data == ANSWER
+    response = await caller.post(
+        caller.sandbox.graphql_url + "/", json={"query": ASKED}, headers={"token": caller.token}
+    )
+    assert response.data == ANSWER
 
 
 async def test_every_response_has_a_unique_request_id(caller: SandboxClient) -> None:
@@ -42,10 +44,10 @@ async def test_every_response_has_a_unique_request_id(caller: SandboxClient) -> 
 async def test_a_missing_or_garbled_token_gets_401_in_the_format_of_the_service(
     caller: SandboxClient, headers: dict[str, str]
 ) -> None:
-    reply = await caller.ask(ASKED, headers=headers)
-    assert reply.status == 401
-    assert set(reply.body) == {"errors", "extensions"}
-    (error,) = reply.body["errors"]
+    response = await caller.ask(ASKED, headers=headers)
+    assert response.status == 401
+    assert set(response.body) == {"errors", "extensions"}
+    (error,) = response.body["errors"]
     assert error["message"] == INVALID
     assert error["path"] == ["supSellers"]
     assert error["locations"] == [{"line": 1, "column": 3}]
@@ -54,29 +56,33 @@ async def test_a_missing_or_garbled_token_gets_401_in_the_format_of_the_service(
     assert error["extensions"]["schemaName"] == "Supply"
 
 
-async def test_a_token_of_another_key_or_audience_is_invalid(caller: SandboxClient, turned: clock.ManualClock) -> None:
+async def test_a_token_of_another_key_or_audience_is_invalid(
+    caller: SandboxClient, manual_clock: clock.ManualClock
+) -> None:
     claims = jwt.decode(caller.token, options={"verify_signature": False})
     foreign = jwt.encode(claims, "x" * 32, algorithm="HS256")
     unsigned = jwt.encode(claims, "", algorithm="none")
     broken = caller.token[:-6] + "AAAAAA"
     for token in (foreign, unsigned, broken):
-        reply = await caller.ask(ASKED, headers={"token": token})
-        assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
+        response = await caller.ask(ASKED, headers={"token": token})
+        assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
 
 
 async def test_a_token_for_another_audience_is_invalid(start: StartSandbox) -> None:
     async with start(audience="https://elsewhere.example") as other, start() as caller:
-        reply = await caller.ask(ASKED, headers={"token": other.token})
-    assert (reply.status, reply.messages) == (401, [INVALID])
+        response = await caller.ask(ASKED, headers={"token": other.token})
+    assert (response.status, response.messages) == (401, [INVALID])
 
 
-async def test_a_token_expires_to_the_second_by_the_clock(caller: SandboxClient, turned: clock.ManualClock) -> None:
-    turned.advance(86_399)
+async def test_a_token_expires_to_the_second_by_the_clock(
+    caller: SandboxClient, manual_clock: clock.ManualClock
+) -> None:
+    manual_clock.advance(86_399)
     assert (await caller.ask(ASKED)).status == 200
-    turned.advance(1)
-    reply = await caller.ask(ASKED)
-    assert (reply.status, reply.messages) == (401, ["The access token has expired"])
-    assert reply.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
+    manual_clock.advance(1)
+    response = await caller.ask(ASKED)
+    assert (response.status, response.messages) == (401, ["The access token has expired"])
+    assert response.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
     await caller.log_in()
     assert (await caller.ask(ASKED)).data == ANSWER
 
@@ -87,8 +93,8 @@ async def test_a_token_error_precedes_a_document_error(caller: SandboxClient) ->
 
 
 async def test_introspection_needs_no_token(caller: SandboxClient) -> None:
-    reply = await caller.ask('{ __schema { queryType { name } } __type(name: "SupPart") { kind } }', headers={})
-    assert reply.data == {"__schema": {"queryType": {"name": "Query"}}, "__type": {"kind": "OBJECT"}}
+    response = await caller.ask('{ __schema { queryType { name } } __type(name: "SupPart") { kind } }', headers={})
+    assert response.data == {"__schema": {"queryType": {"name": "Query"}}, "__type": {"kind": "OBJECT"}}
 
 
 async def test_no_auth_requests_use_the_first_application(start: StartSandbox) -> None:
@@ -119,24 +125,24 @@ async def test_no_auth_requests_use_the_first_application(start: StartSandbox) -
 )
 async def test_an_invalid_graphql_request_gets_400_with_its_code(caller: SandboxClient, body: bytes, code: str) -> None:
     headers = {"token": caller.token, "Content-Type": "application/json"}
-    reply = await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
-    assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (400, code)
-    assert "data" not in reply.body
+    response = await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
+    assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (400, code)
+    assert "data" not in response.body
 
 
 async def test_null_variables_and_no_operation_name_are_allowed(caller: SandboxClient) -> None:
     body = {"query": ASKED, "variables": None, "operationName": None}
-    reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
-    assert reply.data == ANSWER
+    response = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
+    assert response.data == ANSWER
 
 
 async def test_the_operation_name_selects_an_operation(caller: SandboxClient) -> None:
     both = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
     for name, status in (("B", 200), ("C", 400), (None, 400)):
         body = {"query": both, "operationName": name}
-        reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
-        assert reply.status == status
-        assert status == 400 or reply.data == {"supSellers": [{"name": "Mouser"}]}
+        response = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
+        assert response.status == status
+        assert status == 400 or response.data == {"supSellers": [{"name": "Mouser"}]}
 
 
 async def test_the_content_type_is_json_unless_the_graphql_type_is_requested(caller: SandboxClient) -> None:
@@ -146,8 +152,8 @@ async def test_the_content_type_is_json_unless_the_graphql_type_is_requested(cal
         ("application/json", "application/json"),
         ("application/graphql-response+json, application/json;q=0.9", "application/graphql-response+json"),
     ):
-        reply = await caller.ask(ASKED, headers={**auth, "Accept": accept})
-        assert reply.headers["Content-Type"] == f"{kind}; charset=utf-8"
+        response = await caller.ask(ASKED, headers={**auth, "Accept": accept})
+        assert response.headers["Content-Type"] == f"{kind}; charset=utf-8"
 
 
 async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: SandboxClient) -> None:
@@ -161,9 +167,9 @@ async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: SandboxClie
 async def test_json_is_escaped_as_the_service_escapes_it(caller: SandboxClient) -> None:
     """Recorded: µ, Ω, + and &, hex digits in upper case (contract graphql.md §3.1)."""
     odd = "µΩ+&<>' 😀"
-    reply = await caller.ask(
+    response = await caller.ask(
         "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { reference } }",
         {"q": [{"mpn": "x", "reference": odd}]},
     )
-    assert reply.data == {"supMultiMatch": [{"reference": odd}]}
-    assert rb"\u00B5\u03A9\u002B\u0026\u003C\u003E\u0027 \uD83D\uDE00" in reply.raw
+    assert response.data == {"supMultiMatch": [{"reference": odd}]}
+    assert rb"\u00B5\u03A9\u002B\u0026\u003C\u003E\u0027 \uD83D\uDE00" in response.raw

@@ -82,13 +82,13 @@ SEARCH = 'supSearch(q: "x") { hits }'
 async def test_a_validation_error_gets_400_with_the_message_of_the_service(
     caller: SandboxClient, query: str, message: str, extensions: dict[str, Any]
 ) -> None:
-    reply = await caller.ask(query)
-    assert (reply.status, reply.messages) == (400, [message])
-    found = dict(reply.body["errors"][0]["extensions"])
+    response = await caller.ask(query)
+    assert (response.status, response.messages) == (400, [message])
+    found = dict(response.body["errors"][0]["extensions"])
     assert found.pop("specifiedBy").startswith("http://spec.graphql.org/October2021/#sec-")
     assert found == extensions
-    assert reply.body["errors"][0]["locations"]
-    assert "data" not in reply.body
+    assert response.body["errors"][0]["locations"]
+    assert "data" not in response.body
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ async def test_a_validation_error_gets_400_with_the_message_of_the_service(
     ],
 )
 async def test_all_other_rules_of_the_specification_hold(caller: SandboxClient, query: str) -> None:
-    reply = await caller.ask(query)
-    assert reply.status == 400
-    assert reply.messages
+    response = await caller.ask(query)
+    assert response.status == 400
+    assert response.messages
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ async def test_all_other_rules_of_the_specification_hold(caller: SandboxClient, 
 async def test_an_invalid_variable_gets_400_with_its_code(
     caller: SandboxClient, variables: dict[str, Any], code: str
 ) -> None:
-    reply = await caller.ask("query($q: String!) { supSuggest(q: $q) { text } }", variables)
-    assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (400, code)
+    response = await caller.ask("query($q: String!) { supSuggest(q: $q) { text } }", variables)
+    assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (400, code)
 
 
 @pytest.mark.parametrize("field", ["supSearch", "supSearchMpn"])
@@ -134,10 +134,10 @@ async def test_an_invalid_variable_gets_400_with_its_code(
 async def test_a_search_without_q_equals_one_with_an_empty_q(
     caller: SandboxClient, field: str, head: str, arguments: str, variables: dict[str, Any]
 ) -> None:
-    reply = await caller.ask(f"{head} {{ {field}{arguments} {{ hits results {{ part {{ id }} }} }} }}", variables)
+    response = await caller.ask(f"{head} {{ {field}{arguments} {{ hits results {{ part {{ id }} }} }} }}", variables)
     empty = await caller.ask(f'{{ {field}(q: "") {{ hits results {{ part {{ id }} }} }} }}')
-    found, everything = reply.data[field], empty.data[field]
-    assert reply.status == 200
+    found, everything = response.data[field], empty.data[field]
+    assert response.status == 200
     assert found["hits"] == everything["hits"] > 300
     assert found["results"] == everything["results"][: len(found["results"])] != []
 
@@ -179,8 +179,8 @@ def _spec(hit: dict[str, Any], name: str) -> float:
 async def test_an_object_without_sub_fields_is_null_with_status_200(
     caller: SandboxClient, query: str, data: dict[str, Any]
 ) -> None:
-    reply = await caller.ask(query)
-    assert (reply.status, reply.data) == (200, data)
+    response = await caller.ask(query)
+    assert (response.status, response.data) == (200, data)
 
 
 async def test_a_repeated_document_gets_the_same_response(caller: SandboxClient) -> None:

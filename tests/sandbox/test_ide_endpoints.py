@@ -59,8 +59,8 @@ async def test_the_ide_session_before_sign_in_has_links_only(page: IdePageClient
     state = await page.state()
     assert (state["user"], state["organisation"], state["application"], state["csrf"]) == (None,) * 4
     assert state["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
-    reply = await page.token(csrf="")
-    assert (reply.status, reply.body["error"]) == (401, "login_required")
+    response = await page.token(csrf="")
+    assert (response.status, response.body["error"]) == (401, "login_required")
     assert (await page.authorization(csrf="")).status == 401
 
 
@@ -77,10 +77,10 @@ async def test_the_ide_uses_the_first_application_of_the_organisation(
     state = await page.state()
     assert (state["user"]["name"], state["organisation"]) == ("Ada Sandbox", "Sandbox")
     assert state["application"]["name"] == applications.DEFAULT_APPLICATION.name
-    reply = await page.token()
-    assert (reply.status, reply.body["by_user"], reply.body["scope"]) == (200, False, "supply.domain")
-    assert reply.headers["Cache-Control"].startswith("no-store")
-    caller.token = reply.body["access_token"]
+    response = await page.token()
+    assert (response.status, response.body["by_user"], response.body["scope"]) == (200, False, "supply.domain")
+    assert response.headers["Cache-Control"].startswith("no-store")
+    caller.token = response.body["access_token"]
     assert (await caller.ask(PARTS)).status == 200
     assert (await page.state())["application"]["parts_used"] == 0
     await caller.ask('{ supSearchMpn(q: "LM358", limit: 2) { results { part { mpn } } } }')
@@ -99,8 +99,8 @@ async def test_the_ide_does_not_use_an_application_of_another_organisation(
     assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
     caller.sandbox.applications.remove(OTHERS.application_id)
     assert (await page.state())["application"] is None
-    reply = await page.token()
-    assert (reply.status, reply.body["error"]) == (404, "no_application")
+    response = await page.token()
+    assert (response.status, response.body["error"]) == (404, "no_application")
 
 
 async def test_ide_responses_have_no_secret(page: IdePageClient) -> None:
@@ -111,21 +111,21 @@ async def test_ide_responses_have_no_secret(page: IdePageClient) -> None:
 
 async def test_an_ide_request_without_the_csrf_token_is_rejected(page: IdePageClient) -> None:
     await page.sign_in()
-    for reply in (await page.token(csrf="x" * 64), await page.authorization(csrf="")):
-        assert (reply.status, reply.body["error"]) == (403, "invalid_csrf")
-        assert "X-CSRF-Token" in reply.body["error_description"]
+    for response in (await page.token(csrf="x" * 64), await page.authorization(csrf="")):
+        assert (response.status, response.body["error"]) == (403, "invalid_csrf")
+        assert "X-CSRF-Token" in response.body["error_description"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"renew": 1}', b"\xff"])
 async def test_an_ide_request_body_must_be_an_object_of_strings(page: IdePageClient, body: bytes) -> None:
     await page.sign_in()
     for path in ("/ide/token", "/ide/authorization"):
-        reply = await page.raw(path, body)
-        assert (reply.status, reply.body["error"]) == (400, "invalid_request")
+        response = await page.raw(path, body)
+        assert (response.status, response.body["error"]) == (400, "invalid_request")
 
 
 async def test_the_ide_requests_one_application_token_per_session(
-    caller: SandboxClient, page: IdePageClient, turned: clock.ManualClock
+    caller: SandboxClient, page: IdePageClient, manual_clock: clock.ManualClock
 ) -> None:
     await page.sign_in()
     before = caller.sandbox.request_counts.tokens
@@ -139,20 +139,20 @@ async def test_the_ide_requests_one_application_token_per_session(
         200,
     )
     assert (await page.token(renew="1")).body["access_token"] != first
-    turned.advance(3600 * 9)  # the browser session's own end is later
-    kept = (await page.token()).body
-    turned.advance(kept["expires_at"] - turned.now() - 30)
+    manual_clock.advance(3600 * 9)  # the browser session's own end is later
+    cached = (await page.token()).body
+    manual_clock.advance(cached["expires_at"] - manual_clock.now() - 30)
     await page.sign_in()
-    assert (await page.token()).body["expires_at"] > kept["expires_at"]
+    assert (await page.token()).body["expires_at"] > cached["expires_at"]
 
 
 async def test_ide_token_requests_count_against_the_rate_limit(start: StartSandbox) -> None:
     async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePageClient(caller.sandbox.url) as page:
         await page.sign_in()  # one of the two was the caller's
         assert (await page.token()).status == 200
-        reply = await page.token(renew="1")
-        assert (reply.status, reply.body["error"]) == (429, "slow_down")
-        assert 0 < int(reply.headers["Retry-After"]) <= 60
+        response = await page.token(renew="1")
+        assert (response.status, response.body["error"]) == (429, "slow_down")
+        assert 0 < int(response.headers["Retry-After"]) <= 60
 
 
 async def test_the_ide_uses_the_application_chosen_in_the_portal(caller: SandboxClient, page: IdePageClient) -> None:
@@ -173,8 +173,8 @@ async def test_the_ide_uses_the_application_chosen_in_the_portal(caller: Sandbox
         "scope": "openid profile email user.access offline_access supply.domain design.domain",
         "code_challenge_method": "S256",
     }
-    reply = await page.token()
-    assert (reply.status, reply.body["error"]) == (409, "interaction_required")
+    response = await page.token()
+    assert (response.status, response.body["error"]) == (409, "interaction_required")
 
 
 async def test_a_user_authorizes_the_ide_by_the_authorization_code_flow(
@@ -186,10 +186,10 @@ async def test_a_user_authorizes_the_ide_by_the_authorization_code_flow(
     assert (asked["code_challenge_method"], asked["redirect_uri"]) == ("S256", caller.sandbox.graphql_url + "/")
     back = await _authorize(page)
     assert back.path == "/graphql/"
-    reply = await page.token(code=back.query["code"], state=back.query["state"])
-    assert (reply.status, reply.body["by_user"]) == (200, True)
-    assert "refresh_token" not in reply.body
-    caller.token = reply.body["access_token"]
+    response = await page.token(code=back.query["code"], state=back.query["state"])
+    assert (response.status, response.body["by_user"]) == (200, True)
+    assert "refresh_token" not in response.body
+    caller.token = response.body["access_token"]
     assert (await caller.ask("{ desUserByAuth { firstName } }")).data == {"desUserByAuth": {"firstName": "Ada"}}
     assert not (await page.state())["application"]["needs_user"]
     # The refresh token stays at the server, which uses it.
@@ -223,9 +223,9 @@ async def test_the_ide_reports_an_unwritable_state_file(
     ):
         await page.sign_in()
         monkeypatch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
-        reply = await page.authorization()
-        assert (reply.status, reply.body["error"]) == (500, "server_error")
-        assert str(path) in reply.body["error_description"]
+        response = await page.authorization()
+        assert (response.status, response.body["error"]) == (500, "server_error")
+        assert str(path) in response.body["error_description"]
         assert caller.sandbox.applications.all == (applications.DEFAULT_DESIGN_APPLICATION,)
         monkeypatch.undo()
         assert (await page.authorization()).status == 200
@@ -245,8 +245,8 @@ async def test_an_ide_code_is_valid_once_and_in_its_session(caller: SandboxClien
     came = {"code": back.query["code"], "state": back.query["state"]}
     async with IdePageClient(caller.sandbox.url) as another:
         await another.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
-        reply = await another.token(**came)
-        assert (reply.status, reply.body["error"]) == (400, "invalid_state")
+        response = await another.token(**came)
+        assert (response.status, response.body["error"]) == (400, "invalid_state")
     # Whoever tries has used it up.
     assert (await page.token(**came)).body["error"] == "invalid_state"
 
@@ -257,8 +257,8 @@ async def test_an_invalid_ide_code_is_rejected_by_the_token_endpoint(
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page)
-    reply = await page.token(code="another", state=back.query["state"])
-    assert (reply.status, reply.body["error"]) == (400, "invalid_grant")
+    response = await page.token(code="another", state=back.query["state"])
+    assert (response.status, response.body["error"]) == (400, "invalid_grant")
 
 
 async def test_an_ide_token_ends_with_the_session(page: IdePageClient) -> None:

@@ -61,10 +61,10 @@ def npm(tmp_path: Path) -> Npm:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "vendor"
-    made.mkdir()
-    (made / vendored.LICENCES).write_text("MIT\n  one\n  @inner/two\n")
-    return made
+    folder_ = tmp_path / "vendor"
+    folder_.mkdir()
+    (folder_ / vendored.LICENCES).write_text("MIT\n  one\n  @inner/two\n")
+    return folder_
 
 
 def _package(integrity: str, file_integrity: str = "", sources: str = "") -> vendored.VendoredPackage:

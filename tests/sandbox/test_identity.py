@@ -14,17 +14,17 @@ DESIGNER = applications.SandboxApplication("designer", "app-2", "client-2", "sec
 
 
 async def test_the_token_response_has_the_fields_of_the_service_in_order(caller: SandboxClient) -> None:
-    reply = await caller.log_in(scope="supply.domain")
-    assert reply.status == 200
-    assert list(reply.body) == ["access_token", "expires_in", "token_type", "scope"]
-    assert (reply.body["expires_in"], reply.body["token_type"]) == (86_400, "Bearer")
-    assert reply.body["scope"] == "supply.domain"
-    assert "no-store" in reply.headers["Cache-Control"]
-    assert reply.headers["Pragma"] == "no-cache"
+    response = await caller.log_in(scope="supply.domain")
+    assert response.status == 200
+    assert list(response.body) == ["access_token", "expires_in", "token_type", "scope"]
+    assert (response.body["expires_in"], response.body["token_type"]) == (86_400, "Bearer")
+    assert response.body["scope"] == "supply.domain"
+    assert "no-store" in response.headers["Cache-Control"]
+    assert response.headers["Pragma"] == "no-cache"
 
 
 async def test_a_token_has_the_claims_and_is_signed_by_the_published_key(
-    caller: SandboxClient, turned: clock.ManualClock
+    caller: SandboxClient, manual_clock: clock.ManualClock
 ) -> None:
     async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
         document = await response.json()
@@ -33,7 +33,7 @@ async def test_a_token_has_the_claims_and_is_signed_by_the_published_key(
     assert jwt.get_unverified_header(caller.token)["kid"] == key.key_id
     untimed: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
     claims = jwt.decode(caller.token, key, algorithms=["RS256"], options=untimed)
-    now = int(turned.now())
+    now = int(manual_clock.now())
     assert set(claims) == {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti"}
     assert (claims["iat"], claims["nbf"], claims["exp"]) == (now, now, now + 86_400)
     assert claims["iss"] == document["issuer"] == caller.sandbox.url
@@ -50,14 +50,14 @@ async def test_every_token_has_its_own_jti(start: StartSandbox) -> None:
 
 
 async def test_client_credentials_may_use_basic_authentication(caller: SandboxClient) -> None:
-    account = caller.sandbox.default_application
-    pair = base64.b64encode(f"{account.client_id}:{account.client_secret}".encode()).decode()
-    reply = await caller.post(
+    application = caller.sandbox.default_application
+    pair = base64.b64encode(f"{application.client_id}:{application.client_secret}".encode()).decode()
+    response = await caller.post(
         caller.sandbox.token_url,
         data={"grant_type": "client_credentials"},
         headers={"Authorization": f"Basic {pair}"},
     )
-    assert (reply.status, reply.body["token_type"]) == (200, "Bearer")
+    assert (response.status, response.body["token_type"]) == (200, "Bearer")
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,20 @@ async def test_an_invalid_token_request_gets_400_with_the_oauth_error(
     start: StartSandbox, form: dict[str, str], error: str
 ) -> None:
     async with start(token_windows=()) as caller:
-        reply = await caller.log_in(**form)
-    assert (reply.status, reply.body) == (400, {"error": error})
-    assert "no-store" in reply.headers["Cache-Control"]
+        response = await caller.log_in(**form)
+    assert (response.status, response.body) == (400, {"error": error})
+    assert "no-store" in response.headers["Cache-Control"]
 
 
 @pytest.mark.parametrize("header", ["Basic", "Basic !!!", "Basic Zm9v", "Basic bm9ib2R5Ong="])
 async def test_an_unreadable_basic_header_is_an_invalid_client(start: StartSandbox, header: str) -> None:
     async with start(token_windows=()) as caller:
-        reply = await caller.post(
+        response = await caller.post(
             caller.sandbox.token_url,
             data={"grant_type": "client_credentials"},
             headers={"Authorization": header},
         )
-    assert (reply.status, reply.body) == (400, {"error": "invalid_client"})
+    assert (response.status, response.body) == (400, {"error": "invalid_client"})
 
 
 async def test_a_body_that_is_no_form_or_a_get_is_an_invalid_request(caller: SandboxClient) -> None:
@@ -107,8 +107,8 @@ async def test_a_body_that_is_no_form_or_a_get_is_an_invalid_request(caller: San
 @pytest.mark.parametrize("charset, body", [("klingon", b"grant_type=x"), ("utf-8", b"grant_type=\xff")])
 async def test_an_unreadable_form_is_an_invalid_request(caller: SandboxClient, charset: str, body: bytes) -> None:
     headers = {"Content-Type": f"application/x-www-form-urlencoded; charset={charset}"}
-    reply = await caller.post(caller.sandbox.token_url, data=body, headers=headers)
-    assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
+    response = await caller.post(caller.sandbox.token_url, data=body, headers=headers)
+    assert (response.status, response.body) == (400, {"error": "invalid_request"})
 
 
 async def test_a_token_request_without_a_scope_gets_all_scopes_of_the_application(start: StartSandbox) -> None:
@@ -120,19 +120,19 @@ async def test_a_token_request_without_a_scope_gets_all_scopes_of_the_applicatio
 
 
 async def test_the_third_token_request_in_a_second_is_rejected(
-    caller: SandboxClient, turned: clock.ManualClock
+    caller: SandboxClient, manual_clock: clock.ManualClock
 ) -> None:
     assert (await caller.log_in()).status == 200
-    reply = await caller.log_in()
-    assert (reply.status, reply.body["error"]) == (429, "slow_down")
-    assert reply.headers["Retry-After"] == "1"
-    turned.advance(1)
+    response = await caller.log_in()
+    assert (response.status, response.body["error"]) == (429, "slow_down")
+    assert response.headers["Retry-After"] == "1"
+    manual_clock.advance(1)
     assert (await caller.log_in()).status == 200
 
 
-async def test_retry_after_is_in_whole_seconds_rounded_up(start: StartSandbox, turned: clock.ManualClock) -> None:
+async def test_retry_after_is_in_whole_seconds_rounded_up(start: StartSandbox, manual_clock: clock.ManualClock) -> None:
     async with start(token_windows=(windows.Window(1, 10),)) as caller:
-        turned.advance(3.5)
+        manual_clock.advance(3.5)
         assert (await caller.log_in()).headers["Retry-After"] == "7"
 
 
@@ -172,13 +172,13 @@ def test_two_applications_may_not_share_a_client_id() -> None:
 
 
 async def test_a_repeated_form_field_is_an_invalid_request(caller: SandboxClient) -> None:
-    account = caller.sandbox.default_application
+    application = caller.sandbox.default_application
     form = [
         ("grant_type", "client_credentials"),
-        ("client_id", account.client_id),
-        ("client_secret", account.client_secret),
+        ("client_id", application.client_id),
+        ("client_secret", application.client_secret),
         ("scope", "supply.domain"),
         ("scope", "supply.domain"),
     ]
-    reply = await caller.post(caller.sandbox.token_url, data=form)
-    assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
+    response = await caller.post(caller.sandbox.token_url, data=form)
+    assert (response.status, response.body) == (400, {"error": "invalid_request"})

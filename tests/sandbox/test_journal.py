@@ -12,9 +12,9 @@ NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part 
 
 
 async def test_a_query_is_journalled_with_application_operation_and_parts(
-    caller: SandboxClient, turned: clock.ManualClock
+    caller: SandboxClient, manual_clock: clock.ManualClock
 ) -> None:
-    turned.advance(5)
+    manual_clock.advance(5)
     await caller.ask(NAMED, {"q": ""})
     entry = caller.sandbox.journal.entries[-1]
     assert entry == journal.JournalEntry(
@@ -101,22 +101,22 @@ async def test_a_request_in_progress_is_in_the_journal(caller: SandboxClient) ->
 
 
 def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
-    kept = journal.RequestJournal(clock.ManualClock(), max_entries=3)
+    request_journal = journal.RequestJournal(clock.ManualClock(), max_entries=3)
     for _ in range(5):
-        kept.finish(kept.begin("graphql"), whole=True)
-    assert [entry.number for entry in kept.entries] == [3, 4, 5]
-    assert [entry.number for entry in kept.last(2)] == [4, 5]
-    assert kept.last(0) == []
-    assert kept.totals.requests == {"graphql": 5}
+        request_journal.finish(request_journal.begin("graphql"), is_complete=True)
+    assert [entry.number for entry in request_journal.entries] == [3, 4, 5]
+    assert [entry.number for entry in request_journal.last(2)] == [4, 5]
+    assert request_journal.last(0) == []
+    assert request_journal.totals.requests == {"graphql": 5}
 
 
 def test_a_cleared_journal_does_not_count_requests_in_progress() -> None:
-    kept = journal.RequestJournal(clock.ManualClock())
-    under_way = kept.begin("graphql")
-    kept.clear()
-    kept.record_parts(under_way, 7)
-    kept.record_fault(under_way, "cut")
-    kept.finish(under_way, whole=False)
-    assert (kept.entries, kept.totals) == ((), journal.JournalTotals())
-    later = kept.begin("token")
-    assert (later.number, kept.totals.requests) == (2, {"token": 1})
+    request_journal = journal.RequestJournal(clock.ManualClock())
+    under_way = request_journal.begin("graphql")
+    request_journal.clear()
+    request_journal.record_parts(under_way, 7)
+    request_journal.record_fault(under_way, "cut")
+    request_journal.finish(under_way, is_complete=False)
+    assert (request_journal.entries, request_journal.totals) == ((), journal.JournalTotals())
+    later = request_journal.begin("token")
+    assert (later.number, request_journal.totals.requests) == (2, {"token": 1})

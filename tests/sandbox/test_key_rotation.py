@@ -33,13 +33,13 @@ async def test_a_rotation_keeps_the_previous_key_valid(start: StartSandbox) -> N
 
 
 async def test_a_retired_key_is_dropped_when_its_tokens_have_expired(
-    start: StartSandbox, turned: clock.ManualClock
+    start: StartSandbox, manual_clock: clock.ManualClock
 ) -> None:
     async with start(token_windows=()) as caller:
         rotated = (await caller.post(caller.sandbox.url + "/admin/keys")).body
-        turned.advance(86_399)
+        manual_clock.advance(86_399)
         assert len(await _published(caller)) == 2
-        turned.advance(1)
+        manual_clock.advance(1)
         assert await _published(caller) == [rotated["current"]]
         assert (await caller.ask(FREE)).status == 401
 

@@ -23,19 +23,19 @@ def _without(parts: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     ]
 
 
-async def _parts(old: LegacyClient) -> list[dict[str, Any]]:
-    return [result["item"] for result in (await old.read(SEARCH))["results"]]
+async def _parts(legacy: LegacyClient) -> list[dict[str, Any]]:
+    return [result["item"] for result in (await legacy.read(SEARCH))["results"]]
 
 
 def _offers(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [offer for part in parts for offer in part["offers"]]
 
 
-async def test_prices_drift_by_period_and_recover(old: LegacyClient, turned: clock.ManualClock) -> None:
-    before = await _parts(old)
-    old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(share=0.3, percent=10, seconds=60)])
-    drifted = await _parts(old)
-    assert drifted == await _parts(old)
+async def test_prices_drift_by_period_and_recover(legacy: LegacyClient, manual_clock: clock.ManualClock) -> None:
+    before = await _parts(legacy)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(share=0.3, percent=10, seconds=60)])
+    drifted = await _parts(legacy)
+    assert drifted == await _parts(legacy)
     assert _without(drifted, "prices") == _without(before, "prices")
     moved = [
         (float(now[1]), float(was[1]))
@@ -46,21 +46,21 @@ async def test_prices_drift_by_period_and_recover(old: LegacyClient, turned: clo
     ]
     assert moved
     assert all(abs(now - was) <= 0.1 * was + 1e-5 for now, was in moved)
-    turned.advance(60)
-    later = await _parts(old)
+    manual_clock.advance(60)
+    later = await _parts(legacy)
     changed = [
         [new["prices"] != offer["prices"] for new, offer in zip(_offers(each), _offers(before), strict=True)]
         for each in (drifted, later)
     ]
     assert any(first and not second for first, second in zip(*changed, strict=True))
-    old.sandbox.legacy.disturbances.lift()
-    assert await _parts(old) == before
+    legacy.sandbox.legacy.disturbances.lift()
+    assert await _parts(legacy) == before
 
 
-async def test_stock_drifts_except_for_stock_codes(old: LegacyClient) -> None:
-    before = await _parts(old)
-    old.sandbox.legacy.disturbances.replace([disturbances.StockDrift(share=1, percent=20)])
-    drifted = await _parts(old)
+async def test_stock_drifts_except_for_stock_codes(legacy: LegacyClient) -> None:
+    before = await _parts(legacy)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.StockDrift(share=1, percent=20)])
+    drifted = await _parts(legacy)
     assert _without(drifted, "in_stock_quantity") == _without(before, "in_stock_quantity")
     for new, offer in zip(_offers(drifted), _offers(before), strict=True):
         was, now = offer["in_stock_quantity"], new["in_stock_quantity"]
@@ -68,9 +68,9 @@ async def test_stock_drifts_except_for_stock_codes(old: LegacyClient) -> None:
         assert abs(now - was) <= max(0.2 * was + 1, 1)
 
 
-async def test_a_period_of_zero_seconds_is_one_request(old: LegacyClient) -> None:
-    old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
-    first, second = await _parts(old), await _parts(old)
+async def test_a_period_of_zero_seconds_is_one_request(legacy: LegacyClient) -> None:
+    legacy.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
+    first, second = await _parts(legacy), await _parts(legacy)
     assert first != second
     assert _without(first, "prices") == _without(second, "prices")
 
@@ -78,7 +78,7 @@ async def test_a_period_of_zero_seconds_is_one_request(old: LegacyClient) -> Non
 @pytest.mark.parametrize(
     "field, empty", [("offers.packaging", None), ("offers.prices", {}), ("manufacturer", {}), ("mpn", None)]
 )
-async def test_a_field_flaps_between_requests(old: LegacyClient, field: str, empty: object) -> None:
+async def test_a_field_flaps_between_requests(legacy: LegacyClient, field: str, empty: object) -> None:
     *way, name = field.split(".")
 
     def values(parts: list[dict[str, Any]]) -> list[Any]:
@@ -87,10 +87,10 @@ async def test_a_field_flaps_between_requests(old: LegacyClient, field: str, emp
     def others(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return _without(parts, name) if way else [{k: v for k, v in part.items() if k != name} for part in parts]
 
-    undisturbed = await _parts(old)
+    undisturbed = await _parts(legacy)
     before = values(undisturbed)
-    old.sandbox.legacy.disturbances.replace([disturbances.Flapping(share=0.5, field=field)])
-    flapping = await _parts(old), await _parts(old)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.Flapping(share=0.5, field=field)])
+    flapping = await _parts(legacy), await _parts(legacy)
     assert others(flapping[0]) == others(flapping[1]) == others(undisturbed)
     first, second = values(flapping[0]), values(flapping[1])
     for found in (first, second):
@@ -99,66 +99,66 @@ async def test_a_field_flaps_between_requests(old: LegacyClient, field: str, emp
     assert first != second
 
 
-async def test_offers_are_reordered_permanently(old: LegacyClient) -> None:
-    before = await old.read(PART)
-    old.sandbox.legacy.disturbances.replace([disturbances.ReorderedOffers()])
-    mixed = await old.read(PART)
+async def test_offers_are_reordered_permanently(legacy: LegacyClient) -> None:
+    before = await legacy.read(PART)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.ReorderedOffers()])
+    mixed = await legacy.read(PART)
     assert mixed["offers"] != before["offers"]
     assert sorted(map(repr, mixed["offers"])) == sorted(map(repr, before["offers"]))
-    assert await old.read(PART) == mixed
+    assert await legacy.read(PART) == mixed
 
 
-async def test_missing_parts_are_missing_in_every_endpoint(old: LegacyClient) -> None:
-    before = await old.read(SEARCH)
-    old.sandbox.legacy.disturbances.replace([disturbances.FewerParts(share=0.3)])
-    after = await old.read(SEARCH)
+async def test_missing_parts_are_missing_in_every_endpoint(legacy: LegacyClient) -> None:
+    before = await legacy.read(SEARCH)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.FewerParts(share=0.3)])
+    after = await legacy.read(SEARCH)
     gone = {each["item"]["uid"] for each in before["results"]} - {each["item"]["uid"] for each in after["results"]}
     assert gone
     assert after["hits"] == before["hits"] - len(gone)
     some = gone.pop()
-    assert (await old.get(f"/parts/{some}")).status == 404
-    assert await old.read(f"/parts/get_multi?uid[]={some}") == {}
+    assert (await legacy.get(f"/parts/{some}")).status == 404
+    assert await legacy.read(f"/parts/get_multi?uid[]={some}") == {}
     mpn = next(each["item"]["mpn"] for each in before["results"] if each["item"]["uid"] == some)
-    assert some not in {item["uid"] for item in await old.items({"mpn": mpn, "limit": 20})}
+    assert some not in {item["uid"] for item in await legacy.items({"mpn": mpn, "limit": 20})}
     assert [each for each in before["results"] if each in after["results"]] == after["results"]
 
 
-async def test_duplicate_parts_can_be_requested_by_uid(old: LegacyClient) -> None:
-    before = await _parts(old)
-    old.sandbox.legacy.disturbances.replace([disturbances.MoreParts(share=0.3)])
-    body = await old.read(SEARCH)
+async def test_duplicate_parts_can_be_requested_by_uid(legacy: LegacyClient) -> None:
+    before = await _parts(legacy)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.MoreParts(share=0.3)])
+    body = await legacy.read(SEARCH)
     after = [each["item"] for each in body["results"]]
     twins = [part for part in after if part not in before]
     assert [part for part in after if part in before] == before
     assert body["hits"] == len(after) == len(before) + len(twins) > len(before)
     for twin in twins:
-        assert await old.read(f"/parts/{twin['uid']}") == twin
-    found = await old.items({"mpn": twins[0]["mpn"], "limit": 20})
+        assert await legacy.read(f"/parts/{twin['uid']}") == twin
+    found = await legacy.items({"mpn": twins[0]["mpn"], "limit": 20})
     assert twins[0] in found
     assert {item["mpn"] for item in found} == {twins[0]["mpn"]}
-    old.sandbox.legacy.disturbances.lift()
-    assert (await old.get(f"/parts/{twins[0]['uid']}")).status == 404
+    legacy.sandbox.legacy.disturbances.lift()
+    assert (await legacy.get(f"/parts/{twins[0]['uid']}")).status == 404
 
 
 @pytest.mark.parametrize("body, kind", [("html", "text/html; charset=utf-8"), ("json", "application/json")])
-async def test_the_declared_share_of_requests_fails(start_old: StartLegacy, body: Any, kind: str) -> None:
-    async with start_old(disturbances=(disturbances.Errors(share=0.4, status=502, body=body),)) as old:
+async def test_the_declared_share_of_requests_fails(start_legacy: StartLegacy, body: Any, kind: str) -> None:
+    async with start_legacy(disturbances=(disturbances.Errors(share=0.4, status=502, body=body),)) as old:
         replies = [await old.get(PART) for _ in range(30)]
-        failed = [reply for reply in replies if reply.status != 200]
-        assert {(reply.status, reply.headers["Content-Type"]) for reply in failed} == {(502, kind)}
+        failed = [response for response in replies if response.status != 200]
+        assert {(response.status, response.headers["Content-Type"]) for response in failed} == {(502, kind)}
         assert 0 < len(failed) < 30
-        others = [reply.json for reply in replies if reply.status == 200]
+        others = [response.json for response in replies if response.status == 200]
         assert others == [others[0]] * len(others)
         assert old.sandbox.journal.totals.faults == {"errors": len(failed)}
         if body == "json":
             assert failed[0].json["__class__"] == "ServerErrorResponse"
 
 
-async def test_slow_responses_are_delayed(old: LegacyClient) -> None:
-    before = await old.read(PART)
-    old.sandbox.legacy.disturbances.replace([disturbances.Slowness(ms=1)])
-    assert await old.read(PART) == before
-    assert old.sandbox.journal.totals.faults == {"slowness": 1}
+async def test_slow_responses_are_delayed(legacy: LegacyClient) -> None:
+    before = await legacy.read(PART)
+    legacy.sandbox.legacy.disturbances.replace([disturbances.Slowness(ms=1)])
+    assert await legacy.read(PART) == before
+    assert legacy.sandbox.journal.totals.faults == {"slowness": 1}
 
 
 def test_a_slow_response_has_the_declared_delay() -> None:
@@ -197,10 +197,10 @@ def test_an_invalid_disturbance_is_named(text: str, complaint: str) -> None:
     assert complaint in str(caught.value)
 
 
-async def test_disturbances_are_declared_listed_and_removed_over_http(old: LegacyClient) -> None:
-    url = f"{old.sandbox.url}/admin/legacy"
+async def test_disturbances_are_declared_listed_and_removed_over_http(legacy: LegacyClient) -> None:
+    url = f"{legacy.sandbox.url}/admin/legacy"
     drift = {"kind": "price-drift", "share": 0.5, "percent": 5.0, "seconds": 60}
-    async with old.session.put(url, json=["price-drift share=0.5", {"kind": "fewer-parts"}]) as response:
+    async with legacy.session.put(url, json=["price-drift share=0.5", {"kind": "fewer-parts"}]) as response:
         assert (await response.json())["disturbances"] == [drift, {"kind": "fewer-parts", "share": 0.1}]
     for body, complaint in (
         (b"[", "the body is not JSON: "),
@@ -208,11 +208,11 @@ async def test_disturbances_are_declared_listed_and_removed_over_http(old: Legac
         (b'["slowness", "slowness"]', "only one is allowed"),
         (b'{"kind": "slowness"}', "disturbances must be a list, not "),
     ):
-        async with old.session.put(url, data=body) as response:
+        async with legacy.session.put(url, data=body) as response:
             assert response.status == 400
             assert complaint in (await response.json())["error"]
-    async with old.session.get(url) as response:
+    async with legacy.session.get(url) as response:
         assert len((await response.json())["disturbances"]) == 2
-    async with old.session.delete(url) as response:
+    async with legacy.session.delete(url) as response:
         assert (await response.json())["disturbances"] == []
-    assert old.sandbox.legacy.disturbances.declared == ()
+    assert legacy.sandbox.legacy.disturbances.declared == ()

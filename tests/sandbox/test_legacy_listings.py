@@ -8,12 +8,12 @@ import pytest
 from support.legacy_client import LegacyClient
 
 
-async def _names(old: LegacyClient, target: str) -> list[str]:
-    return [result["item"]["name"] for result in (await old.read(target))["results"]]
+async def _names(legacy: LegacyClient, target: str) -> list[str]:
+    return [result["item"]["name"] for result in (await legacy.read(target))["results"]]
 
 
-async def test_an_object_is_returned_bare_with_the_recorded_keys(old: LegacyClient) -> None:
-    assert await old.read("/brands/2239e3330e2df5fe") == {
+async def test_an_object_is_returned_bare_with_the_recorded_keys(legacy: LegacyClient) -> None:
+    assert await legacy.read("/brands/2239e3330e2df5fe") == {
         "__class__": "Brand",
         "uid": "2239e3330e2df5fe",
         "name": "Texas Instruments",
@@ -28,29 +28,31 @@ async def test_an_object_is_returned_bare_with_the_recorded_keys(old: LegacyClie
         "has_ecommerce": True,
         "homepage_url": "http://www.digikey.com",
     }
-    assert await old.read("/sellers/2c3be9310496fffc") == await old.read("/seller/2c3be9310496fffc") == digikey
+    assert await legacy.read("/sellers/2c3be9310496fffc") == await legacy.read("/seller/2c3be9310496fffc") == digikey
 
 
-async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(old: LegacyClient) -> None:
-    resistors = await old.read("/categories/5c6a91606d4187ad")
+async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(legacy: LegacyClient) -> None:
+    resistors = await legacy.read("/categories/5c6a91606d4187ad")
     assert resistors["ancestor_names"] == ["Electronic Parts", "Passive Components"]
     assert resistors["ancestor_uids"] == ["8a1e4714bb3951d9", "7542b8484461ae85"]
     assert resistors["parent_uid"] == "7542b8484461ae85"
-    children = await old.read("/categories/get_multi?" + "&".join(f"uid[]={uid}" for uid in resistors["children_uids"]))
+    children = await legacy.read(
+        "/categories/get_multi?" + "&".join(f"uid[]={uid}" for uid in resistors["children_uids"])
+    )
     assert {child["parent_uid"] for child in children.values()} == {resistors["uid"]}
-    root = await old.read("/categories/8a1e4714bb3951d9")
+    root = await legacy.read("/categories/8a1e4714bb3951d9")
     assert (root["parent_uid"], root["ancestor_uids"]) == (None, [])
 
 
-async def test_imagesets_of_categories_must_be_included(old: LegacyClient) -> None:
-    assert "imagesets" not in await old.read("/categories/5c6a91606d4187ad")
-    with_pictures = await old.read("/categories/5c6a91606d4187ad?include[]=imagesets")
+async def test_imagesets_of_categories_must_be_included(legacy: LegacyClient) -> None:
+    assert "imagesets" not in await legacy.read("/categories/5c6a91606d4187ad")
+    with_pictures = await legacy.read("/categories/5c6a91606d4187ad?include[]=imagesets")
     assert with_pictures["imagesets"][0]["__class__"] == "ImageSet"
-    assert (await old.read("/categories/8a1e4714bb3951d9?include[]=imagesets"))["imagesets"] == []
+    assert (await legacy.read("/categories/8a1e4714bb3951d9?include[]=imagesets"))["imagesets"] == []
 
 
-async def test_get_multi_is_keyed_by_uid_without_unknown_uids(old: LegacyClient) -> None:
-    found = await old.read("/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uid=a5e060ea85e77627")
+async def test_get_multi_is_keyed_by_uid_without_unknown_uids(legacy: LegacyClient) -> None:
+    found = await legacy.read("/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uid=a5e060ea85e77627")
     assert {uid: seller["name"] for uid, seller in found.items()} == {
         "2c3be9310496fffc": "Digi-Key",
         "a5e060ea85e77627": "Mouser",
@@ -58,29 +60,29 @@ async def test_get_multi_is_keyed_by_uid_without_unknown_uids(old: LegacyClient)
 
 
 @pytest.mark.parametrize("uids", [[], [f"{number:016x}" for number in range(101)]])
-async def test_get_multi_needs_one_to_a_hundred_uids(old: LegacyClient, uids: list[str]) -> None:
-    assert (await old.get("/brands/get_multi?" + "&".join(f"uid[]={uid}" for uid in uids))).status == 400
+async def test_get_multi_needs_one_to_a_hundred_uids(legacy: LegacyClient, uids: list[str]) -> None:
+    assert (await legacy.get("/brands/get_multi?" + "&".join(f"uid[]={uid}" for uid in uids))).status == 400
 
 
-async def test_names_are_listed_before_aliases(old: LegacyClient) -> None:
-    names = await _names(old, "/brands/search?q=texas")
+async def test_names_are_listed_before_aliases(legacy: LegacyClient) -> None:
+    names = await _names(legacy, "/brands/search?q=texas")
     assert names[0] == "Texas Instruments"
     assert {"Burr Brown", "Klixon"} <= set(names)
 
 
-async def test_words_match_prefixes_and_stars_match_anything(old: LegacyClient) -> None:
-    assert (await _names(old, "/brands/search?q=tex+instr"))[0] == "Texas Instruments"
-    assert "Newark" in await _names(old, "/sellers/search?q=*ewar*")
-    assert await _names(old, "/sellers/search?q=ewark") == []
+async def test_words_match_prefixes_and_stars_match_anything(legacy: LegacyClient) -> None:
+    assert (await _names(legacy, "/brands/search?q=tex+instr"))[0] == "Texas Instruments"
+    assert "Newark" in await _names(legacy, "/sellers/search?q=*ewar*")
+    assert await _names(legacy, "/sellers/search?q=ewark") == []
 
 
-async def test_a_search_pages_sorts_filters_and_counts(old: LegacyClient) -> None:
-    body = await old.read(
+async def test_a_search_pages_sorts_filters_and_counts(legacy: LegacyClient) -> None:
+    body = await legacy.read(
         "/categories/search?q=&limit=3&start=1&sortby=num_parts+desc,name+asc"
         "&filter[fields][parent_uid][]=8a1e4714bb3951d9&filter[queries][]=num_parts:[1+TO+*]"
         "&facet[fields][parent_uid][include]=1&stats[num_parts][include]=true&facet[queries][]=num_parts:[1+TO+1]"
     )
-    everything = await old.read("/categories/search?q=&limit=100&filter[fields][parent_uid]=8a1e4714bb3951d9")
+    everything = await legacy.read("/categories/search?q=&limit=100&filter[fields][parent_uid]=8a1e4714bb3951d9")
     numbers = [each["item"]["num_parts"] for each in everything["results"] if each["item"]["num_parts"]]
     assert [each["item"]["num_parts"] for each in body["results"]] == sorted(numbers, reverse=True)[1:4]
     assert body["hits"] == len(numbers)
@@ -92,16 +94,16 @@ async def test_a_search_pages_sorts_filters_and_counts(old: LegacyClient) -> Non
     assert body["facet_results"]["queries"] == {"num_parts:[1 TO 1]": {"count": numbers.count(1)}}
 
 
-async def test_a_count_can_exclude_its_own_filter(old: LegacyClient) -> None:
+async def test_a_count_can_exclude_its_own_filter(legacy: LegacyClient) -> None:
     target = "/sellers/search?q=&filter[fields][display_flag][]=GB&facet[fields][display_flag][include]=1"
-    narrow = (await old.read(target))["facet_results"]["fields"]["display_flag"]
-    wide = (await old.read(f"{target}&facet[fields][display_flag][exclude_filter]=1"))["facet_results"]["fields"]
+    narrow = (await legacy.read(target))["facet_results"]["fields"]["display_flag"]
+    wide = (await legacy.read(f"{target}&facet[fields][display_flag][exclude_filter]=1"))["facet_results"]["fields"]
     assert [each["value"] for each in narrow["facets"]] == ["GB"]
     assert wide["display_flag"]["facets"][0]["value"] == "US"
 
 
-async def test_the_echo_has_the_defaults_and_snippets_are_null(old: LegacyClient) -> None:
-    body = await old.read("/brands/search?q=texas&limit=1&filter[fields][name]=Texas+Instruments")
+async def test_the_echo_has_the_defaults_and_snippets_are_null(legacy: LegacyClient) -> None:
+    body = await legacy.read("/brands/search?q=texas&limit=1&filter[fields][name]=Texas+Instruments")
     assert body["request"] == {
         "__class__": "SearchRequest",
         "q": "texas",
@@ -126,9 +128,9 @@ async def test_the_echo_has_the_defaults_and_snippets_are_null(old: LegacyClient
         "facet[fields][name][include]=maybe",
     ],
 )  # fmt: skip
-async def test_an_invalid_parameter_gets_400(old: LegacyClient, mistake: str) -> None:
-    reply = await old.get(f"/brands/search?q=&{mistake}")
-    assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
+async def test_an_invalid_parameter_gets_400(legacy: LegacyClient, mistake: str) -> None:
+    response = await legacy.get(f"/brands/search?q=&{mistake}")
+    assert (response.status, response.json["__class__"]) == (400, "ClientErrorResponse")
 
 
 # Names of sellers: that of the newest recording, and by which KiCost picks offers; then older ones and the catalog's.
@@ -142,23 +144,23 @@ SELLERS = [
 
 @pytest.mark.parametrize("number, name, others", SELLERS)
 async def test_sellers_are_found_by_all_recorded_names(
-    old: LegacyClient, number: str, name: str, others: list[str]
+    legacy: LegacyClient, number: str, name: str, others: list[str]
 ) -> None:
     for called in (name, *others):
         spelled = quote(called)
-        (seller,) = (await old.read(f"/sellers/search?filter[fields][name][]={spelled}"))["results"]
+        (seller,) = (await legacy.read(f"/sellers/search?filter[fields][name][]={spelled}"))["results"]
         assert (seller["item"]["id"], seller["item"]["name"]) == (number, name)
-        assert name in await _names(old, f"/sellers/search?q={spelled}")
-        sold = await old.read(f"/parts/search?limit=5&filter[fields][offers.seller.name][]={spelled}")
+        assert name in await _names(legacy, f"/sellers/search?q={spelled}")
+        sold = await legacy.read(f"/parts/search?limit=5&filter[fields][offers.seller.name][]={spelled}")
         assert sold["hits"] > 0
         assert all(name in _sellers(result["item"]) for result in sold["results"])
         facet = f"facet[fields][offers.seller.name][include]=1&filter[fields][offers.seller.name][]={spelled}"
-        counts = await old.read(f"/parts/search?limit=0&facet[fields][offers.seller.name][limit]=100&{facet}")
+        counts = await legacy.read(f"/parts/search?limit=0&facet[fields][offers.seller.name][limit]=100&{facet}")
         values = {each["value"] for each in counts["facet_results"]["fields"]["offers.seller.name"]["facets"]}
         assert name in values
         assert not values & set(others)
         mpn = sold["results"][0]["item"]["mpn"]
-        assert all(name in _sellers(item) for item in await old.items({"mpn": mpn, "seller": called}))
+        assert all(name in _sellers(item) for item in await legacy.items({"mpn": mpn, "seller": called}))
 
 
 def _sellers(part: dict[str, Any]) -> set[str]:

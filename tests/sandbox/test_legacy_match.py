@@ -8,70 +8,70 @@ import pytest
 from support.legacy_client import LegacyClient
 
 
-async def _mpns(old: LegacyClient, query: dict[str, Any], more: str = "") -> list[str]:
-    return [item["mpn"] for item in await old.items(query, more)]
+async def _mpns(legacy: LegacyClient, query: dict[str, Any], more: str = "") -> list[str]:
+    return [item["mpn"] for item in await legacy.items(query, more)]
 
 
-async def test_a_number_matches_parts_of_every_maker_and_returns_three(old: LegacyClient) -> None:
-    (result,) = await old.match({"mpn": "SN74S74N"})
+async def test_a_number_matches_parts_of_every_maker_and_returns_three(legacy: LegacyClient) -> None:
+    (result,) = await legacy.match({"mpn": "SN74S74N"})
     assert (result["hits"], len(result["items"]), result["error"]) == (4, 3, None)
     assert result["items"][0]["brand"]["name"] == "Texas Instruments"
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
 
 
-async def test_limit_and_start_select_a_page_of_all_hits(old: LegacyClient) -> None:
-    everything = await old.items({"mpn": "SN74S74N", "limit": 20})
-    (page,) = await old.match({"mpn": "SN74S74N", "start": 1, "limit": 2})
+async def test_limit_and_start_select_a_page_of_all_hits(legacy: LegacyClient) -> None:
+    everything = await legacy.items({"mpn": "SN74S74N", "limit": 20})
+    (page,) = await legacy.match({"mpn": "SN74S74N", "start": 1, "limit": 2})
     assert page["items"] == everything[1:3]
     assert page["hits"] == len(everything) == 4
 
 
 @pytest.mark.parametrize("asked", ["SN74S74N", "sn74s74n", "SN-74S74-N", "SN74 S74N"])
-async def test_a_match_ignores_punctuation_and_case(old: LegacyClient, asked: str) -> None:
-    assert await _mpns(old, {"mpn": asked}) == ["SN74S74N"] * 3
+async def test_a_match_ignores_punctuation_and_case(legacy: LegacyClient, asked: str) -> None:
+    assert await _mpns(legacy, {"mpn": asked}) == ["SN74S74N"] * 3
 
 
 @pytest.mark.parametrize("spelling", ["exact_only=1", "exact_only=true", "exact_only=True", "exact_only"])
-async def test_exact_only_respects_punctuation_and_case(old: LegacyClient, spelling: str) -> None:
-    assert len(await _mpns(old, {"mpn": "SN74S74N"}, f"&{spelling}")) == 3
-    assert await _mpns(old, {"mpn": "SN-74S74N"}, f"&{spelling}") == []
+async def test_exact_only_respects_punctuation_and_case(legacy: LegacyClient, spelling: str) -> None:
+    assert len(await _mpns(legacy, {"mpn": "SN74S74N"}, f"&{spelling}")) == 3
+    assert await _mpns(legacy, {"mpn": "SN-74S74N"}, f"&{spelling}") == []
 
 
-async def test_a_partial_number_matches_only_with_a_wildcard(old: LegacyClient) -> None:
-    assert await _mpns(old, {"mpn": "SN74S7"}) == []
-    assert "SN74S74N" in await _mpns(old, {"mpn": "SN74S7*", "limit": 20})
-    assert "SN74S74N" in await _mpns(old, {"mpn": "*74S74*", "limit": 20})
+async def test_a_partial_number_matches_only_with_a_wildcard(legacy: LegacyClient) -> None:
+    assert await _mpns(legacy, {"mpn": "SN74S7"}) == []
+    assert "SN74S74N" in await _mpns(legacy, {"mpn": "SN74S7*", "limit": 20})
+    assert "SN74S74N" in await _mpns(legacy, {"mpn": "*74S74*", "limit": 20})
 
 
-async def test_a_brand_narrows_and_a_seller_selects_without_cutting_the_offers(old: LegacyClient) -> None:
-    (first,) = await old.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
+async def test_a_brand_narrows_and_a_seller_selects_without_cutting_the_offers(legacy: LegacyClient) -> None:
+    (first,) = await legacy.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
     seller = first["offers"][0]["seller"]["name"]
-    found = await old.items({"mpn": "SN74S74N", "seller": seller})
+    found = await legacy.items({"mpn": "SN74S74N", "seller": seller})
     assert first in found
     assert len({offer["seller"]["name"] for offer in first["offers"]}) > 1
 
 
-async def test_a_sku_matches_its_part_with_all_offers(old: LegacyClient) -> None:
-    (part,) = await old.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
+async def test_a_sku_matches_its_part_with_all_offers(legacy: LegacyClient) -> None:
+    (part,) = await legacy.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
     digikey = next(offer for offer in part["offers"] if offer["seller"]["name"] == "Digi-Key")
     for name in ("sku", "mpn_or_sku"):
-        assert await old.items({name: digikey["sku"]}) == [part]
+        assert await legacy.items({name: digikey["sku"]}) == [part]
 
 
-async def test_free_text_works_in_match_too(old: LegacyClient) -> None:
-    (result,) = await old.match({"q": "Texas Instruments SN74S74N"})
+async def test_free_text_works_in_match_too(legacy: LegacyClient) -> None:
+    (result,) = await legacy.match({"q": "Texas Instruments SN74S74N"})
     assert result["items"][0]["mpn"] == "SN74S74N"
 
 
 @pytest.mark.parametrize("reference", [7, "a:b", None, 1.5, [1], {"line": 3}, 2**70])
-async def test_a_reference_comes_back_with_its_own_type(old: LegacyClient, reference: Any) -> None:
-    (result,) = await old.match({"mpn": "SN74S74N", "reference": reference})
+async def test_a_reference_comes_back_with_its_own_type(legacy: LegacyClient, reference: Any) -> None:
+    (result,) = await legacy.match({"mpn": "SN74S74N", "reference": reference})
     assert result["reference"] == reference
     assert type(result["reference"]) is type(reference)
 
 
-async def test_results_have_the_order_of_the_queries(old: LegacyClient) -> None:
-    found = await old.match({"mpn": "NOSUCHPART"}, {"mpn": "1N4007"}, {"mpn": "NOSUCHPART"})
+async def test_results_have_the_order_of_the_queries(legacy: LegacyClient) -> None:
+    found = await legacy.match({"mpn": "NOSUCHPART"}, {"mpn": "1N4007"}, {"mpn": "NOSUCHPART"})
     assert [(each["hits"] > 0, bool(each["items"]), each["error"]) for each in found] == [
         (False, False, None),
         (True, True, None),
@@ -79,9 +79,9 @@ async def test_results_have_the_order_of_the_queries(old: LegacyClient) -> None:
     ]
 
 
-async def test_every_query_is_echoed_with_all_nine_keys(old: LegacyClient) -> None:
+async def test_every_query_is_echoed_with_all_nine_keys(legacy: LegacyClient) -> None:
     queries = quote(json.dumps([{"mpn": "X1", "colour": "red"}, "no query"]))
-    body = await old.read(f"/parts/match?queries={queries}&exact_only=0")
+    body = await legacy.read(f"/parts/match?queries={queries}&exact_only=0")
     defaults = dict.fromkeys(("mpn", "brand", "sku", "seller", "mpn_or_sku", "reference"))
     plain = {"__class__": "PartsMatchQuery", "q": "", "start": 0, "limit": 3, **defaults}
     assert body["request"] == {
@@ -106,14 +106,14 @@ async def test_every_query_is_echoed_with_all_nine_keys(old: LegacyClient) -> No
         ({"sku": "296-*"}, "wildcard"),
     ],
 )
-async def test_an_invalid_query_has_its_own_error(old: LegacyClient, query: dict[str, Any], words: str) -> None:
-    mistaken, good = await old.match(query, {"mpn": "1N4007"})
+async def test_an_invalid_query_has_its_own_error(legacy: LegacyClient, query: dict[str, Any], words: str) -> None:
+    mistaken, good = await legacy.match(query, {"mpn": "1N4007"})
     assert (mistaken["items"], mistaken["hits"]) == ([], 0)
     assert words in mistaken["error"]
     assert good["items"]
 
 
 @pytest.mark.parametrize("queries", ["", "[", "{}", "5", "[NaN]", "[" * 4000, json.dumps([{"mpn": "A"}] * 21)])
-async def test_invalid_queries_get_400(old: LegacyClient, queries: str) -> None:
-    reply = await old.get(f"/parts/match?queries={quote(queries, safe='[]')}")
-    assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
+async def test_invalid_queries_get_400(legacy: LegacyClient, queries: str) -> None:
+    response = await legacy.get(f"/parts/match?queries={quote(queries, safe='[]')}")
+    assert (response.status, response.json["__class__"]) == (400, "ClientErrorResponse")

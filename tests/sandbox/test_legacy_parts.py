@@ -25,32 +25,32 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             yield from _objects(each)
 
 
-async def _parts(old: LegacyClient) -> list[dict[str, Any]]:
+async def _parts(legacy: LegacyClient) -> list[dict[str, Any]]:
     """Every part of the catalog with all its fields."""
     found: list[dict[str, Any]] = []
     while True:
-        body = await old.read(f"/parts/search?q=&limit=100&start={len(found)}{INCLUDES}")
+        body = await legacy.read(f"/parts/search?q=&limit=100&start={len(found)}{INCLUDES}")
         found += [result["item"] for result in body["results"]]
         if len(found) >= body["hits"]:
             return found
 
 
-async def test_every_object_has_exactly_the_keys_of_its_class(old: LegacyClient) -> None:
+async def test_every_object_has_exactly_the_keys_of_its_class(legacy: LegacyClient) -> None:
     seen = set()
-    for each in _objects(await _parts(old)):
+    for each in _objects(await _parts(legacy)):
         name = each["__class__"]
         assert set(each) - {"__class__"} == set(fields.CLASSES[name]), name
         seen.add(name)
     assert seen == set(fields.CLASSES) - {"DocumentMetadata", "Category"}
 
 
-async def test_fields_that_are_not_included_are_absent(old: LegacyClient) -> None:
-    part = await old.read(f"/parts/{TEXAS}")
+async def test_fields_that_are_not_included_are_absent(legacy: LegacyClient) -> None:
+    part = await legacy.read(f"/parts/{TEXAS}")
     assert set(part) == {"__class__", *fields.CLASSES["Part"]} - fields.INCLUDED["Part"]
 
 
-async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(old: LegacyClient) -> None:
-    offers = [offer for part in await _parts(old) for offer in part["offers"]]
+async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(legacy: LegacyClient) -> None:
+    offers = [offer for part in await _parts(legacy) for offer in part["offers"]]
     breaks = [steps for offer in offers for steps in offer["prices"].values()]
     assert len(breaks) > 500
     for steps in breaks:
@@ -58,8 +58,8 @@ async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order
         assert [step[0] for step in steps] == sorted({step[0] for step in steps})
 
 
-async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old: LegacyClient) -> None:
-    for part in await _parts(old):
+async def test_offers_come_authorized_first_then_by_stock_currency_and_price(legacy: LegacyClient) -> None:
+    for part in await _parts(legacy):
         ranks = []
         for offer in part["offers"]:
             prices, stock = offer["prices"], offer["in_stock_quantity"]
@@ -68,24 +68,24 @@ async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old
         assert ranks == sorted(ranks)
 
 
-async def test_click_links_have_the_api_key_of_the_request(start_old: StartLegacy) -> None:
-    async with start_old(apikeys=("first001", "second02")) as old:
+async def test_click_links_have_the_api_key_of_the_request(start_legacy: StartLegacy) -> None:
+    async with start_legacy(apikeys=("first001", "second02")) as old:
         for key in ("first001", "second02"):
             part = (await old.get(f"/parts/{TEXAS}", key)).json
             links = [offer["product_url"] for offer in part["offers"]]
             assert all(re.search(rf"\?country=US&ak={key}&sig=[0-9a-f]{{7}}&sid=\d+&ppid=\d+&", link) for link in links)
 
 
-async def test_a_redirected_uid_returns_the_remaining_part(old: LegacyClient) -> None:
-    part = await old.read("/parts/103cdb613d20cffb")
+async def test_a_redirected_uid_returns_the_remaining_part(legacy: LegacyClient) -> None:
+    part = await legacy.read("/parts/103cdb613d20cffb")
     assert part["uid"] == "bd4d768f82c5628a"
     assert "103cdb613d20cffb" in part["redirected_uids"]
-    several = await old.read("/parts/get_multi?uid[]=103cdb613d20cffb&uid[]=bd4d768f82c5628a&uid[]=ffffffffffffffff")
+    several = await legacy.read("/parts/get_multi?uid[]=103cdb613d20cffb&uid[]=bd4d768f82c5628a&uid[]=ffffffffffffffff")
     assert several == {"103cdb613d20cffb": part, "bd4d768f82c5628a": part}
 
 
-async def test_fields_that_only_v3_had_are_present(old: LegacyClient) -> None:
-    parts = await _parts(old)
+async def test_fields_that_only_v3_had_are_present(legacy: LegacyClient) -> None:
+    parts = await _parts(legacy)
     offers = [offer for part in parts for offer in part["offers"]]
     for name in ("octopart_rfq_url", "on_order_eta", "_custom", "factory_order_multiple", "multipack_quantity"):
         assert any(offer[name] for offer in offers), name
@@ -103,8 +103,8 @@ async def test_fields_that_only_v3_had_are_present(old: LegacyClient) -> None:
         "include=specs&include=datasheets",
     ],
 )
-async def test_array_parameters_are_accepted_in_every_spelling(old: LegacyClient, spelling: str) -> None:
-    part = await old.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
+async def test_array_parameters_are_accepted_in_every_spelling(legacy: LegacyClient, spelling: str) -> None:
+    part = await legacy.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
     assert {"specs", "datasheets"} <= set(part)
 
 
@@ -122,21 +122,21 @@ async def test_array_parameters_are_accepted_in_every_spelling(old: LegacyClient
         ),
     ],
 )
-async def test_show_selects_and_hide_removes_fields(old: LegacyClient, shape: str, keys: set[str]) -> None:
-    assert set(await old.read(f"/parts/{TEXAS}?{shape}")) == keys
+async def test_show_selects_and_hide_removes_fields(legacy: LegacyClient, shape: str, keys: set[str]) -> None:
+    assert set(await legacy.read(f"/parts/{TEXAS}?{shape}")) == keys
 
 
-async def test_dotted_paths_select_nested_fields_without_class(old: LegacyClient) -> None:
-    part = await old.read(
+async def test_dotted_paths_select_nested_fields_without_class(legacy: LegacyClient) -> None:
+    part = await legacy.read(
         f"/parts/{TEXAS}?show[]=offers.seller.name&show[]=brand&show[]=specs.pin_count.value&include=specs"
     )
-    whole = await old.read(f"/parts/{TEXAS}?include[]=specs")
+    whole = await legacy.read(f"/parts/{TEXAS}?include[]=specs")
     assert part == {
         "offers": [{"seller": {"name": offer["seller"]["name"]}} for offer in whole["offers"]],
         "brand": whole["brand"],
         "specs": {"pin_count": {"value": whole["specs"]["pin_count"]["value"]}},
     }
-    hidden = await old.read(f"/parts/{TEXAS}?hide[]=specs.*.metadata&hide[]=offers.prices&include[]=specs")
+    hidden = await legacy.read(f"/parts/{TEXAS}?hide[]=specs.*.metadata&hide[]=offers.prices&include[]=specs")
     assert not any("metadata" in spec for spec in hidden["specs"].values())
     assert not any("prices" in offer for offer in hidden["offers"])
 
@@ -144,14 +144,14 @@ async def test_dotted_paths_select_nested_fields_without_class(old: LegacyClient
 @pytest.mark.parametrize(
     "text, cut", [("[0:2]", slice(0, 2)), ("1:3", slice(1, 3)), (":-1", slice(None, -1)), ("3:1", slice(0, 0))]
 )
-async def test_slice_selects_a_range_of_a_list(old: LegacyClient, text: str, cut: slice) -> None:
-    whole = await old.read(f"/parts/{TEXAS}")
-    part = await old.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[colour]=0:1")
+async def test_slice_selects_a_range_of_a_list(legacy: LegacyClient, text: str, cut: slice) -> None:
+    whole = await legacy.read(f"/parts/{TEXAS}")
+    part = await legacy.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[colour]=0:1")
     assert part == {**whole, "offers": whole["offers"][cut]}
 
 
-async def test_specs_have_v3_keys_datatypes_and_si_units(old: LegacyClient) -> None:
-    (part,) = await old.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
+async def test_specs_have_v3_keys_datatypes_and_si_units(legacy: LegacyClient) -> None:
+    (part,) = await legacy.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
     resistance = part["specs"]["resistance"]
     assert (resistance["value"], resistance["display_value"]) == (["10000.0"], "10 kΩ")
     assert resistance["metadata"] == {
@@ -161,13 +161,13 @@ async def test_specs_have_v3_keys_datatypes_and_si_units(old: LegacyClient) -> N
         "datatype": "decimal",
         "unit": {"__class__": "UnitOfMeasurement", "name": "ohms", "symbol": "Ω"},
     }
-    flip_flop = await old.read(f"/parts/{TEXAS}?include[]=specs")
+    flip_flop = await legacy.read(f"/parts/{TEXAS}?include[]=specs")
     assert flip_flop["specs"]["pin_count"]["value"] == ["14"]
     assert flip_flop["specs"]["pin_count"]["metadata"]["datatype"] == "integer"
 
 
-async def test_an_attribution_without_a_name_has_no_sources(old: LegacyClient) -> None:
+async def test_an_attribution_without_a_name_has_no_sources(legacy: LegacyClient) -> None:
     """As v3 recorded it: a source has a name and a uid, and is left out otherwise."""
-    attributions = [each for each in _objects(await _parts(old)) if each["__class__"] == "Attribution"]
+    attributions = [each for each in _objects(await _parts(legacy)) if each["__class__"] == "Attribution"]
     assert {len(each["sources"]) for each in attributions} == {0, 1}
     assert all(source["name"] and source["uid"] for each in attributions for source in each["sources"])

@@ -10,8 +10,8 @@ from support.legacy_client import LegacyClient
 RESISTANCE = "specs.resistance.value"
 
 
-async def _items(old: LegacyClient, more: str) -> list[dict[str, Any]]:
-    body = await old.read(f"/parts/search?limit=100&include[]=specs&{more}")
+async def _items(legacy: LegacyClient, more: str) -> list[dict[str, Any]]:
+    body = await legacy.read(f"/parts/search?limit=100&include[]=specs&{more}")
     assert body["hits"] == len(body["results"]) or body["hits"] > 100
     return [result["item"] for result in body["results"]]
 
@@ -20,8 +20,8 @@ def _resistance(item: dict[str, Any]) -> float:
     return float(item["specs"]["resistance"]["value"][0])
 
 
-async def test_a_search_response_has_request_facets_and_statistics(old: LegacyClient) -> None:
-    body = await old.read("/parts/search?q=SN74S74N&limit=1")
+async def test_a_search_response_has_request_facets_and_statistics(legacy: LegacyClient) -> None:
+    body = await legacy.read("/parts/search?q=SN74S74N&limit=1")
     assert body["__class__"] == "SearchResponse"
     assert (body["user_country"], body["user_currency"]) == ("US", "USD")
     assert (body["facet_results"], body["stats_results"]) == ({"fields": {}, "queries": {}}, {})
@@ -32,28 +32,28 @@ async def test_a_search_response_has_request_facets_and_statistics(old: LegacyCl
 
 
 @pytest.mark.parametrize("spelling", ["filter[fields][brand.name][]", "filter[fields][brand.name]"])
-async def test_a_field_is_filtered_by_whole_values(old: LegacyClient, spelling: str) -> None:
-    found = await _items(old, f"q=&{spelling}=Texas+Instruments")
+async def test_a_field_is_filtered_by_whole_values(legacy: LegacyClient, spelling: str) -> None:
+    found = await _items(legacy, f"q=&{spelling}=Texas+Instruments")
     assert {item["brand"]["name"] for item in found} == {"Texas Instruments"}
-    assert await _items(old, f"q=&{spelling}=Texas") == []
-    assert {item["brand"]["name"] for item in await _items(old, f"q=&{spelling}=Texas*")} == {"Texas Instruments"}
+    assert await _items(legacy, f"q=&{spelling}=Texas") == []
+    assert {item["brand"]["name"] for item in await _items(legacy, f"q=&{spelling}=Texas*")} == {"Texas Instruments"}
 
 
-async def test_values_of_a_field_are_combined_by_or_and_fields_by_and(old: LegacyClient) -> None:
+async def test_values_of_a_field_are_combined_by_or_and_fields_by_and(legacy: LegacyClient) -> None:
     both = "filter[fields][manufacturer.name][]=Yageo&filter[fields][manufacturer.name][]=Vishay"
-    found = await _items(old, f"q=resistor&{both}&filter[fields][specs.case_package.value][]=0603")
+    found = await _items(legacy, f"q=resistor&{both}&filter[fields][specs.case_package.value][]=0603")
     assert {item["manufacturer"]["name"] for item in found} == {"Yageo", "Vishay"}
     assert {item["specs"]["case_package"]["value"][0] for item in found} == {"0603"}
 
 
-async def test_uids_of_sellers_and_categories_filter(old: LegacyClient) -> None:
-    resistors = await _items(old, "q=&filter[fields][category_uids][]=5c6a91606d4187ad&include[]=category_uids")
+async def test_uids_of_sellers_and_categories_filter(legacy: LegacyClient) -> None:
+    resistors = await _items(legacy, "q=&filter[fields][category_uids][]=5c6a91606d4187ad&include[]=category_uids")
     assert resistors
     assert all("5c6a91606d4187ad" in item["category_uids"] for item in resistors)
-    sold = await _items(old, "q=&filter[fields][offers.seller.uid][]=2c3be9310496fffc&filter[fields][mpn][]=1N4007")
+    sold = await _items(legacy, "q=&filter[fields][offers.seller.uid][]=2c3be9310496fffc&filter[fields][mpn][]=1N4007")
     assert all("Digi-Key" in {offer["seller"]["name"] for offer in item["offers"]} for item in sold)
     assert {item["mpn"] for item in sold} == {"1N4007"}
-    assert await _items(old, "q=&filter[fields][category_uids][]=ffffffffffffffff") == []
+    assert await _items(legacy, "q=&filter[fields][category_uids][]=ffffffffffffffff") == []
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ async def test_uids_of_sellers_and_categories_filter(old: LegacyClient) -> None:
     ],
 )
 async def test_filter_queries_support_ranges_groups_and_several_fields(
-    old: LegacyClient, query: str, low: float, high: float
+    legacy: LegacyClient, query: str, low: float, high: float
 ) -> None:
-    found = await _items(old, f"q=&filter[queries][]={quote(query)}")
+    found = await _items(legacy, f"q=&filter[queries][]={quote(query)}")
     assert found
     assert all(low <= _resistance(item) <= high for item in found)
     if "brand" in query:
@@ -84,13 +84,13 @@ async def test_filter_queries_support_ranges_groups_and_several_fields(
         f"{RESISTANCE}:[a TO b]",
     ],
 )  # fmt: skip
-async def test_an_unsupported_filter_query_gets_400(old: LegacyClient, query: str) -> None:
-    reply = await old.get(f"/parts/search?q=&filter[queries][]={quote(query)}")
-    assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
+async def test_an_unsupported_filter_query_gets_400(legacy: LegacyClient, query: str) -> None:
+    response = await legacy.get(f"/parts/search?q=&filter[queries][]={quote(query)}")
+    assert (response.status, response.json["__class__"]) == (400, "ClientErrorResponse")
 
 
-async def test_facets_count_all_hits_and_missing_values(old: LegacyClient) -> None:
-    body = await old.read(
+async def test_facets_count_all_hits_and_missing_values(legacy: LegacyClient) -> None:
+    body = await legacy.read(
         "/parts/search?q=resistor&limit=100&include[]=specs"
         f"&facet[fields][brand.name][include]=1&facet[fields][{RESISTANCE}][include]=1"
         f"&facet[fields][{RESISTANCE}][limit]=100&facet[queries][]={RESISTANCE}:[1+TO+100]"
@@ -110,11 +110,11 @@ async def test_facets_count_all_hits_and_missing_values(old: LegacyClient) -> No
     assert body["spec_metadata"]["resistance"]["unit"]["symbol"] == "Ω"
 
 
-async def test_a_facet_has_pages_and_can_exclude_its_own_filter(old: LegacyClient) -> None:
+async def test_a_facet_has_pages_and_can_exclude_its_own_filter(legacy: LegacyClient) -> None:
     asked = "/parts/search?q=&limit=0&filter[fields][brand.name]=Yageo&facet[fields][brand.name][include]=true"
-    narrow = (await old.read(asked))["facet_results"]["fields"]["brand.name"]["facets"]
-    wide = (await old.read(f"{asked}&facet[fields][brand.name][exclude_filter]=1"))["facet_results"]["fields"]
-    page = await old.read(
+    narrow = (await legacy.read(asked))["facet_results"]["fields"]["brand.name"]["facets"]
+    wide = (await legacy.read(f"{asked}&facet[fields][brand.name][exclude_filter]=1"))["facet_results"]["fields"]
+    page = await legacy.read(
         f"{asked}&facet[fields][brand.name][exclude_filter]=1"
         "&facet[fields][brand.name][start]=2&facet[fields][brand.name][limit]=3"
     )
@@ -123,14 +123,14 @@ async def test_a_facet_has_pages_and_can_exclude_its_own_filter(old: LegacyClien
     assert page["facet_results"]["fields"]["brand.name"]["facets"] == wide["brand.name"]["facets"][2:5]
 
 
-async def test_a_facet_counts_parts_without_a_seller_as_missing(old: LegacyClient) -> None:
-    body = await old.read("/parts/search?q=&limit=0&facet[fields][offers.seller.name][include]=1")
-    listed = await old.read("/parts/search?q=&limit=0&filter[fields][offers.seller.name]=*")
+async def test_a_facet_counts_parts_without_a_seller_as_missing(legacy: LegacyClient) -> None:
+    body = await legacy.read("/parts/search?q=&limit=0&facet[fields][offers.seller.name][include]=1")
+    listed = await legacy.read("/parts/search?q=&limit=0&filter[fields][offers.seller.name]=*")
     assert body["facet_results"]["fields"]["offers.seller.name"]["missing"] == body["hits"] - listed["hits"] > 0
 
 
-async def test_statistics_agree_with_the_values_of_the_hits(old: LegacyClient) -> None:
-    body = await old.read(f"/parts/search?q=resistor&limit=100&include[]=specs&stats[{RESISTANCE}][include]=1")
+async def test_statistics_agree_with_the_values_of_the_hits(legacy: LegacyClient) -> None:
+    body = await legacy.read(f"/parts/search?q=resistor&limit=100&include[]=specs&stats[{RESISTANCE}][include]=1")
     numbers = [_resistance(each["item"]) for each in body["results"] if "resistance" in each["item"]["specs"]]
     stats = body["stats_results"][RESISTANCE]
     assert (stats["count"], stats["min"], stats["max"]) == (len(numbers), min(numbers), max(numbers))
@@ -139,8 +139,8 @@ async def test_statistics_agree_with_the_values_of_the_hits(old: LegacyClient) -
     assert stats["missing"] == body["hits"] - len(numbers)
 
 
-async def test_a_drilldown_ranks_specs_by_frequency(old: LegacyClient) -> None:
-    body = await old.read(
+async def test_a_drilldown_ranks_specs_by_frequency(legacy: LegacyClient) -> None:
+    body = await legacy.read(
         "/parts/search?q=resistor&spec_drilldown[include]=1&spec_drilldown[limit]=3&facet[fields][brand.name][include]=1"
     )
     facets = body["facet_results"]["fields"]
@@ -153,34 +153,34 @@ async def test_a_drilldown_ranks_specs_by_frequency(old: LegacyClient) -> None:
     assert body["request"]["spec_drilldown"] == {"include": True, "exclude_filter": False, "limit": 3}
 
 
-async def test_parts_are_ordered_by_prices_specs_and_several_fields(old: LegacyClient) -> None:
+async def test_parts_are_ordered_by_prices_specs_and_several_fields(legacy: LegacyClient) -> None:
     up = [
         _resistance(item)
-        for item in await _items(old, f"q=&sortby={RESISTANCE}+asc&filter[queries][]={RESISTANCE}:[*+TO+*]")
+        for item in await _items(legacy, f"q=&sortby={RESISTANCE}+asc&filter[queries][]={RESISTANCE}:[*+TO+*]")
     ]
     assert up == sorted(up)
-    by_two = await _items(old, "q=resistor&sortby=brand.name+desc,mpn+asc")
+    by_two = await _items(legacy, "q=resistor&sortby=brand.name+desc,mpn+asc")
     keys = [(item["brand"]["name"], item["mpn"]) for item in by_two]
     assert [name for name, _ in keys] == sorted((name for name, _ in keys), key=str.casefold, reverse=True)
     for name in {name for name, _ in keys}:
         mpns = [mpn for brand, mpn in keys if brand == name]
         assert mpns == sorted(mpns, key=str.casefold)
-    plain = await _items(old, "q=resistor&sortby=score+desc")
-    assert plain == await _items(old, "q=resistor")
-    assert await _items(old, "q=resistor&sortby=score+asc") == plain[::-1]
+    plain = await _items(legacy, "q=resistor&sortby=score+desc")
+    assert plain == await _items(legacy, "q=resistor")
+    assert await _items(legacy, "q=resistor&sortby=score+asc") == plain[::-1]
 
 
 @pytest.mark.parametrize(
     "mistake", ["sortby=colour+asc", "sortby=category_uids+asc", "stats[mpn][include]=1", "filter[fields][colour]=x"]
 )
-async def test_an_unknown_filter_field_gets_400(old: LegacyClient, mistake: str) -> None:
-    assert (await old.get(f"/parts/search?q=resistor&{mistake}")).status == 400
+async def test_an_unknown_filter_field_gets_400(legacy: LegacyClient, mistake: str) -> None:
+    assert (await legacy.get(f"/parts/search?q=resistor&{mistake}")).status == 400
 
 
-async def test_a_multi_valued_text_counts_for_each_value(old: LegacyClient) -> None:
+async def test_a_multi_valued_text_counts_for_each_value(legacy: LegacyClient) -> None:
     """`I2C, SPI` counts twice; missing values count parts."""
     field = "specs.interface.value"
-    body = await old.read(
+    body = await legacy.read(
         f"/parts/search?q=&limit=1&facet[fields][{field}][include]=true&facet[fields][{field}][limit]=99"
     )
     facets = body["facet_results"]["fields"][field]
@@ -192,33 +192,35 @@ async def test_a_multi_valued_text_counts_for_each_value(old: LegacyClient) -> N
 
 
 @pytest.mark.parametrize("field", ["brand.name", "manufacturer.name", "manufacturer.displayname"])
-async def test_all_fields_of_brand_and_manufacturer_can_be_filtered(old: LegacyClient, field: str) -> None:
-    found = await _items(old, f"q=&filter[fields][{field}][]=KEMET&filter[fields][{field}][]=Yageo&sortby={field}+desc")
+async def test_all_fields_of_brand_and_manufacturer_can_be_filtered(legacy: LegacyClient, field: str) -> None:
+    found = await _items(
+        legacy, f"q=&filter[fields][{field}][]=KEMET&filter[fields][{field}][]=Yageo&sortby={field}+desc"
+    )
     names = [item["manufacturer"]["name"] for item in found]
     assert set(names) == {"KEMET", "Yageo"}
     assert names == sorted(names, reverse=True)
-    body = await old.read(f"/parts/search?q=resistor&limit=0&facet[fields][{field}][include]=1")
+    body = await legacy.read(f"/parts/search?q=resistor&limit=0&facet[fields][{field}][include]=1")
     assert "Vishay" in {each["value"] for each in body["facet_results"]["fields"][field]["facets"]}
 
 
-async def test_part_number_filters_can_be_combined(old: LegacyClient) -> None:
+async def test_part_number_filters_can_be_combined(legacy: LegacyClient) -> None:
     mpn = "filter[fields][mpn][]=CRCW060310K0FKEA"
-    (alone,) = await _items(old, mpn)
+    (alone,) = await _items(legacy, mpn)
     more = (
         "filter[fields][offers.seller.name][]=Digi-Key&filter[fields][specs.resistance.value][]=10000"
         "&filter[fields][specs.rohs_status.value][]=Compliant&filter[fields][brand.name][]=Vishay"
     )
-    assert await _items(old, f"{mpn}&{more}") == [alone]
-    assert await _items(old, f"{mpn}&filter[fields][brand.name][]=Yageo") == []
-    assert {item["mpn"] for item in await _items(old, f"{mpn}&filter[fields][mpn][]=1N4007")} >= {
+    assert await _items(legacy, f"{mpn}&{more}") == [alone]
+    assert await _items(legacy, f"{mpn}&filter[fields][brand.name][]=Yageo") == []
+    assert {item["mpn"] for item in await _items(legacy, f"{mpn}&filter[fields][mpn][]=1N4007")} >= {
         alone["mpn"],
         "1N4007",
     }
 
 
-async def test_descriptions_can_be_counted(old: LegacyClient) -> None:
+async def test_descriptions_can_be_counted(legacy: LegacyClient) -> None:
     """A public client requests this facet, and those of specs that few parts have."""
-    body = await old.read(
+    body = await legacy.read(
         "/parts/search?q=SN74S74N&limit=100&include[]=descriptions&facet[fields][descriptions.value][include]=true"
         "&spec_drilldown[include]=true&spec_drilldown[limit]=100&facet[fields][specs.wire_gauge.value][include]=true"
     )
@@ -235,15 +237,15 @@ async def test_descriptions_can_be_counted(old: LegacyClient) -> None:
     }
 
 
-async def test_numbers_are_sorted_by_size_beside_another_field(old: LegacyClient) -> None:
-    found = await _items(old, f"q=&sortby={RESISTANCE}+asc,mpn+asc&filter[queries][]={RESISTANCE}:[*+TO+*]")
+async def test_numbers_are_sorted_by_size_beside_another_field(legacy: LegacyClient) -> None:
+    found = await _items(legacy, f"q=&sortby={RESISTANCE}+asc,mpn+asc&filter[queries][]={RESISTANCE}:[*+TO+*]")
     keys = [(_resistance(item), item["mpn"].casefold()) for item in found]
     assert keys == sorted(keys)
     assert len({number for number, _ in keys}) > 5
 
 
-async def test_a_limit_above_100_is_rejected(old: LegacyClient) -> None:
+async def test_a_limit_above_100_is_rejected(legacy: LegacyClient) -> None:
     """The GraphQL service, its successor, refuses too (contract graphql.md §2.2); whether v3 did is not on record."""
-    reply = await old.get("/parts/search?q=resistor&start=1&limit=999")
-    assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
-    assert "100" in reply.json["message"].replace("999", "")
+    response = await legacy.get("/parts/search?q=resistor&start=1&limit=999")
+    assert (response.status, response.json["__class__"]) == (400, "ClientErrorResponse")
+    assert "100" in response.json["message"].replace("999", "")

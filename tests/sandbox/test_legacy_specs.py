@@ -51,10 +51,10 @@ RARE = {
 }
 
 
-async def _parts(old: LegacyClient, more: str = "") -> list[dict[str, Any]]:
+async def _parts(legacy: LegacyClient, more: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     while True:
-        body = await old.read(f"/parts/search?limit=100&start={len(found)}&include[]=specs{more}")
+        body = await legacy.read(f"/parts/search?limit=100&start={len(found)}&include[]=specs{more}")
         found += [result["item"] for result in body["results"]]
         if len(found) >= body["hits"]:
             return found
@@ -64,8 +64,8 @@ def _values(parts: list[dict[str, Any]], key: str) -> Counter[str]:
     return Counter(value for part in parts if key in part["specs"] for value in part["specs"][key]["value"])
 
 
-async def test_specs_have_the_recorded_keys_and_names(old: LegacyClient) -> None:
-    parts = await _parts(old)
+async def test_specs_have_the_recorded_keys_and_names(legacy: LegacyClient) -> None:
+    parts = await _parts(legacy)
     names = {key: spec["metadata"]["name"] for part in parts for key, spec in part["specs"].items()}
     assert {key: names[key] for key in RECORDED_NAMES if key in names} == {
         key: name for key, name in RECORDED_NAMES.items() if key in names
@@ -78,9 +78,9 @@ async def test_specs_have_the_recorded_keys_and_names(old: LegacyClient) -> None
 
 
 @pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
-async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(old: LegacyClient, quantity: str) -> None:
+async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(legacy: LegacyClient, quantity: str) -> None:
     key = f"{quantity}_tolerance"
-    parts = [part for part in await _parts(old) if key in part["specs"]]
+    parts = [part for part in await _parts(legacy) if key in part["specs"]]
     assert parts
     assert all(quantity in part["specs"] and "tolerance" not in part["specs"] for part in parts)
     spec = parts[0]["specs"][key]
@@ -91,16 +91,18 @@ async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(old: LegacyCl
 
 @pytest.mark.parametrize("spelling", ["±5%", "5%", "5", "5.0", "±5.0%"])
 @pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
-async def test_a_filter_accepts_every_spelling_of_a_tolerance(old: LegacyClient, key: str, spelling: str) -> None:
-    parts = await _parts(old, f"&filter[fields][specs.{key}.value][]={quote(spelling)}")
-    assert parts == await _parts(old, f"&filter[queries][]=specs.{key}.value:[5+TO+5]")
+async def test_a_filter_accepts_every_spelling_of_a_tolerance(legacy: LegacyClient, key: str, spelling: str) -> None:
+    parts = await _parts(legacy, f"&filter[fields][specs.{key}.value][]={quote(spelling)}")
+    assert parts == await _parts(legacy, f"&filter[queries][]=specs.{key}.value:[5+TO+5]")
     assert {"±5%"} == {
         value for part in parts for key in part["specs"] if key.endswith("tolerance") for value in _values([part], key)
     }
 
 
-async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(old: LegacyClient) -> None:
-    specs = [part["specs"]["supply_voltage_dc"] for part in await _parts(old) if "supply_voltage_dc" in part["specs"]]
+async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(legacy: LegacyClient) -> None:
+    specs = [
+        part["specs"]["supply_voltage_dc"] for part in await _parts(legacy) if "supply_voltage_dc" in part["specs"]
+    ]
     forms = {(bool(each["value"]), each["min_value"] is not None, each["max_value"] is not None) for each in specs}
     assert forms == {(True, False, False), (False, True, True)}
     for each in specs:
@@ -119,25 +121,25 @@ def _interval(part: dict[str, Any], key: str) -> tuple[float, float] | None:
 
 @pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
 @pytest.mark.parametrize("low, high", [("3", "5"), ("5", "*"), ("*", "2"), ("5", "5"), ("500", "600")])
-async def test_a_range_filter_matches_overlapping_ranges(old: LegacyClient, key: str, low: str, high: str) -> None:
-    everything = await _parts(old)
+async def test_a_range_filter_matches_overlapping_ranges(legacy: LegacyClient, key: str, low: str, high: str) -> None:
+    everything = await _parts(legacy)
     least, most = float(low.replace("*", "-inf")), float(high.replace("*", "inf"))
-    wanted = {
+    expected = {
         part["uid"] for part in everything if (ends := _interval(part, key)) and ends[1] >= least and ends[0] <= most
     }
-    found = await _parts(old, f"&filter[queries][]=specs.{key}.value:[{low}+TO+{high}]")
-    assert {part["uid"] for part in found} == wanted
+    found = await _parts(legacy, f"&filter[queries][]=specs.{key}.value:[{low}+TO+{high}]")
+    assert {part["uid"] for part in found} == expected
     if low == high:
-        assert found == await _parts(old, f"&filter[fields][specs.{key}.value]={low}")
+        assert found == await _parts(legacy, f"&filter[fields][specs.{key}.value]={low}")
 
 
 @pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
-async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(old: LegacyClient, key: str) -> None:
+async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(legacy: LegacyClient, key: str) -> None:
     field = f"specs.{key}.value"
-    everything = await _parts(old)
+    everything = await _parts(legacy)
     have = [part["specs"][key] for part in everything if key in part["specs"]]
     values = Counter(each for spec in have for each in (*spec["value"], spec["min_value"], spec["max_value"]) if each)
-    body = await old.read(
+    body = await legacy.read(
         f"/parts/search?limit=0&facet[fields][{field}][include]=1&facet[fields][{field}][limit]=100&stats[{field}][include]=1"
     )
     facet, stats = body["facet_results"]["fields"][field], body["stats_results"][field]
@@ -148,14 +150,14 @@ async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(o
     assert (stats["min"], stats["max"], stats["count"]) == (min(numbers), max(numbers), len(numbers))
     assert facet["missing"] == stats["missing"] == len(everything) - len(have)
     for direction, end in (("asc", "min_value"), ("desc", "max_value")):
-        shown = [part["specs"].get(key, {}).get(end) for part in await _parts(old, f"&sortby={field}+{direction}")]
+        shown = [part["specs"].get(key, {}).get(end) for part in await _parts(legacy, f"&sortby={field}+{direction}")]
         ends = [float(each) for each in shown if each is not None]
         assert ends == sorted(ends, reverse=direction == "desc")
         assert not any(shown[len(ends) :])
 
 
-async def test_the_operating_temperature_is_one_spec_with_a_range(old: LegacyClient) -> None:
-    (part,) = await old.items({"mpn": "ABLS-16.000MHZ-B4-T"}, "&include[]=specs")
+async def test_the_operating_temperature_is_one_spec_with_a_range(legacy: LegacyClient) -> None:
+    (part,) = await legacy.items({"mpn": "ABLS-16.000MHZ-B4-T"}, "&include[]=specs")
     spec = part["specs"]["operating_temperature"]
     assert (spec["value"], spec["min_value"], spec["max_value"]) == ([], "-40.0", "85.0")
     assert spec["display_value"] == "-40 °C to 85 °C"
@@ -165,7 +167,7 @@ async def test_the_operating_temperature_is_one_spec_with_a_range(old: LegacyCli
 
 
 @pytest.mark.parametrize("key, former", RENAMED)
-async def test_both_spellings_of_a_spec_key_are_equivalent(old: LegacyClient, key: str, former: str) -> None:
+async def test_both_spellings_of_a_spec_key_are_equivalent(legacy: LegacyClient, key: str, former: str) -> None:
     def asked(name: str) -> str:
         field = f"specs.{name}.value"
         return (
@@ -173,7 +175,7 @@ async def test_both_spellings_of_a_spec_key_are_equivalent(old: LegacyClient, ke
             f"&facet[fields][{field}][include]=1&stats[{field}][include]=1"
         )
 
-    new, old_ = [await old.read(asked(name)) for name in (key, former)]
+    new, old_ = [await legacy.read(asked(name)) for name in (key, former)]
     assert new["hits"] == old_["hits"] > 0
     assert new["results"] == old_["results"]
     for name, body in ((key, new), (former, old_)):
@@ -184,66 +186,68 @@ async def test_both_spellings_of_a_spec_key_are_equivalent(old: LegacyClient, ke
 
 
 @pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
-async def test_a_tolerance_filter_count_and_sort_is_limited_to_its_quantity(old: LegacyClient, quantity: str) -> None:
+async def test_a_tolerance_filter_count_and_sort_is_limited_to_its_quantity(
+    legacy: LegacyClient, quantity: str
+) -> None:
     key = f"{quantity}_tolerance"
-    field, everything = f"specs.{key}.value", await _parts(old)
+    field, everything = f"specs.{key}.value", await _parts(legacy)
     values = _values(everything, key)
-    body = await old.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
+    body = await legacy.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
     facet, stats = body["facet_results"]["fields"][field], body["stats_results"][field]
     assert {each["value"]: each["count"] for each in facet["facets"]} == values
     assert facet["missing"] == stats["missing"] == body["hits"] - values.total()
     numbers = sorted(float(value.strip("±%")) for value in values.elements())
     assert (stats["min"], stats["max"], stats["count"]) == (numbers[0], numbers[-1], len(numbers))
-    wanted, count = values.most_common(1)[0]
-    for query in (f"filter[fields][{field}][]={quote(wanted)}", f"filter[queries][]={field}:{quote(wanted)}"):
-        found = await _parts(old, f"&{query}")
+    expected, count = values.most_common(1)[0]
+    for query in (f"filter[fields][{field}][]={quote(expected)}", f"filter[queries][]={field}:{quote(expected)}"):
+        found = await _parts(legacy, f"&{query}")
         assert len(found) == count
-        assert _values(found, key) == {wanted: count}
-    assert len(await _parts(old, f"&filter[fields][{field}][]={quote('±*')}")) == values.total()
-    ordered = await _parts(old, f"&sortby={field}+asc")
+        assert _values(found, key) == {expected: count}
+    assert len(await _parts(legacy, f"&filter[fields][{field}][]={quote('±*')}")) == values.total()
+    ordered = await _parts(legacy, f"&sortby={field}+asc")
     shown = [float(part["specs"][key]["value"][0].strip("±%")) for part in ordered if key in part["specs"]]
     assert shown == numbers
     assert not any(key in part["specs"] for part in ordered[len(numbers) :])
 
 
-async def test_the_tolerance_key_without_a_quantity_covers_all_tolerances(old: LegacyClient) -> None:
-    parts = await _parts(old, "&filter[fields][specs.tolerance.value]=5%25")
+async def test_the_tolerance_key_without_a_quantity_covers_all_tolerances(legacy: LegacyClient) -> None:
+    parts = await _parts(legacy, "&filter[fields][specs.tolerance.value]=5%25")
     keys = {key for part in parts for key in part["specs"] if key.endswith("tolerance")}
     assert {"resistance_tolerance", "tolerance"} <= keys
-    ranged = await _parts(old, "&filter[queries][]=specs.resistance_tolerance.value:[2+TO+*]")
+    ranged = await _parts(legacy, "&filter[queries][]=specs.resistance_tolerance.value:[2+TO+*]")
     assert ranged
     assert all(float(part["specs"]["resistance_tolerance"]["value"][0].strip("±%")) >= 2 for part in ranged)
 
 
-async def test_range_bounds_are_filter_fields(old: LegacyClient) -> None:
-    cold = await _parts(old, "&filter[queries][]=specs.operating_temperature.min_value:[*+TO+-55]")
+async def test_range_bounds_are_filter_fields(legacy: LegacyClient) -> None:
+    cold = await _parts(legacy, "&filter[queries][]=specs.operating_temperature.min_value:[*+TO+-55]")
     assert cold
     assert all(float(part["specs"]["operating_temperature"]["min_value"]) <= -55 for part in cold)
-    former = await _parts(old, "&filter[queries][]=specs.min_operating_temperature.value:[*+TO+-55]")
+    former = await _parts(legacy, "&filter[queries][]=specs.min_operating_temperature.value:[*+TO+-55]")
     assert former == cold
     field = "specs.operating_temperature.max_value"
-    body = await old.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
+    body = await legacy.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
     assert sum(each["count"] for each in body["facet_results"]["fields"][field]["facets"]) > 500
     assert body["stats_results"][field]["count"] > 500
     assert body["spec_metadata"]["operating_temperature"]["name"] == "Operating Temperature"
     for key in ("resistance", "output_voltage"):  # no ends on record
-        assert (await old.read(f"/parts/search?filter[queries][]=specs.{key}.max_value:[0+TO+*]"))["hits"] == 0
+        assert (await legacy.read(f"/parts/search?filter[queries][]=specs.{key}.max_value:[0+TO+*]"))["hits"] == 0
 
 
-async def test_show_and_hide_accept_both_spellings_of_a_key(old: LegacyClient) -> None:
-    whole = await old.read("/parts/match?include[]=specs&queries=[{%22mpn%22:%22CRCW060310K0FKEA%22}]")
+async def test_show_and_hide_accept_both_spellings_of_a_key(legacy: LegacyClient) -> None:
+    whole = await legacy.read("/parts/match?include[]=specs&queries=[{%22mpn%22:%22CRCW060310K0FKEA%22}]")
     specs = whole["results"][0]["items"][0]["specs"]
     for shown in ("resistance_tolerance", "tolerance"):
-        (part,) = await old.items({"mpn": "CRCW060310K0FKEA"}, f"&include[]=specs&show[]=specs.{shown}.value")
+        (part,) = await legacy.items({"mpn": "CRCW060310K0FKEA"}, f"&include[]=specs&show[]=specs.{shown}.value")
         assert part == {"specs": {"resistance_tolerance": {"value": specs["resistance_tolerance"]["value"]}}}
-    (part,) = await old.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs&hide[]=specs.max_operating_temperature")
+    (part,) = await legacy.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs&hide[]=specs.max_operating_temperature")
     assert part["specs"].keys() == specs.keys() - {"operating_temperature"}
 
 
-async def test_a_spec_key_without_values_is_empty(old: LegacyClient) -> None:
+async def test_a_spec_key_without_values_is_empty(legacy: LegacyClient) -> None:
     field = "specs.tripping_current.value"
-    plain = await old.read("/parts/search?q=resistor&limit=100")
-    body = await old.read(
+    plain = await legacy.read("/parts/search?q=resistor&limit=100")
+    body = await legacy.read(
         f"/parts/search?q=resistor&limit=100&sortby={field}+desc&facet[fields][{field}][include]=1&stats[{field}][include]=1"
     )
     assert body["results"] == plain["results"]
@@ -253,22 +257,22 @@ async def test_a_spec_key_without_values_is_empty(old: LegacyClient) -> None:
     assert (stats["count"], stats["missing"]) == (0, plain["hits"])
     assert {stats[name] for name in ("min", "max", "mean", "stddev")} == {None}
     for filter_ in (f"filter[fields][{field}]=5", f"filter[queries][]={field}:[1+TO+*]", f"filter[fields][{field}]=*"):
-        assert (await old.read(f"/parts/search?q=resistor&{filter_}"))["hits"] == 0
+        assert (await legacy.read(f"/parts/search?q=resistor&{filter_}"))["hits"] == 0
 
 
-async def test_exactly_the_recorded_spec_keys_are_known(old: LegacyClient) -> None:
+async def test_exactly_the_recorded_spec_keys_are_known(legacy: LegacyClient) -> None:
     assert len(spec_names.KEYS) == 205
     keys = sorted(spec_names.KEYS)
     for first in range(0, len(keys), 103):
         fields = [f"specs.{key}.value" for key in keys[first : first + 103]]
         counts = "&".join(f"facet[fields][{field}][include]=1" for field in fields)
-        assert (await old.read(f"/parts/search?limit=0&{counts}"))["facet_results"]["fields"].keys() == set(fields)
+        assert (await legacy.read(f"/parts/search?limit=0&{counts}"))["facet_results"]["fields"].keys() == set(fields)
     for name in ("specs.colour.value", "specs.resistance.values", "specs.resistance"):
-        assert (await old.get(f"/parts/search?facet[fields][{name}][include]=1")).status == 400
+        assert (await legacy.get(f"/parts/search?facet[fields][{name}][include]=1")).status == 400
 
 
-async def test_spec_metadata_describes_each_filtered_spec(old: LegacyClient) -> None:
-    body = await old.read(
+async def test_spec_metadata_describes_each_filtered_spec(legacy: LegacyClient) -> None:
+    body = await legacy.read(
         "/parts/search?limit=1&filter[fields][specs.case_package.value]=0603"
         "&filter[queries][]=specs.resistance.value:[1+TO+*]&filter[fields][brand.name]=Yageo"
     )
@@ -290,13 +294,13 @@ async def test_spec_metadata_describes_each_filtered_spec(old: LegacyClient) -> 
     }
 
 
-async def test_a_drilldown_has_statistics_of_its_numbers_with_their_rank(old: LegacyClient) -> None:
-    body = await old.read("/parts/search?q=resistor&limit=0&spec_drilldown[include]=1")
+async def test_a_drilldown_has_statistics_of_its_numbers_with_their_rank(legacy: LegacyClient) -> None:
+    body = await legacy.read("/parts/search?q=resistor&limit=0&spec_drilldown[include]=1")
     facets, stats, known = body["facet_results"]["fields"], body["stats_results"], body["spec_metadata"]
     numeric = {name for name in facets if known[name.split(".")[1]]["datatype"] != "string"}
     assert "specs.resistance.value" in numeric
     assert stats.keys() == numeric < facets.keys()
-    alone = await old.read("/parts/search?q=resistor&limit=0&stats[specs.resistance.value][include]=1")
+    alone = await legacy.read("/parts/search?q=resistor&limit=0&stats[specs.resistance.value][include]=1")
     for name, found in stats.items():
         assert found["spec_drilldown_rank"] == facets[name]["spec_drilldown_rank"] >= 1
         numbers = 2 if "operating_temperature" in name else 1  # both ends
@@ -306,7 +310,7 @@ async def test_a_drilldown_has_statistics_of_its_numbers_with_their_rank(old: Le
 
 
 @pytest.fixture
-async def few(tmp_path: Path) -> AsyncIterator[LegacyClient]:
+async def small_legacy(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     """A service of five parts: coils with a tolerance, with one of the inductance, with both and with neither, and a
     part with specs that are rare."""
     data = Path(store.__file__).parent / "data"
@@ -331,23 +335,25 @@ async def few(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     catalog.close()
 
 
-async def test_a_specific_tolerance_precedes_the_common_one(few: LegacyClient) -> None:
+async def test_a_specific_tolerance_precedes_the_common_one(small_legacy: LegacyClient) -> None:
     field = "specs.inductance_tolerance.value"
-    parts = await _parts(few, f"&sortby={field}+asc")
+    parts = await _parts(small_legacy, f"&sortby={field}+asc")
     found = {part["mpn"]: part["specs"].get("inductance_tolerance", {}).get("value") for part in parts}
     assert list(found.items())[:3] == [("PART1", ["±5%"]), ("PART2", ["±10%"]), ("PART3", ["±20%"])]
     assert {mpn: found[mpn] for mpn in ("PART4", "PART5")} == {"PART4": None, "PART5": None}
-    body = await few.read(f"/parts/search?facet[fields][{field}][include]=1&stats[{field}][include]=1")
+    body = await small_legacy.read(f"/parts/search?facet[fields][{field}][include]=1&stats[{field}][include]=1")
     facet = body["facet_results"]["fields"][field]
     assert {each["value"]: each["count"] for each in facet["facets"]} == {"±5%": 1, "±10%": 1, "±20%": 1}
     assert facet["missing"] == 2
     assert (body["stats_results"][field]["min"], body["stats_results"][field]["max"]) == (5.0, 20.0)
     for value, mpns in (("±5%", ["PART1"]), ("±10%", ["PART2"]), ("±20%", ["PART3"]), ("±1%", [])):
-        assert [part["mpn"] for part in await _parts(few, f"&filter[fields][{field}][]={quote(value)}")] == mpns
+        assert [
+            part["mpn"] for part in await _parts(small_legacy, f"&filter[fields][{field}][]={quote(value)}")
+        ] == mpns
 
 
 @pytest.mark.parametrize("key, value", RARE.values())
-async def test_rare_specs_have_the_recorded_keys(few: LegacyClient, key: str, value: object) -> None:
-    (part,) = await _parts(few, f"&filter[fields][specs.{key}.value][]={quote(str(value))}")
+async def test_rare_specs_have_the_recorded_keys(small_legacy: LegacyClient, key: str, value: object) -> None:
+    (part,) = await _parts(small_legacy, f"&filter[fields][specs.{key}.value][]={quote(str(value))}")
     assert part["specs"].keys() == {key for key, _ in RARE.values()}
     assert part["specs"][key]["value"] == [str(value)]

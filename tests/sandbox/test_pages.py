@@ -24,8 +24,8 @@ async def visitor(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
         yield ready
 
 
-def _commands(seen: PageResult) -> list[str]:
-    return [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", seen.page, re.DOTALL)]
+def _commands(page: PageResult) -> list[str]:
+    return [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", page.page, re.DOTALL)]
 
 
 async def _typed(command: str) -> str:
@@ -36,8 +36,8 @@ async def _typed(command: str) -> str:
 
 async def test_the_login_page_offers_default_users(visitor: PageBrowser) -> None:
     for number, user in enumerate(user_directory.DEFAULT_USERS, 1):
-        seen = await visitor.open("/account/login", return_to="/portal")
-        form = re.findall(r"<form.*?</form>", seen.page, re.DOTALL)[number]
+        page = await visitor.open("/account/login", return_to="/portal")
+        form = re.findall(r"<form.*?</form>", page.page, re.DOTALL)[number]
         assert f'aria-label="Sign in as {user.name}"' in form
         fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
         landed = await visitor.post("/account/login", **fields)
@@ -75,12 +75,12 @@ async def test_secrets_are_escaped_in_commands_and_on_the_home_page(
 ) -> None:
     needs_program("curl")
     secret = f"a'b\"c$(exit 3)&d=e+f%20\\{HOSTILE}"
-    account = dataclasses.replace(applications.DEFAULT_APPLICATION, client_secret=secret, name=HOSTILE)
-    async with start(applications=(account,)) as caller, PageBrowser(caller.sandbox.url) as visitor:
-        seen = await visitor.open("/")
-        assert HOSTILE not in seen.page
-        assert html.escape(secret, quote=False) in seen.page.replace("&#34;", '"').replace("&#39;", "'")
-        assert '"mpn":"LM358"' in await _typed(_commands(seen)[0])
+    application = dataclasses.replace(applications.DEFAULT_APPLICATION, client_secret=secret, name=HOSTILE)
+    async with start(applications=(application,)) as caller, PageBrowser(caller.sandbox.url) as visitor:
+        page = await visitor.open("/")
+        assert HOSTILE not in page.page
+        assert html.escape(secret, quote=False) in page.page.replace("&#34;", '"').replace("&#39;", "'")
+        assert '"mpn":"LM358"' in await _typed(_commands(page)[0])
 
 
 async def test_without_authorization_the_command_has_no_token(
@@ -94,13 +94,13 @@ async def test_without_authorization_the_command_has_no_token(
 
 
 async def test_a_rotated_secret_is_not_on_the_home_page(caller: SandboxClient, visitor: PageBrowser) -> None:
-    account = caller.sandbox.default_application
-    assert account.client_secret in (await visitor.open("/")).page
-    caller.sandbox.applications.replace(dataclasses.replace(account, client_secret="rotated-secret"))
-    seen = await visitor.open("/")
-    assert "rotated-secret" not in seen.page
-    assert account.client_secret not in seen.page
-    assert len(_commands(seen)) == 1
+    application = caller.sandbox.default_application
+    assert application.client_secret in (await visitor.open("/")).page
+    caller.sandbox.applications.replace(dataclasses.replace(application, client_secret="rotated-secret"))
+    page = await visitor.open("/")
+    assert "rotated-secret" not in page.page
+    assert application.client_secret not in page.page
+    assert len(_commands(page)) == 1
 
 
 @pytest.mark.parametrize("path", ["/", "/admin/journal", "/admin/faults"])
@@ -118,11 +118,11 @@ async def test_every_page_is_also_available_as_json(caller: SandboxClient, visit
 
 async def test_scripts_run_only_on_the_page_with_copy_buttons(visitor: PageBrowser) -> None:
     for path in ("/", "/account/login", "/admin/journal", "/admin/faults", "/nothing"):
-        seen = await visitor.open(path)
-        policy = seen.headers["Content-Security-Policy"]
-        assert ("script-src 'self'" in policy) == ("<script" in seen.page) == (path == "/")
+        page = await visitor.open(path)
+        policy = page.headers["Content-Security-Policy"]
+        assert ("script-src 'self'" in policy) == ("<script" in page.page) == (path == "/")
         assert policy.startswith("default-src 'none'")
-        assert re.findall(r"<script[^>]*>\s*[^<\s]|\son\w+=|\sstyle=", seen.page) == []
+        assert re.findall(r"<script[^>]*>\s*[^<\s]|\son\w+=|\sstyle=", page.page) == []
 
 
 async def test_the_journal_page_shows_requests_newest_first(caller: SandboxClient, visitor: PageBrowser) -> None:
@@ -141,10 +141,10 @@ async def test_the_journal_page_shows_requests_newest_first(caller: SandboxClien
 
 
 async def test_request_texts_are_escaped_on_the_journal_page(caller: SandboxClient, visitor: PageBrowser) -> None:
-    account = caller.sandbox.default_application
-    caller.sandbox.applications.replace(dataclasses.replace(account, name=HOSTILE))
+    application = caller.sandbox.default_application
+    caller.sandbox.applications.replace(dataclasses.replace(application, name=HOSTILE))
     entry = caller.sandbox.journal.begin("design")
-    entry.operation, entry.fields, entry.application = HOSTILE, (HOSTILE,), account.application_id
+    entry.operation, entry.fields, entry.application = HOSTILE, (HOSTILE,), application.application_id
     page = (await visitor.open("/admin/journal")).page
     assert HOSTILE not in page
     assert page.count(SHOWN) >= 3
@@ -156,16 +156,16 @@ async def test_clearing_the_journal_needs_the_csrf_token(caller: SandboxClient, 
     refused = await visitor.post("/admin/journal", csrf="guessed")
     assert refused.status == 400
     assert caller.sandbox.journal.totals.requests["graphql"] == 1
-    seen = await visitor.fill(await visitor.open("/admin/journal"), "/admin/journal")
-    assert (seen.status, seen.address.path) == (200, "/admin/journal")
-    assert "No requests yet" in seen.page
+    page = await visitor.fill(await visitor.open("/admin/journal"), "/admin/journal")
+    assert (page.status, page.address.path) == (200, "/admin/journal")
+    assert "No requests yet" in page.page
     assert caller.sandbox.journal.entries == ()
 
 
 async def test_an_invalid_number_of_entries_is_named_on_the_page(visitor: PageBrowser) -> None:
-    seen = await visitor.open("/admin/journal", last="<b>")
-    assert seen.status == 400
-    assert "it is &#39;&lt;b&gt;&#39;" in seen.page
+    page = await visitor.open("/admin/journal", last="<b>")
+    assert page.status == 400
+    assert "it is &#39;&lt;b&gt;&#39;" in page.page
 
 
 async def test_faults_are_declared_and_removed_on_the_faults_page(caller: SandboxClient, visitor: PageBrowser) -> None:
@@ -198,11 +198,11 @@ async def test_an_invalid_fault_on_the_page_is_named_and_changes_nothing(
 
 async def test_an_unknown_path_has_a_page_for_browsers_only(caller: SandboxClient, visitor: PageBrowser) -> None:
     path = "/nothing/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
-    seen = await visitor.open(path)
-    assert (seen.status, seen.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
-    assert HOSTILE not in seen.page
-    assert f"/nothing/{SHOWN}" in seen.page
-    assert 'href="/"' in seen.page
+    page = await visitor.open(path)
+    assert (page.status, page.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert HOSTILE not in page.page
+    assert f"/nothing/{SHOWN}" in page.page
+    assert 'href="/"' in page.page
     async with caller.session.get(caller.sandbox.url + "/nothing") as plain:
         assert (plain.status, plain.content_type) == (404, "text/plain")
     legacy = await visitor.open("/v3/nothing", apikey="EXAMPLE_KEY")
@@ -214,7 +214,7 @@ async def _status(caller: SandboxClient) -> int:
         return response.status
 
 
-def _csrf(seen: PageResult) -> dict[str, str]:
-    found = re.search(r'name="csrf" value="([^"]+)"', seen.page)
+def _csrf(page: PageResult) -> dict[str, str]:
+    found = re.search(r'name="csrf" value="([^"]+)"', page.page)
     assert found is not None
     return {"csrf": found[1]}

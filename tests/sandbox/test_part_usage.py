@@ -17,13 +17,13 @@ def small(limit: int) -> tuple[applications.SandboxApplication, ...]:
 
 
 async def used(caller: SandboxClient) -> int:
-    reply = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id})
-    return int(reply.data["admApplicationById"]["supplyCounts"]["partCounter"])
+    response = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id})
+    return int(response.data["admApplicationById"]["supplyCounts"]["partCounter"])
 
 
 async def test_a_new_application_has_a_limit_of_a_thousand_and_no_usage(caller: SandboxClient) -> None:
-    reply = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id.upper()})
-    assert reply.data["admApplicationById"]["supplyCounts"] == {"partCounter": 0, "partLimit": 1000}
+    response = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id.upper()})
+    assert response.data["admApplicationById"]["supplyCounts"] == {"partCounter": 0, "partLimit": 1000}
 
 
 @pytest.mark.parametrize(
@@ -69,24 +69,26 @@ async def test_a_request_is_rejected_after_the_limit_is_reached(start: StartSand
 
 async def test_the_status_at_the_limit_can_be_the_documented_500(start: StartSandbox) -> None:
     async with start(applications=small(0), part_limit_status=500) as caller:
-        reply = await caller.ask(SEARCH)
-    assert reply.status == 500
-    assert reply.messages[0].startswith("You have exceeded your part limit of 0.")
+        response = await caller.ask(SEARCH)
+    assert response.status == 500
+    assert response.messages[0].startswith("You have exceeded your part limit of 0.")
 
 
 async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
     async with start(applications=small(0)) as caller:
-        reply = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
-    assert reply.data["supSellers"] == [{"name": "Digi-Key"}]
+        response = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
+    assert response.data["supSellers"] == [{"name": "Digi-Key"}]
 
 
-async def test_usage_resets_on_the_first_of_the_month_in_utc(start: StartSandbox, turned: clock.ManualClock) -> None:
+async def test_usage_resets_on_the_first_of_the_month_in_utc(
+    start: StartSandbox, manual_clock: clock.ManualClock
+) -> None:
     async with start(applications=small(7), token_lifetime=60 * 86_400) as caller:
         await caller.ask(SEARCH)
         first = datetime.datetime(2023, 12, 1, tzinfo=datetime.UTC).timestamp()
-        turned.advance(first - turned.now() - 1)
+        manual_clock.advance(first - manual_clock.now() - 1)
         assert await used(caller) == 7
-        turned.advance(1)
+        manual_clock.advance(1)
         assert await used(caller) == 0
         assert (await caller.ask(SEARCH)).data["supSearch"]["results"]
 
@@ -102,25 +104,25 @@ async def test_usage_resets_on_the_first_of_the_month_in_utc(start: StartSandbox
 async def test_a_part_removed_by_an_error_is_not_billed(start: StartSandbox, query: str, left: object) -> None:
     plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
     async with start(applications=plan) as caller:
-        reply = await caller.ask(query)
-        assert (reply.status, reply.body["data"]) == (200, left)
-        assert reply.messages
+        response = await caller.ask(query)
+        assert (response.status, response.body["data"]) == (200, left)
+        assert response.messages
         assert await used(caller) == 0
 
 
 def test_usage_is_counted_per_application() -> None:
-    counted = part_usage.PartUsage(clock.ManualClock())
-    counted.record("one", 3)
-    counted.record("one", 4)
-    assert (counted.used("one"), counted.used("other")) == (7, 0)
+    usage = part_usage.PartUsage(clock.ManualClock())
+    usage.record("one", 3)
+    usage.record("one", 4)
+    assert (usage.used("one"), usage.used("other")) == (7, 0)
 
 
 async def test_the_organization_lists_its_applications_with_their_credentials(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         "{ admOrganizations { name isDefault users { id } invitations { email } createdDate"
         " applications { id name deleted scopes { scope } security { clientId } organizationId } id } }"
     )
-    (organization,) = reply.data["admOrganizations"]
+    (organization,) = response.data["admOrganizations"]
     (application,) = organization["applications"]
     assert application["id"] == caller.sandbox.default_application.application_id
     assert application["security"]["clientId"] == caller.sandbox.default_application.client_id

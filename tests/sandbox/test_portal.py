@@ -24,7 +24,7 @@ READY_PATH = f"/portal/applications/{applications.DEFAULT_APPLICATION.applicatio
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 
 
-class Office(NamedTuple):
+class PortalClient(NamedTuple):
     """A user of the Sandbox organisation at the portal, signed in; beside it a caller of the sandbox."""
 
     caller: SandboxClient
@@ -47,7 +47,7 @@ class Office(NamedTuple):
 
 
 @pytest.fixture
-async def office(start: StartSandbox) -> AsyncIterator[Office]:
+async def portal(start: StartSandbox) -> AsyncIterator[PortalClient]:
     known = (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION, THEIRS)
     organisations, users = (user_directory.DEFAULT_ORGANISATION, ELSEWHERE), (*user_directory.DEFAULT_USERS, KAY)
     async with (
@@ -55,75 +55,78 @@ async def office(start: StartSandbox) -> AsyncIterator[Office]:
         PageBrowser(caller.sandbox.url) as visitor,
     ):
         await visitor.sign_in(await visitor.open("/portal"))
-        yield Office(caller, visitor)
+        yield PortalClient(caller, visitor)
 
 
-def heading(seen: PageResult) -> str:
-    found = re.search(r"<h1>(.*?)</h1>", seen.page)
-    assert found, seen.page
+def heading(page: PageResult) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", page.page)
+    assert found, page.page
     return found[1]
 
 
-def said(seen: PageResult) -> str:
-    found = re.search(r'role="status">(.*?)</p>', seen.page)
+def said(page: PageResult) -> str:
+    found = re.search(r'role="status">(.*?)</p>', page.page)
     return found[1] if found else ""
 
 
-async def test_a_sign_in_returns_to_the_requested_page(office: Office) -> None:
-    async with PageBrowser(office.caller.sandbox.url) as visitor:
+async def test_a_sign_in_returns_to_the_requested_page(portal: PortalClient) -> None:
+    async with PageBrowser(portal.caller.sandbox.url) as visitor:
         login = await visitor.open(f"{READY_PATH}?from=a-letter")
         assert login.address.path == "/account/login"
-        seen = await visitor.sign_in(login)
-        assert (seen.status, seen.address.path_qs) == (200, f"{READY_PATH}?from=a-letter")
+        page = await visitor.sign_in(login)
+        assert (page.status, page.address.path_qs) == (200, f"{READY_PATH}?from=a-letter")
 
 
-async def test_the_portal_lists_the_applications_of_the_organisation_with_usage(office: Office) -> None:
-    await office.caller.ask(SEARCH)
-    seen = await office.visitor.open("/portal")
-    assert heading(seen) == "Applications of Sandbox"
-    assert applications.DEFAULT_APPLICATION.name in seen.page
-    assert applications.DEFAULT_DESIGN_APPLICATION.name in seen.page
-    assert THEIRS.name not in seen.page
-    assert "7 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-11" in seen.page
+async def test_the_portal_lists_the_applications_of_the_organisation_with_usage(portal: PortalClient) -> None:
+    await portal.caller.ask(SEARCH)
+    page = await portal.visitor.open("/portal")
+    assert heading(page) == "Applications of Sandbox"
+    assert applications.DEFAULT_APPLICATION.name in page.page
+    assert applications.DEFAULT_DESIGN_APPLICATION.name in page.page
+    assert THEIRS.name not in page.page
+    assert "7 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-11" in page.page
 
 
-async def test_a_new_application_works_at_once(office: Office, turned: clock.ManualClock) -> None:
-    seen = await office.new(name=" Line one ", description="For <b>us</b>", plan="standard")
-    application = office.application("Line one")
-    assert (seen.status, heading(seen), said(seen)) == (
+async def test_a_new_application_works_at_once(portal: PortalClient, manual_clock: clock.ManualClock) -> None:
+    page = await portal.new(name=" Line one ", description="For <b>us</b>", plan="standard")
+    application = portal.application("Line one")
+    assert (page.status, heading(page), said(page)) == (
         200,
         "Line one",
         "Line one was created and can request tokens now.",
     )
-    assert "For &lt;b&gt;us&lt;/b&gt;" in seen.page
-    assert said(await office.visitor.open(str(seen.address))) == ""  # it is said once
-    assert (application.organisation, application.created) == (user_directory.DEFAULT_ORGANISATION.id, turned.now())
+    assert "For &lt;b&gt;us&lt;/b&gt;" in page.page
+    assert said(await portal.visitor.open(str(page.address))) == ""  # it is said once
+    assert (application.organisation, application.created) == (
+        user_directory.DEFAULT_ORGANISATION.id,
+        manual_clock.now(),
+    )
     assert (application.domains, application.part_limit) == (("supply",), 2_000)
     assert "TECH_SPECS" not in application.features
-    assert (await office.token(application)).body["scope"] == "supply.domain"
-    assert (await office.token(application, scope="design.domain")).body == {"error": "invalid_scope"}
-    assert (await office.caller.ask(SEARCH)).status == 200
-    assert office.caller.sandbox.part_usage.used(application.application_id) == 7
-    assert office.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
+    assert (await portal.token(application)).body["scope"] == "supply.domain"
+    assert (await portal.token(application, scope="design.domain")).body == {"error": "invalid_scope"}
+    assert (await portal.caller.ask(SEARCH)).status == 200
+    assert portal.caller.sandbox.part_usage.used(application.application_id) == 7
+    assert portal.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
-async def test_a_design_application_authorizes_users_by_its_redirect_uris(office: Office) -> None:
+async def test_a_design_application_authorizes_users_by_its_redirect_uris(portal: PortalClient) -> None:
     fields = {"domain-design": "on", "callbacks": f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.program:/back"}
-    seen = await office.new(name="Boards", **fields)
-    application = office.application("Boards")
+    page = await portal.new(name="Boards", **fields)
+    application = portal.application("Boards")
     assert application.domains == ("supply", "design")
     assert application.redirect_uris == (CALLBACK, "my.program:/back")
     assert application.flows == {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}
-    assert "my.program:/back" in seen.page
+    assert "my.program:/back" in page.page
 
 
-async def test_a_design_only_application_has_no_plan(office: Office) -> None:
-    form = await office.visitor.open("/portal/applications/new")
+async def test_a_design_only_application_has_no_plan(portal: PortalClient) -> None:
+    form = await portal.visitor.open("/portal/applications/new")
     fields = {"name": "Boards", "domain-design": "on"}
-    seen = await office.visitor.fill(form, "/new", fields, without="domain-supply")
-    assert office.application("Boards").domains == ("design",)
-    assert "Plan and usage" not in seen.page
-    assert (await office.visitor.open(f"{seen.address.path}/plan")).status == 404
+    page = await portal.visitor.fill(form, "/new", fields, without="domain-supply")
+    assert portal.application("Boards").domains == ("design",)
+    assert "Plan and usage" not in page.page
+    assert (await portal.visitor.open(f"{page.address.path}/plan")).status == 404
 
 
 NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
@@ -142,142 +145,147 @@ NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
 ]
 
 
-async def test_an_invalid_application_form_shows_errors_and_keeps_the_input(office: Office) -> None:
-    before = office.caller.sandbox.applications.all
+async def test_an_invalid_application_form_shows_errors_and_keeps_the_input(portal: PortalClient) -> None:
+    before = portal.caller.sandbox.applications.all
     for fields, complaint in NOT_AN_APPLICATION:
-        seen = await office.new(**{"description": "Kept as typed", **fields})
-        assert (seen.status, heading(seen)) == (400, "New application"), fields
-        assert complaint in seen.page, fields
-        assert 'aria-invalid="true"' in seen.page, fields
-        assert fields.get("description", "Kept as typed") in seen.page, fields
-    assert office.caller.sandbox.applications.all == before
+        page = await portal.new(**{"description": "Kept as typed", **fields})
+        assert (page.status, heading(page)) == (400, "New application"), fields
+        assert complaint in page.page, fields
+        assert 'aria-invalid="true"' in page.page, fields
+        assert fields.get("description", "Kept as typed") in page.page, fields
+    assert portal.caller.sandbox.applications.all == before
 
 
-async def test_an_application_needs_a_domain(office: Office) -> None:
-    form = await office.visitor.open("/portal/applications/new")
-    seen = await office.visitor.fill(form, "/new", {"name": "A"}, without="domain-supply")
-    assert (seen.status, "Choose supply, design or both." in seen.page) == (400, True)
+async def test_an_application_needs_a_domain(portal: PortalClient) -> None:
+    form = await portal.visitor.open("/portal/applications/new")
+    page = await portal.visitor.fill(form, "/new", {"name": "A"}, without="domain-supply")
+    assert (page.status, "Choose supply, design or both." in page.page) == (400, True)
 
 
-async def test_application_details_show_the_credentials_and_are_not_cached(office: Office) -> None:
-    seen = await office.visitor.open(READY_PATH)
-    assert f'value="{applications.DEFAULT_APPLICATION.client_id}"' in seen.page
-    details = re.search(r"<details>(.*?)</details>", seen.page, re.DOTALL)
+async def test_application_details_show_the_credentials_and_are_not_cached(portal: PortalClient) -> None:
+    page = await portal.visitor.open(READY_PATH)
+    assert f'value="{applications.DEFAULT_APPLICATION.client_id}"' in page.page
+    details = re.search(r"<details>(.*?)</details>", page.page, re.DOTALL)
     assert details
     assert applications.DEFAULT_APPLICATION.client_secret in details[1]
-    assert seen.page.count(applications.DEFAULT_APPLICATION.client_secret) == 1
-    assert seen.headers["Cache-Control"] == "no-store"
+    assert page.page.count(applications.DEFAULT_APPLICATION.client_secret) == 1
+    assert page.headers["Cache-Control"] == "no-store"
 
 
-async def test_after_a_rotation_only_the_new_secret_is_accepted(office: Office) -> None:
-    question = await office.visitor.open(f"{READY_PATH}/secret")
-    assert (await office.token(applications.DEFAULT_APPLICATION)).status == 200
-    seen = await office.visitor.fill(question, "/secret")
-    application = office.application(applications.DEFAULT_APPLICATION.name)
-    assert said(seen) == "The secret was rotated. The old one is refused."
-    assert application.client_secret in seen.page
-    assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
-    assert (await office.token(application)).status == 200
+async def test_after_a_rotation_only_the_new_secret_is_accepted(portal: PortalClient) -> None:
+    question = await portal.visitor.open(f"{READY_PATH}/secret")
+    assert (await portal.token(applications.DEFAULT_APPLICATION)).status == 200
+    page = await portal.visitor.fill(question, "/secret")
+    application = portal.application(applications.DEFAULT_APPLICATION.name)
+    assert said(page) == "The secret was rotated. The old one is refused."
+    assert application.client_secret in page.page
+    assert (await portal.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
+    assert (await portal.token(application)).status == 200
 
 
-async def test_a_secret_rotation_revokes_codes_and_refresh_tokens(desk: desks.CodeFlow) -> None:
-    tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
+async def test_a_secret_rotation_revokes_codes_and_refresh_tokens(authorization_flow: desks.CodeFlow) -> None:
+    tokens, code = (
+        (await authorization_flow.redeem(await authorization_flow.code())).body,
+        await authorization_flow.code(),
+    )
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
-    await desk.visitor.fill(await desk.visitor.open(path), "/secret")
-    application = desk.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
+    await authorization_flow.visitor.fill(await authorization_flow.visitor.open(path), "/secret")
+    application = authorization_flow.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
     assert application
-    assert (await desk.redeem(code, application)).body == {"error": "invalid_grant"}
-    refreshed = await desk.token("refresh_token", application, refresh_token=tokens["refresh_token"])
+    assert (await authorization_flow.redeem(code, application)).body == {"error": "invalid_grant"}
+    refreshed = await authorization_flow.token("refresh_token", application, refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
-    assert await desk.is_good(tokens["access_token"])
+    assert await authorization_flow.is_good(tokens["access_token"])
 
 
-async def test_redirect_uris_are_added_and_removed(office: Office) -> None:
-    seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
-    assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
-    again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
+async def test_redirect_uris_are_added_and_removed(portal: PortalClient) -> None:
+    page = await portal.visitor.fill(await portal.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
+    assert portal.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
+    again = await portal.visitor.fill(page, "/callbacks", {"callback": CALLBACK})
     assert (again.status, f"{CALLBACK} is already listed." in again.page) == (400, True)
-    wrong = await office.visitor.fill(seen, "/callbacks", {"callback": "javascript:alert(1)"})
+    wrong = await portal.visitor.fill(page, "/callbacks", {"callback": "javascript:alert(1)"})
     assert (wrong.status, "&#39;javascript:alert(1)&#39; is not an absolute URL" in wrong.page) == (400, True)
     assert 'value="javascript:alert(1)"' in wrong.page
-    await office.visitor.fill(seen, "/callbacks/remove")
-    assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
+    await portal.visitor.fill(page, "/callbacks/remove")
+    assert portal.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
 
 
-async def test_the_portal_chooses_the_application_of_the_ide(office: Office) -> None:
-    chosen = office.caller.sandbox.applications.ide_application
+async def test_the_portal_chooses_the_application_of_the_ide(portal: PortalClient) -> None:
+    chosen = portal.caller.sandbox.applications.ide_application
     assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_APPLICATION
-    other = await office.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
-    seen = await office.visitor.fill(other, "/ide")
+    other = await portal.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
+    page = await portal.visitor.fill(other, "/ide")
     assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_DESIGN_APPLICATION
-    assert "uses this application" in seen.page
+    assert "uses this application" in page.page
 
 
-async def test_name_description_and_flows_are_editable_and_domains_are_not(office: Office) -> None:
-    form = await office.visitor.open(f"{READY_PATH}/edit")
+async def test_name_description_and_flows_are_editable_and_domains_are_not(portal: PortalClient) -> None:
+    form = await portal.visitor.open(f"{READY_PATH}/edit")
     assert 'name="domain' not in form.page
     changes = {"name": "Another", "description": "New", "flow-password": "on", "domain-design": "on"}
-    seen = await office.visitor.fill(form, "/edit", changes)
-    application = office.application("Another")
-    assert said(seen) == "The changes are saved."
+    page = await portal.visitor.fill(form, "/edit", changes)
+    application = portal.application("Another")
+    assert said(page) == "The changes are saved."
     assert (application.description, application.domains) == ("New", ("supply",))
     assert application.flows == {applications.CLIENT_CREDENTIALS, applications.PASSWORD}
-    wrong = await office.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
+    wrong = await portal.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
     assert wrong.status == 400
     assert all(text in wrong.page for text in ("The name is missing.", "Choose at least one."))
-    assert office.application("Another") == application
+    assert portal.application("Another") == application
 
 
-async def test_a_plan_upgrade_raises_the_limit_and_keeps_the_usage(office: Office) -> None:
-    await office.new(name="Small", parts="5")
-    application = office.application("Small")
-    await office.token(application)
-    assert (await office.caller.ask(SEARCH)).data
-    refused = await office.caller.ask(SEARCH)
+async def test_a_plan_upgrade_raises_the_limit_and_keeps_the_usage(portal: PortalClient) -> None:
+    await portal.new(name="Small", parts="5")
+    application = portal.application("Small")
+    await portal.token(application)
+    assert (await portal.caller.ask(SEARCH)).data
+    refused = await portal.caller.ask(SEARCH)
     assert refused.body["data"] is None
     path = f"/portal/applications/{application.application_id}"
-    assert "7 of 5 parts" in (await office.visitor.open(path)).page
-    form = await office.visitor.open(f"{path}/plan")
+    assert "7 of 5 parts" in (await portal.visitor.open(path)).page
+    form = await portal.visitor.open(f"{path}/plan")
     features = {"add-on-TECH_SPECS": "on", "add-on-LEAD_TIME": "on"}
-    seen = await office.visitor.fill(form, "/plan", {"plan": "pro", "parts": "", **features})
-    assert said(seen) == "Small is on Pro."
-    assert "7 of 15\N{NARROW NO-BREAK SPACE}000 parts" in seen.page
-    assert {"TECH_SPECS", "LEAD_TIME"} <= office.application("Small").features
-    assert "DATASHEETS" not in office.application("Small").features
-    assert (await office.caller.ask(SEARCH)).data
-    again = await office.visitor.open(f"{path}/plan")
+    page = await portal.visitor.fill(form, "/plan", {"plan": "pro", "parts": "", **features})
+    assert said(page) == "Small is on Pro."
+    assert "7 of 15\N{NARROW NO-BREAK SPACE}000 parts" in page.page
+    assert {"TECH_SPECS", "LEAD_TIME"} <= portal.application("Small").features
+    assert "DATASHEETS" not in portal.application("Small").features
+    assert (await portal.caller.ask(SEARCH)).data
+    again = await portal.visitor.open(f"{path}/plan")
     assert len(re.findall(r"\bchecked\b", again.page)) == 3  # Pro and its two add-ons
-    wrong = await office.visitor.fill(again, "/plan", {"plan": "gold"})
-    assert (wrong.status, office.application("Small").plan) == (400, "pro")
+    wrong = await portal.visitor.fill(again, "/plan", {"plan": "gold"})
+    assert (wrong.status, portal.application("Small").plan) == (400, "pro")
 
 
-async def test_the_portal_shows_the_usage_of_earlier_months(office: Office, turned: clock.ManualClock) -> None:
-    await office.caller.ask(SEARCH)
-    turned.advance(31 * 86_400)
-    await office.visitor.sign_in(await office.visitor.open("/portal"))
-    page = (await office.visitor.open(READY_PATH)).page
+async def test_the_portal_shows_the_usage_of_earlier_months(
+    portal: PortalClient, manual_clock: clock.ManualClock
+) -> None:
+    await portal.caller.ask(SEARCH)
+    manual_clock.advance(31 * 86_400)
+    await portal.visitor.sign_in(await portal.visitor.open("/portal"))
+    page = (await portal.visitor.open(READY_PATH)).page
     assert "0 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-12" in page
     assert '<tr><td>2023-11</td><td class="number">7</td></tr>' in page
 
 
-async def test_a_deleted_application_and_its_tokens_are_refused(office: Office) -> None:
-    question = await office.visitor.open(f"{READY_PATH}/delete")
-    assert (await office.caller.ask(SEARCH)).status == 200
-    seen = await office.visitor.fill(question, "/delete")
-    assert (seen.address.path, said(seen)) == ("/portal", f"{applications.DEFAULT_APPLICATION.name} is deleted.")
-    assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
-    assert (await office.caller.ask(SEARCH)).status == 401
-    assert (await office.visitor.open(READY_PATH)).status == 404
+async def test_a_deleted_application_and_its_tokens_are_refused(portal: PortalClient) -> None:
+    question = await portal.visitor.open(f"{READY_PATH}/delete")
+    assert (await portal.caller.ask(SEARCH)).status == 200
+    page = await portal.visitor.fill(question, "/delete")
+    assert (page.address.path, said(page)) == ("/portal", f"{applications.DEFAULT_APPLICATION.name} is deleted.")
+    assert (await portal.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
+    assert (await portal.caller.ask(SEARCH)).status == 401
+    assert (await portal.visitor.open(READY_PATH)).status == 404
 
 
-async def test_admin_queries_show_applications_of_the_portal(office: Office) -> None:
+async def test_admin_queries_show_applications_of_the_portal(portal: PortalClient) -> None:
     query = "{ admOrganizations { applications { name description deleted createdDate supplyCounts { partLimit } } } }"
 
     async def last() -> object:
-        (organisation,) = (await office.caller.ask(query)).data["admOrganizations"]
+        (organisation,) = (await portal.caller.ask(query)).data["admOrganizations"]
         return organisation["applications"][-1]
 
-    await office.new(name="Line one", description="For us", plan="standard")
+    await portal.new(name="Line one", description="For us", plan="standard")
     made = {
         "name": "Line one",
         "description": "For us",
@@ -286,60 +294,60 @@ async def test_admin_queries_show_applications_of_the_portal(office: Office) -> 
         "supplyCounts": {"partLimit": 2_000},
     }
     assert await last() == made
-    path = f"/portal/applications/{office.application('Line one').application_id}"
-    await office.visitor.fill(await office.visitor.open(f"{path}/delete"), "/delete", {})
+    path = f"/portal/applications/{portal.application('Line one').application_id}"
+    await portal.visitor.fill(await portal.visitor.open(f"{path}/delete"), "/delete", {})
     assert await last() == {**made, "deleted": True}
 
 
-async def test_an_organisation_may_have_no_application(office: Office) -> None:
+async def test_an_organisation_may_have_no_application(portal: PortalClient) -> None:
     for application in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
-        office.caller.sandbox.applications.remove(application.application_id)
-    seen = await office.visitor.open("/portal")
-    assert (seen.status, "There is no application yet" in seen.page) == (200, True)
+        portal.caller.sandbox.applications.remove(application.application_id)
+    page = await portal.visitor.open("/portal")
+    assert (page.status, "There is no application yet" in page.page) == (200, True)
 
 
-async def test_another_organisations_application_does_not_exist(office: Office) -> None:
+async def test_another_organisations_application_does_not_exist(portal: PortalClient) -> None:
     path = f"/portal/applications/{THEIRS.application_id}"
     for page in ("", "/edit", "/secret", "/plan", "/delete"):
-        seen = await office.visitor.open(path + page)
+        seen = await portal.visitor.open(path + page)
         assert (seen.status, heading(seen)) == (404, "Not found")
         assert THEIRS.name not in seen.page
     csrf = re.search(r'name="csrf" value="(\w+)"', seen.page)
     assert csrf
     for change in ("/edit", "/secret", "/plan", "/delete", "/callbacks", "/callbacks/remove", "/ide"):
-        assert (await office.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
-    assert office.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
+        assert (await portal.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
+    assert portal.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
 
 
-async def test_a_portal_form_without_a_csrf_token_changes_nothing(office: Office) -> None:
-    before = office.caller.sandbox.applications.all
+async def test_a_portal_form_without_a_csrf_token_changes_nothing(portal: PortalClient) -> None:
+    before = portal.caller.sandbox.applications.all
     for fields in ({}, {"csrf": "0" * 64}):
-        seen = await office.visitor.post("/portal/applications/new", name="Forged", **fields)
-        assert (seen.status, heading(seen)) == (400, "Nothing was changed")
-    async with PageBrowser(office.caller.sandbox.url) as stranger:
-        seen = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
-        assert seen.address.path == "/account/login"
-    assert office.caller.sandbox.applications.all == before
+        page = await portal.visitor.post("/portal/applications/new", name="Forged", **fields)
+        assert (page.status, heading(page)) == (400, "Nothing was changed")
+    async with PageBrowser(portal.caller.sandbox.url) as stranger:
+        page = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
+        assert page.address.path == "/account/login"
+    assert portal.caller.sandbox.applications.all == before
 
 
-async def test_the_portal_adds_and_removes_users(office: Office) -> None:
-    page = await office.visitor.open("/portal/organisation")
+async def test_the_portal_adds_and_removes_users(portal: PortalClient) -> None:
+    page = await portal.visitor.open("/portal/organisation")
     assert "grace@sandbox.example" in page.page
     assert KAY.email not in page.page
     fields = {"name": "Edsger Dijkstra", "email": "ed@sandbox.example", "password": " goto harmful "}
-    seen = await office.visitor.fill(page, "/users", fields)
+    seen = await portal.visitor.fill(page, "/users", fields)
     assert said(seen) == "Edsger Dijkstra may sign in as ed@sandbox.example."
-    async with PageBrowser(office.caller.sandbox.url) as other:
+    async with PageBrowser(portal.caller.sandbox.url) as other:
         await other.fill(
             await other.open("/portal"), "/login", {"email": fields["email"], "password": fields["password"]}
         )
         assert heading(await other.open("/portal")) == "Applications of Sandbox"
-        user = office.caller.sandbox.users.by_email(fields["email"])
+        user = portal.caller.sandbox.users.by_email(fields["email"])
         assert user
         path = f"/portal/organisation/users/{user.id}/remove"
-        await office.visitor.fill(await office.visitor.open(path), "/remove")
+        await portal.visitor.fill(await portal.visitor.open(path), "/remove")
         assert (await other.open("/portal")).address.path == "/account/login"
-    assert await office.caller.sandbox.users.authenticate(fields["email"], fields["password"]) is None
+    assert await portal.caller.sandbox.users.authenticate(fields["email"], fields["password"]) is None
 
 
 NOT_A_USER: list[tuple[dict[str, str], str]] = [
@@ -351,43 +359,43 @@ NOT_A_USER: list[tuple[dict[str, str], str]] = [
 ]
 
 
-async def test_an_invalid_user_form_is_rejected(office: Office) -> None:
+async def test_an_invalid_user_form_is_rejected(portal: PortalClient) -> None:
     good = {"name": "Ed", "email": "ed@sandbox.example", "password": "goto harmful"}
-    page = await office.visitor.open("/portal/organisation")
+    page = await portal.visitor.open("/portal/organisation")
     for fields, complaint in NOT_A_USER:
-        seen = await office.visitor.fill(page, "/users", {**good, **fields})
+        seen = await portal.visitor.fill(page, "/users", {**good, **fields})
         assert (seen.status, complaint in seen.page) == (400, True), fields
         assert "goto harmful" not in seen.page
-    assert len(office.caller.sandbox.users.of_organisation(user_directory.DEFAULT_ORGANISATION.id)) == 2
+    assert len(portal.caller.sandbox.users.of_organisation(user_directory.DEFAULT_ORGANISATION.id)) == 2
 
 
-async def test_the_signed_in_and_foreign_users_cannot_be_removed(office: Office) -> None:
+async def test_the_signed_in_and_foreign_users_cannot_be_removed(portal: PortalClient) -> None:
     for user in (user_directory.DEFAULT_USERS[0], KAY):
-        assert (await office.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
-    assert len(office.caller.sandbox.users.all) == 3
+        assert (await portal.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
+    assert len(portal.caller.sandbox.users.all) == 3
 
 
-async def test_the_organisation_can_be_renamed(office: Office) -> None:
-    page = await office.visitor.open("/portal/organisation")
-    assert heading(await office.visitor.fill(page, "/name", {"organisation": "Works"})) == "Works"
-    wrong = await office.visitor.fill(page, "/name", {"organisation": ""})
+async def test_the_organisation_can_be_renamed(portal: PortalClient) -> None:
+    page = await portal.visitor.open("/portal/organisation")
+    assert heading(await portal.visitor.fill(page, "/name", {"organisation": "Works"})) == "Works"
+    wrong = await portal.visitor.fill(page, "/name", {"organisation": ""})
     assert (wrong.status, heading(wrong)) == (400, "Works")
 
 
-async def test_the_home_page_links_to_every_service(office: Office) -> None:
-    session = office.caller.session
-    async with session.get(office.caller.sandbox.url, headers={"Accept": "text/html,*/*;q=0.8"}) as response:
+async def test_the_home_page_links_to_every_service(portal: PortalClient) -> None:
+    session = portal.caller.session
+    async with session.get(portal.caller.sandbox.url, headers={"Accept": "text/html,*/*;q=0.8"}) as response:
         links = set(re.findall(r'href="(/[^"]*)"', await response.text()))
     assert {"/portal", "/graphql"} < links
     for link in links:
-        async with session.get(office.caller.sandbox.url + link, headers={"Accept": "text/html,*/*"}) as response:
+        async with session.get(portal.caller.sandbox.url + link, headers={"Accept": "text/html,*/*"}) as response:
             assert response.status == 200, link
-    async with session.get(office.caller.sandbox.url) as response:
-        assert (await response.json())["portal"] == office.caller.sandbox.portal_url
+    async with session.get(portal.caller.sandbox.url) as response:
+        assert (await response.json())["portal"] == portal.caller.sandbox.portal_url
 
 
-async def test_portal_pages_have_a_strict_content_security_policy(office: Office) -> None:
+async def test_portal_pages_have_a_strict_content_security_policy(portal: PortalClient) -> None:
     for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organisation"):
-        seen = await office.visitor.open(path)
-        assert "<script" not in seen.page
-        assert "style=" not in seen.page
+        page = await portal.visitor.open(path)
+        assert "<script" not in page.page
+        assert "style=" not in page.page

@@ -30,13 +30,13 @@ def numbers(catalog: store.Catalog, count: int) -> list[str]:
 async def test_twenty_queries_of_five_parts_with_the_token_header(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
-    wanted = numbers(catalog, 20)
-    queries = [{"mpn": mpn, "limit": 5, "reference": str(place)} for place, mpn in enumerate(wanted)]
+    part_numbers = numbers(catalog, 20)
+    queries = [{"mpn": mpn, "limit": 5, "reference": str(place)} for place, mpn in enumerate(part_numbers)]
     headers = {"token": caller.token, "Accept": "*/*"}
     body = {"query": KICOST, "variables": {"input": queries}}
-    reply = await caller.post(caller.sandbox.graphql_url + "/", json=body, headers=headers)
-    found = reply.data["supMultiMatch"]
-    assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
+    response = await caller.post(caller.sandbox.graphql_url + "/", json=body, headers=headers)
+    found = response.data["supMultiMatch"]
+    assert response.headers["Content-Type"] == "application/json; charset=utf-8"
     assert [one["reference"] for one in found] == [query["reference"] for query in queries]
     assert all(one["hits"] >= len(one["parts"]) >= 1 for one in found)
 
@@ -44,8 +44,8 @@ async def test_twenty_queries_of_five_parts_with_the_token_header(
 async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
-    wanted = numbers(catalog, 10)
-    queries = [{"mpn": mpn, "limit": 1, "start": 0, "reference": mpn} for mpn in wanted]
+    part_numbers = numbers(catalog, 10)
+    queries = [{"mpn": mpn, "limit": 1, "start": 0, "reference": mpn} for mpn in part_numbers]
     body = {
         "query": ADD_IN,
         "operationName": "MultiMatch",
@@ -57,7 +57,7 @@ async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
         "X-Nexar-Client-Version": "0.6.1",
     }
     found = (await caller.post(caller.sandbox.graphql_url, json=body, headers=headers)).data["supMultiMatch"]
-    assert [one["reference"] for one in found] == wanted
+    assert [one["reference"] for one in found] == part_numbers
     uids = [part["v3uid"] for one in found for part in one["parts"]]
     assert len(uids) == 10
     assert all(len(uid) == 16 and int(uid, 16) for uid in uids)
@@ -85,16 +85,16 @@ async def test_variables_may_be_missing_or_empty(caller: SandboxClient) -> None:
     bodies: tuple[dict[str, Any], ...] = ({}, {"variables": {}}, {"variables": None})
     for more in bodies:
         body = {"query": "{ supAttributes { id } }", **more}
-        reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
-        assert reply.data["supAttributes"]
+        response = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
+        assert response.data["supAttributes"]
 
 
 async def test_a_higher_limit_applies_at_once_and_keeps_the_usage(caller: SandboxClient) -> None:
-    known, account = caller.sandbox.applications, applications.DEFAULT_APPLICATION
+    registry, application = caller.sandbox.applications, applications.DEFAULT_APPLICATION
     match = '{ supParts(ids: ["54445"]) { id } }'
-    known.replace(dataclasses.replace(account, part_limit=1))
+    registry.replace(dataclasses.replace(application, part_limit=1))
     await caller.ask(match)
     assert "part limit of 1." in (await caller.ask(match)).messages[0]
-    known.replace(dataclasses.replace(account, part_limit=2))
+    registry.replace(dataclasses.replace(application, part_limit=2))
     assert (await caller.ask(match)).data["supParts"] == [{"id": "54445"}]
-    assert caller.sandbox.part_usage.used(account.application_id) == 2
+    assert caller.sandbox.part_usage.used(application.application_id) == 2

@@ -58,9 +58,9 @@ def written(parent: GraphQLObjectType, name: str, depth: int) -> str:
 @pytest.mark.parametrize("name", [name for name in QUERIES if not name.startswith("des")])
 async def test_every_query_answers_with_every_field_of_its_type(caller: SandboxClient, name: str) -> None:
     assert BUILT.query_type is not None
-    reply = await caller.ask("{ " + written(BUILT.query_type, name, 3) + " }")
-    assert reply.status == 200
-    assert name in reply.data
+    response = await caller.ask("{ " + written(BUILT.query_type, name, 3) + " }")
+    assert response.status == 200
+    assert name in response.data
 
 
 async def test_the_index_lists_the_urls(caller: SandboxClient) -> None:
@@ -167,8 +167,8 @@ async def test_twenty_matches_with_all_offers_are_fast(caller: SandboxClient, ca
     )
     await caller.ask(query, {"queries": queries})
     began = time.perf_counter()
-    reply = await caller.ask(query, {"queries": queries})
-    assert len(reply.data["supMultiMatch"]) == 20
+    response = await caller.ask(query, {"queries": queries})
+    assert len(response.data["supMultiMatch"]) == 20
     assert time.perf_counter() - began < 1.0
 
 

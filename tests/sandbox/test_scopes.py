@@ -15,23 +15,23 @@ DESIGN_ONLY = applications.SandboxApplication(
 SEARCH = '{ found: supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
 
 
-def refused(reply: JsonResponse) -> list[tuple[str, str]]:
+def refused(response: JsonResponse) -> list[tuple[str, str]]:
     """The operations that were refused for the token's scopes, and by which schema."""
-    assert reply.status == 200
-    assert reply.body["data"] is None
-    assert set(reply.messages) == {MESSAGE}
-    assert {error["extensions"]["code"] for error in reply.body["errors"]} == {"AUTH_NOT_AUTHORIZED"}
-    return [(error["path"][0], error["extensions"]["schemaName"]) for error in reply.body["errors"]]
+    assert response.status == 200
+    assert response.body["data"] is None
+    assert set(response.messages) == {MESSAGE}
+    assert {error["extensions"]["code"] for error in response.body["errors"]} == {"AUTH_NOT_AUTHORIZED"}
+    return [(error["path"][0], error["extensions"]["schemaName"]) for error in response.body["errors"]]
 
 
 async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none(start: StartSandbox) -> None:
     async with start(applications=(DESIGN_ONLY,)) as caller:
-        reply = await caller.ask(SEARCH)
+        response = await caller.ask(SEARCH)
         used = caller.sandbox.part_usage.used(DESIGN_ONLY.application_id)
-    assert refused(reply) == [("found", "Supply")]
+    assert refused(response) == [("found", "Supply")]
     assert used == 0
     remote = {"message": MESSAGE, "path": ["found"], "extensions": {"code": "AUTH_NOT_AUTHORIZED"}}
-    assert reply.body["errors"] == [
+    assert response.body["errors"] == [
         {
             "message": MESSAGE,
             "locations": [{"line": 1, "column": 3}],
@@ -79,9 +79,9 @@ async def test_a_token_has_only_the_requested_scopes(designer: DesignClient) -> 
 async def test_each_rejected_operation_has_its_own_error(start: StartSandbox) -> None:
     async with start(applications=(DESIGN_ONLY,)) as caller:
         both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
-        reply = await caller.ask(both)
+        response = await caller.ask(both)
         organisation = await caller.ask("{ admOrganizations { name } }")
-    assert refused(reply) == [("supAttributes", "Supply"), ("desWorkspaceInfos", "Design")]
+    assert refused(response) == [("supAttributes", "Supply"), ("desWorkspaceInfos", "Design")]
     assert organisation.data["admOrganizations"]
 
 
@@ -92,14 +92,14 @@ async def test_the_schema_needs_no_scope(start: StartSandbox) -> None:
 
 async def test_without_authentication_a_request_without_a_token_has_every_scope(start: StartSandbox) -> None:
     async with start(applications=(DESIGN_ONLY, applications.DEFAULT_APPLICATION), no_auth=True) as caller:
-        reply = await caller.ask(SEARCH, headers={})
+        response = await caller.ask(SEARCH, headers={})
         design = await caller.ask("{ desUserByAuth { userName } }", headers={})
         used = [
             caller.sandbox.part_usage.used(one.application_id)
             for one in (DESIGN_ONLY, applications.DEFAULT_APPLICATION)
         ]
         own = await caller.ask(SEARCH)
-    assert len(reply.data["found"]["results"]) == 7
+    assert len(response.data["found"]["results"]) == 7
     assert used == [0, 7]
     assert design.data["desUserByAuth"]["userName"] == "ada"
     assert refused(own) == [("found", "Supply")]

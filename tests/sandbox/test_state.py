@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opens_on(start: StartSandbox, path: Path) -> Opens:
+def start_on(start: StartSandbox, path: Path) -> Opens:
     """Starts a sandbox on the file, with an authorization code flow."""
 
     @asynccontextmanager
@@ -53,10 +53,10 @@ def opens_on(start: StartSandbox, path: Path) -> Opens:
     return opened
 
 
-async def test_users_and_applications_are_restored(opens_on: Opens) -> None:
+async def test_users_and_applications_are_restored(start_on: Opens) -> None:
     ada, grace = user_directory.DEFAULT_USERS
-    async with opens_on() as desk:
-        sandbox = desk.caller.sandbox
+    async with start_on() as authorization_flow:
+        sandbox = authorization_flow.caller.sandbox
         sandbox.users.replace_organisation(replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
         sandbox.users.replace(replace(ada, name="Ada Lovelace"))
         sandbox.users.remove(grace.id)
@@ -65,71 +65,71 @@ async def test_users_and_applications_are_restored(opens_on: Opens) -> None:
         sandbox.applications.choose_for_ide(desks.OTHER.application_id)
         sandbox.applications.remove(applications.DEFAULT_APPLICATION.application_id)
         before = (sandbox.users.organisations, sandbox.users.all, sandbox.applications.all)
-    async with opens_on() as desk:
-        sandbox = desk.caller.sandbox
+    async with start_on() as authorization_flow:
+        sandbox = authorization_flow.caller.sandbox
         assert (sandbox.users.organisations, sandbox.users.all, sandbox.applications.all) == before
         assert sandbox.applications.ide_application(user_directory.DEFAULT_ORGANISATION.id) == desks.OTHER
         assert [one.name for one in sandbox.applications.deleted_by(user_directory.DEFAULT_ORGANISATION.id)] == [
             applications.DEFAULT_APPLICATION.name
         ]
-        assert (await desk.token("client_credentials", applications.DEFAULT_APPLICATION)).status == 400
-        assert (await desk.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
+        assert (await authorization_flow.token("client_credentials", applications.DEFAULT_APPLICATION)).status == 400
+        assert (await authorization_flow.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
 
 
-async def test_part_usage_is_restored(opens_on: Opens, turned: clock.ManualClock) -> None:
+async def test_part_usage_is_restored(start_on: Opens, manual_clock: clock.ManualClock) -> None:
     id_ = applications.DEFAULT_APPLICATION.application_id
-    async with opens_on() as desk:
-        assert (await desk.caller.ask(SEARCH)).status == 200
-    async with opens_on() as desk:
-        assert desk.caller.sandbox.part_usage.used(id_) == 7
-        assert (await desk.caller.ask(SEARCH)).status == 200
-    turned.advance(31 * 86_400)
-    async with opens_on() as desk:
-        counted = desk.caller.sandbox.part_usage
-        assert (counted.used(id_), counted.history(id_)) == (0, [("2023-11", 14)])
+    async with start_on() as authorization_flow:
+        assert (await authorization_flow.caller.ask(SEARCH)).status == 200
+    async with start_on() as authorization_flow:
+        assert authorization_flow.caller.sandbox.part_usage.used(id_) == 7
+        assert (await authorization_flow.caller.ask(SEARCH)).status == 200
+    manual_clock.advance(31 * 86_400)
+    async with start_on() as authorization_flow:
+        usage = authorization_flow.caller.sandbox.part_usage
+        assert (usage.used(id_), usage.history(id_)) == (0, [("2023-11", 14)])
 
 
-async def test_tokens_and_revocations_are_restored(opens_on: Opens) -> None:
-    async with opens_on() as desk:
-        good, ended = [(await desk.token("client_credentials")).body["access_token"] for _ in range(2)]
-        desk.caller.sandbox.keys.rotate(keys.generate())
-        newer = (await desk.token("client_credentials")).body["access_token"]
+async def test_tokens_and_revocations_are_restored(start_on: Opens) -> None:
+    async with start_on() as authorization_flow:
+        good, ended = [(await authorization_flow.token("client_credentials")).body["access_token"] for _ in range(2)]
+        authorization_flow.caller.sandbox.keys.rotate(keys.generate())
+        newer = (await authorization_flow.token("client_credentials")).body["access_token"]
         secret = {"client_id": desks.DESIGN.client_id, "client_secret": desks.DESIGN.client_secret}
-        url = desk.caller.sandbox.url + "/connect/revocation"
-        async with desk.caller.session.post(url, data={"token": ended, **secret}) as response:
+        url = authorization_flow.caller.sandbox.url + "/connect/revocation"
+        async with authorization_flow.caller.session.post(url, data={"token": ended, **secret}) as response:
             assert response.status == 200
-    async with opens_on() as desk:
-        assert [await desk.is_good(token) for token in (good, newer, ended)] == [True, True, False]
+    async with start_on() as authorization_flow:
+        assert [await authorization_flow.is_good(token) for token in (good, newer, ended)] == [True, True, False]
 
 
-async def test_sessions_consents_and_refresh_tokens_are_restored(opens_on: Opens) -> None:
-    async with opens_on() as desk:
-        first = (await desk.redeem(await desk.code())).body["refresh_token"]
-        second = (await desk.token("refresh_token", refresh_token=first)).body["refresh_token"]
-        cookies = [morsel.OutputString() for morsel in desk.visitor.jar]
-    async with opens_on() as desk:
-        third = await desk.token("refresh_token", refresh_token=second)
+async def test_sessions_consents_and_refresh_tokens_are_restored(start_on: Opens) -> None:
+    async with start_on() as authorization_flow:
+        first = (await authorization_flow.redeem(await authorization_flow.code())).body["refresh_token"]
+        second = (await authorization_flow.token("refresh_token", refresh_token=first)).body["refresh_token"]
+        cookies = [morsel.OutputString() for morsel in authorization_flow.visitor.jar]
+    async with start_on() as authorization_flow:
+        third = await authorization_flow.token("refresh_token", refresh_token=second)
         assert third.status == 200
         # The first was used before the restart: whoever brings it again ends them all.
-        assert (await desk.token("refresh_token", refresh_token=first)).status == 400
-        again = await desk.token("refresh_token", refresh_token=third.body["refresh_token"])
+        assert (await authorization_flow.token("refresh_token", refresh_token=first)).status == 400
+        again = await authorization_flow.token("refresh_token", refresh_token=third.body["refresh_token"])
         assert again.status == 400
-        assert not await desk.is_good(third.body["access_token"])
+        assert not await authorization_flow.is_good(third.body["access_token"])
         # Another port has another cookie; its value is as good.
         value = cookies[0].partition("=")[2].partition(";")[0]
-        name = f"sandbox_session_{desk.caller.sandbox.port}"
-        desk.visitor.jar.update_cookies({name: value}, desk.visitor.url)
-        seen = await desk.ask()
+        name = f"sandbox_session_{authorization_flow.caller.sandbox.port}"
+        authorization_flow.visitor.jar.update_cookies({name: value}, authorization_flow.visitor.url)
+        seen = await authorization_flow.ask()
         assert seen.address.query["code"]
 
 
 async def test_expired_rows_are_removed_from_the_state_file(
-    opens_on: Opens, turned: clock.ManualClock, path: Path
+    start_on: Opens, manual_clock: clock.ManualClock, path: Path
 ) -> None:
-    async with opens_on() as desk:
-        await desk.redeem(await desk.code())
-    turned.advance(40 * 86_400)
-    async with opens_on():
+    async with start_on() as authorization_flow:
+        await authorization_flow.redeem(await authorization_flow.code())
+    manual_clock.advance(40 * 86_400)
+    async with start_on():
         pass
     with sqlite3.connect(path) as database:
         kinds = {row[0] for row in database.execute("SELECT DISTINCT kind FROM row")}
@@ -137,10 +137,10 @@ async def test_expired_rows_are_removed_from_the_state_file(
     assert not kinds & {"session", "refresh_token", "authorisation"}
 
 
-async def test_the_state_file_is_private_and_has_no_password(opens_on: Opens, path: Path) -> None:
+async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, path: Path) -> None:
     path.touch(0o644)
-    async with opens_on() as desk:
-        refresh = (await desk.redeem(await desk.code())).body["refresh_token"]
+    async with start_on() as authorization_flow:
+        refresh = (await authorization_flow.redeem(await authorization_flow.code())).body["refresh_token"]
         for one in path.parent.iterdir():
             assert stat.S_IMODE(one.stat().st_mode) == 0o600
     raw = path.read_bytes()
@@ -149,20 +149,20 @@ async def test_the_state_file_is_private_and_has_no_password(opens_on: Opens, pa
 
 
 async def test_part_usage_is_written_in_the_background(path: Path) -> None:
-    held = store.StateStore(path)
-    counted = part_usage.PartUsage(clock.ManualClock(), state_store=held)
-    held.complete_creation()
-    writing = counted.background_writes(web.Application())
+    state_store = store.StateStore(path)
+    usage = part_usage.PartUsage(clock.ManualClock(), state_store=state_store)
+    state_store.complete_creation()
+    writing = usage.background_writes(web.Application())
     await anext(writing)
-    counted.record("an-application", 5)
+    usage.record("an-application", 5)
     async with asyncio.timeout(30):
-        while not held.rows("usage", int):
+        while not state_store.rows("usage", int):
             await asyncio.sleep(0.01)
-    counted.record("an-application", 2)
+    usage.record("an-application", 2)
     with pytest.raises(StopAsyncIteration):
         await anext(writing)
-    assert dict(held.rows("usage", int)) == {"2023-11/an-application": 7}
-    held.close()
+    assert dict(state_store.rows("usage", int)) == {"2023-11/an-application": 7}
+    state_store.close()
 
 
 async def test_design_data_is_restored(start_design: designers.StartDesignSandbox, path: Path) -> None:
@@ -194,21 +194,21 @@ async def test_two_sandboxes_share_nothing_without_a_file(start: StartSandbox) -
         assert other.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
-async def test_a_state_file_is_locked_by_one_sandbox(opens_on: Opens, path: Path) -> None:
-    async with opens_on():
+async def test_a_state_file_is_locked_by_one_sandbox(start_on: Opens, path: Path) -> None:
+    async with start_on():
         with pytest.raises(ValueError, match=f"^{path}: another sandbox is using it$"):
-            async with opens_on():
+            async with start_on():
                 pass
-    async with opens_on():
+    async with start_on():
         pass
 
 
-async def test_a_failed_start_releases_the_state_file(opens_on: Opens, path: Path, start: StartSandbox) -> None:
+async def test_a_failed_start_releases_the_state_file(start_on: Opens, path: Path, start: StartSandbox) -> None:
     with pytest.raises(ValueError, match="applications must not be empty"):
         async with start(applications=(), state=path):
             pass
-    async with opens_on() as desk:  # and has left nothing of itself
-        assert desk.caller.sandbox.users.all == user_directory.DEFAULT_USERS
+    async with start_on() as authorization_flow:  # and has left nothing of itself
+        assert authorization_flow.caller.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
 def _marked(path: Path, statement: str) -> None:
@@ -227,9 +227,9 @@ def _foreign(path: Path) -> None:
 
 
 def _begun(path: Path) -> None:
-    held = store.StateStore(path)
-    held.complete_creation()
-    held.close()
+    state_store = store.StateStore(path)
+    state_store.complete_creation()
+    state_store.close()
 
 
 def _newer(path: Path) -> None:
@@ -254,12 +254,12 @@ def _no_key(path: Path) -> None:
 
 
 def _torn(path: Path) -> None:
-    held = store.StateStore(path)
-    rows = held.rows("user", user_directory.SandboxUser)
+    state_store = store.StateStore(path)
+    rows = state_store.rows("user", user_directory.SandboxUser)
     for number in range(200):
         rows[f"u-{number}"] = replace(user_directory.DEFAULT_USERS[0], name="N" * 500)
-    held.complete_creation()
-    held.close()
+    state_store.complete_creation()
+    state_store.close()
     raw = bytearray(path.read_bytes())
     raw[4096:-4096] = b"\xff" * len(raw[4096:-4096])
     path.write_bytes(raw)
@@ -309,12 +309,12 @@ async def test_a_change_is_written_before_the_response(start: StartSandbox, path
         left.mkdir()
         for one in tmp_path.glob(f"{path.name}*"):
             shutil.copy(one, left)
-    held = store.StateStore(left / path.name)
-    assert [one.name for one in held.rows("application", applications.SandboxApplication).values()] == [
+    state_store = store.StateStore(left / path.name)
+    assert [one.name for one in state_store.rows("application", applications.SandboxApplication).values()] == [
         applications.DEFAULT_APPLICATION.name,
         "Just made",
     ]
-    held.close()
+    state_store.close()
 
 
 async def test_a_failed_write_rolls_back_and_usage_is_retried(
@@ -336,32 +336,32 @@ async def test_a_failed_write_rolls_back_and_usage_is_retried(
         assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 7
 
 
-def test_expiring_rows_are_bounded_by_number_and_time(turned: clock.ManualClock) -> None:
+def test_expiring_rows_are_bounded_by_number_and_time(manual_clock: clock.ManualClock) -> None:
     rows: dict[str, store.ExpiringRow[str]] = {}
-    kept_for_ten = store.ExpiringRows(rows, turned, 10, most=2)
+    kept_for_ten = store.ExpiringRows(rows, manual_clock, 10, most=2)
     for name in ("a", "b", "c"):
         kept_for_ten.put(name, name.upper())
     assert (kept_for_ten.get("a"), dict(kept_for_ten.items())) == (None, {"b": "B", "c": "C"})
-    turned.advance(9)
+    manual_clock.advance(9)
     kept_for_ten.put("c", "anew")  # does not make it last longer
-    turned.advance(1)
+    manual_clock.advance(1)
     assert ("c" in kept_for_ten, list(kept_for_ten.items())) == (False, [])
     kept_for_ten.put("d", "D")
     assert list(rows) == ["d"]
 
 
 def test_a_transaction_is_atomic(path: Path) -> None:
-    held = store.StateStore(path)
-    rows = held.rows("number", int)
-    held.complete_creation()
-    with contextlib.suppress(ZeroDivisionError), held.transaction():
+    state_store = store.StateStore(path)
+    rows = state_store.rows("number", int)
+    state_store.complete_creation()
+    with contextlib.suppress(ZeroDivisionError), state_store.transaction():
         rows["a"] = 1
-        with held.transaction():
+        with state_store.transaction():
             rows["b"] = 1 // 0
-    assert not held.rows("number", int)
+    assert not state_store.rows("number", int)
     with pytest.raises(KeyError):
         del rows["never there"]
-    held.close()
+    state_store.close()
 
 
 async def test_a_removed_user_is_in_no_team_after_a_restart(

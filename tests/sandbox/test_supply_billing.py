@@ -46,8 +46,8 @@ async def own(caller: SandboxClient) -> int:
 async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
     caller: SandboxClient, query: str, parts: int
 ) -> None:
-    reply = await caller.ask(query)
-    assert "errors" not in reply.body
+    response = await caller.ask(query)
+    assert "errors" not in response.body
     assert await own(caller) == parts
 
 
@@ -68,9 +68,9 @@ async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
     ],
 )
 async def test_a_rejected_request_bills_no_part_of_any_field(caller: SandboxClient, field: str) -> None:
-    reply = await caller.ask(f'{{ good: supParts(ids: ["54445"]) {{ id }} bad: {field} }}')
-    assert reply.messages
-    assert not reply.body.get("data")
+    response = await caller.ask(f'{{ good: supParts(ids: ["54445"]) {{ id }} bad: {field} }}')
+    assert response.messages
+    assert not response.body.get("data")
     assert await own(caller) == 0
 
 

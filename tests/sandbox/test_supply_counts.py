@@ -46,8 +46,8 @@ async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller:
         variables: dict[str, Any] = {f"f{i}": {key: [value]} for i, (key, value, _) in enumerate(some)}
         head = ", ".join(f"${name}: Map" for name in variables)
         fields = " ".join(f"{name}: supSearch(q: $q, filters: ${name}, limit: 0) {{ hits }}" for name in variables)
-        reply = await caller.ask(f"query($q: String, {head}) {{ {fields} }}", {"q": q, **variables})
-        hits = [reply.data[name]["hits"] for name in variables]
+        response = await caller.ask(f"query($q: String, {head}) {{ {fields} }}", {"q": q, **variables})
+        hits = [response.data[name]["hits"] for name in variables]
         assert list(zip(some, hits, strict=True)) == [((k, v, n), n) for k, v, n in some]
 
 
@@ -68,11 +68,11 @@ async def test_range_bounds_are_those_of_the_hits(caller: SandboxClient) -> None
         'specAggs(attributeNames: ["resistance"]) { min max siMin siMax displayMin displayMax units unitsName'
         " unitsSymbol valueType buckets { floatValue } }"
     )
-    reply = await caller.ask(
+    response = await caller.ask(
         f'{{ all: supSearch(q: "resistor") {{ {spread} }}'
         f' some: supSearch(q: "resistor", filters: {{resistance: ["(1000__22000)"]}}) {{ hits {spread} }} }}'
     )
-    (all_,), (some,) = reply.data["all"]["specAggs"], reply.data["some"]["specAggs"]
+    (all_,), (some,) = response.data["all"]["specAggs"], response.data["some"]["specAggs"]
     assert all_["min"] <= some["min"]
     assert some["max"] <= all_["max"]
     assert 1000 <= some["min"] <= some["max"] <= 22000
@@ -163,13 +163,13 @@ async def test_lifecycle_values_are_not_counted_without_the_feature(start: Start
 
 
 async def test_manufacturers_can_be_filtered_by_number_of_active_parts(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supSearch(q: "", limit: 0) { manufacturerAgg(size: 999) { company { id } count } }'
         ' over: supSearch(q: "", limit: 0, filters: {lifecyclestatus: ["Obsolete", "EOL"]})'
         " { manufacturerAgg(size: 999) { company { id } count } } }"
     )
     parts, over = (
-        {one["company"]["id"]: one["count"] for one in found["manufacturerAgg"]} for found in reply.data.values()
+        {one["company"]["id"]: one["count"] for one in found["manufacturerAgg"]} for found in response.data.values()
     )
     assert over
     active = {id_: count - over.get(id_, 0) for id_, count in parts.items()}

@@ -16,12 +16,12 @@ BY_ID = "query($id: String!) { supPartExtrasByPartId(partId: $id) { %s alternati
 
 
 async def test_ciiva_ids_lead_to_parts_and_back(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ one: supCiivaIdFromPartId(partId: "54445") supCiivaIdsFromPartIds(partIds: ["54445", "1", "x", "54446"]) }'
     )
-    ciiva = reply.data["one"]
+    ciiva = response.data["one"]
     assert ciiva != PART
-    assert reply.data["supCiivaIdsFromPartIds"][:3] == [ciiva, None, None]
+    assert response.data["supCiivaIdsFromPartIds"][:3] == [ciiva, None, None]
     back = await caller.ask(
         "query($id: String!) { supPartIdFromCiivaId(ciivaId: $id)"
         ' old: supOctopartIdFromCiivaId(workspaceUrl: "https://a.example", ciivaId: $id)'
@@ -36,7 +36,7 @@ async def test_ciiva_ids_lead_to_parts_and_back(caller: SandboxClient) -> None:
 
 
 async def test_extras_equal_the_fields_of_the_part(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         BY_ID % EXTRAS,
         {"id": PART},
     )
@@ -45,7 +45,7 @@ async def test_extras_equal_the_fields_of_the_part(caller: SandboxClient) -> Non
         f" specs {{ attribute {{ name shortname }} displayValue value }} similarParts {{ id }}"
         f" extras {{ {EXTRAS} }} }} }}"
     )
-    extras = reply.data["supPartExtrasByPartId"]
+    extras = response.data["supPartExtrasByPartId"]
     (part,) = whole.data["supParts"]
     first, *_ = extras.pop("alternatives")
     assert part["extras"] == extras
@@ -62,11 +62,11 @@ async def test_extras_equal_the_fields_of_the_part(caller: SandboxClient) -> Non
 
 
 async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_part(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         f'{{ supPartExtrasByPartIds(partIds: ["{PART}", "1"]) {{ __typename ... on SupPartExtras {{ partId }}'
         ' ... on SupErrorPayload { message } } none: supPartExtrasByPartId(partId: "1") { partId } }'
     )
-    assert reply.data == {
+    assert response.data == {
         "supPartExtrasByPartIds": [
             {"__typename": "SupPartExtras", "partId": PART},
             {"__typename": "SupErrorPayload", "message": "there is no part 1"},
@@ -88,21 +88,21 @@ async def test_extras_do_not_bypass_the_plan(start: StartSandbox, feature: str, 
     features = applications.FEATURES - {feature}
     plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
     async with start(applications=plan) as caller:
-        reply = await caller.ask(BY_ID % f"partId {field}", {"id": PART})
+        response = await caller.ask(BY_ID % f"partId {field}", {"id": PART})
     name = field.partition(" ")[0]
-    assert reply.body["data"]["supPartExtrasByPartId"][name] == left
-    assert [error["path"] for error in reply.body.get("errors", [])] == (
+    assert response.body["data"]["supPartExtrasByPartId"][name] == left
+    assert [error["path"] for error in response.body.get("errors", [])] == (
         [["supPartExtrasByPartId", name]] if left is None else []
     )
 
 
 async def test_companions_are_of_the_same_maker_and_another_category(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supSearch(q: "", limit: 40) { results { part { id manufacturer { id } category { id } altiumInternalId'
         " circuitMakerInternal { comments fabrications projects rates releases } companionProducts { _cacheId ppid"
         " sourceId url part { manufacturer { id } category { id } } } } } } }"
     )
-    parts = [one["part"] for one in reply.data["supSearch"]["results"]]
+    parts = [one["part"] for one in response.data["supSearch"]["results"]]
     beside = [(part, one) for part in parts for one in part["companionProducts"]]
     assert beside
     for part, one in beside:
@@ -116,11 +116,11 @@ async def test_companions_are_of_the_same_maker_and_another_category(caller: San
 
 
 async def test_a_category_has_a_blurb_about_its_contents(caller: SandboxClient) -> None:
-    reply = await caller.ask(
+    response = await caller.ask(
         '{ supCategories(ids: ["4161"]) { name path numParts children { name } blurb { name pathName description'
         " content metaDescription metaTitle } } }"
     )
-    (root,) = reply.data["supCategories"]
+    (root,) = response.data["supCategories"]
     blurb = root["blurb"]
     assert (blurb["name"], blurb["metaTitle"], blurb["pathName"]) == (root["name"], root["name"], root["path"])
     assert (

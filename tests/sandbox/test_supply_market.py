@@ -70,9 +70,9 @@ async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: San
     ],
 )
 async def test_an_unknown_code_or_duration_is_rejected_by_name(caller: SandboxClient, field: str, message: str) -> None:
-    reply = await caller.ask(f"{{ {field} }}")
-    assert reply.messages == [message]
-    assert reply.body["errors"][0]["path"] == [field.partition("(")[0]]
+    response = await caller.ask(f"{{ {field} }}")
+    assert response.messages == [message]
+    assert response.body["errors"][0]["path"] == [field.partition("(")[0]]
 
 
 @pytest.mark.parametrize("text", ["", "3", "s", "3 s", "-3s", "3sx", "1,5s", "٣s"])
@@ -86,10 +86,10 @@ def test_durations_may_have_several_units_and_fractions() -> None:
 
 
 async def test_live_data_has_the_current_time_for_sellers_with_an_api_only(
-    caller: SandboxClient, turned: clock.ManualClock
+    caller: SandboxClient, manual_clock: clock.ManualClock
 ) -> None:
     kept, asked = await offers(caller), await offers(caller, live=True)
-    assert turned.now() == 1_700_000_000
+    assert manual_clock.now() == 1_700_000_000
     for id_, offer in asked.items():
         changed = offer["company"]["isDistributorApi"]
         assert (offer["updated"] == "2023-11-14T22:13:20Z") == changed
@@ -103,9 +103,9 @@ async def test_a_seller_that_does_not_respond_in_time_has_catalog_data(caller: S
         found = await offers(caller, live=True, within=within)
         return {one["company"]["id"] for one in found.values() if one["updated"].startswith("2023-11-14")}
 
-    none, some, everybody = await fresh("99ms"), await fresh("500ms"), await fresh("1s")
+    none, some, directory = await fresh("99ms"), await fresh("500ms"), await fresh("1s")
     assert not none
-    assert none < some < everybody
+    assert none < some < directory
 
 
 async def test_a_customer_of_a_seller_gets_custom_prices(caller: SandboxClient) -> None:
@@ -133,22 +133,22 @@ async def test_a_customer_of_a_seller_gets_custom_prices(caller: SandboxClient) 
 async def test_credentials_of_an_unknown_api_are_rejected_without_repeating_them(
     caller: SandboxClient,
 ) -> None:
-    reply = await caller.ask(QUERY, {"live": True, "own": [{"apiName": "Acme", "apiKey": "s3cret"}]})
-    assert reply.messages == ["customPricingCredentials: there is no API 'Acme'"]
-    assert b"s3cret" not in reply.raw
+    response = await caller.ask(QUERY, {"live": True, "own": [{"apiName": "Acme", "apiKey": "s3cret"}]})
+    assert response.messages == ["customPricingCredentials: there is no API 'Acme'"]
+    assert b"s3cret" not in response.raw
 
 
 async def test_all_queries_with_offers_accept_live_data_arguments(caller: SandboxClient) -> None:
     live = (
         'distributorApi: true, distributorApiTimeout: "1s", customPricingCredentials: [{apiName: "TME", apiKey: "k"}]'
     )
-    wanted = "sellers { company { id } offers { id updated isCustomPricing } }"
-    reply = await caller.ask(
-        f'{{ supSearch(q: "SN74S74N", {live}) {{ results {{ part {{ {wanted} }} }} }}'
-        f' supSearchMpn(q: "SN74S74N", {live}) {{ results {{ part {{ {wanted} }} }} }}'
-        f' supMultiMatch(queries: [{{mpn: "SN74S74N"}}], {live}) {{ parts {{ {wanted} }} }} }}'
+    selection = "sellers { company { id } offers { id updated isCustomPricing } }"
+    response = await caller.ask(
+        f'{{ supSearch(q: "SN74S74N", {live}) {{ results {{ part {{ {selection} }} }} }}'
+        f' supSearchMpn(q: "SN74S74N", {live}) {{ results {{ part {{ {selection} }} }} }}'
+        f' supMultiMatch(queries: [{{mpn: "SN74S74N"}}], {live}) {{ parts {{ {selection} }} }} }}'
     )
-    data = reply.data
+    data = response.data
     parts = [one["part"] for name in ("supSearch", "supSearchMpn") for one in data[name]["results"]]
     shown = [offers_of(part) for part in parts], [offers_of(part) for part in data["supMultiMatch"][0]["parts"]]
     for group in shown:
@@ -159,13 +159,13 @@ async def test_all_queries_with_offers_accept_live_data_arguments(caller: Sandbo
 async def test_offers_by_reference_support_live_data(caller: SandboxClient) -> None:
     listed = await offers(caller)
     id_ = next(key for key, one in listed.items() if one["company"]["id"] == "459")
-    reply = await caller.ask(
+    response = await caller.ask(
         'query($r: [SupOfferReference!]!) { supPartOffers(country: "GB", currency: "EUR", references: $r,'
         ' distributorApi: true, customPricingCredentials: [{apiName: "Digi-Key", apiKey: "k"}])'
         " { offer { id updated isCustomPricing eligibleRegion prices { convertedCurrency } } } }",
         {"r": [{"partId": PART, "offerId": id_}]},
     )
-    ((found,),) = [reply.data["supPartOffers"]]
+    ((found,),) = [response.data["supPartOffers"]]
     offer = found["offer"]
     assert (offer["updated"], offer["isCustomPricing"]) == ("2023-11-14T22:13:20Z", True)
     assert {price["convertedCurrency"] for price in offer["prices"]} <= {"EUR"}

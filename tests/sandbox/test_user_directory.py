@@ -13,7 +13,7 @@ FIRST, SECOND = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_AP
 
 
 @pytest.fixture
-def everybody() -> user_directory.UserDirectory:
+def directory() -> user_directory.UserDirectory:
     return user_directory.UserDirectory((user_directory.DEFAULT_ORGANISATION, ELSEWHERE), user_directory.DEFAULT_USERS)
 
 
@@ -24,18 +24,18 @@ def test_a_sandbox_has_one_organisation_with_two_users() -> None:
     assert len(chosen.users) == 2
 
 
-async def test_the_default_passwords_match_their_hashes(everybody: user_directory.UserDirectory) -> None:
-    assert await everybody.authenticate(ADA.email, user_directory.DEFAULT_PASSWORD) == ADA
-    assert await everybody.authenticate(" GRACE@sandbox.example", "sandbox-grace") == GRACE
+async def test_the_default_passwords_match_their_hashes(directory: user_directory.UserDirectory) -> None:
+    assert await directory.authenticate(ADA.email, user_directory.DEFAULT_PASSWORD) == ADA
+    assert await directory.authenticate(" GRACE@sandbox.example", "sandbox-grace") == GRACE
 
 
 @pytest.mark.parametrize(
     "email, password", [(ADA.email, "sandbox-grace"), (ADA.email, ""), ("x@y", user_directory.DEFAULT_PASSWORD)]
 )
 async def test_wrong_credentials_authenticate_nobody(
-    everybody: user_directory.UserDirectory, email: str, password: str
+    directory: user_directory.UserDirectory, email: str, password: str
 ) -> None:
-    assert await everybody.authenticate(email, password) is None
+    assert await directory.authenticate(email, password) is None
 
 
 def test_a_password_is_stored_as_a_salted_hash() -> None:
@@ -55,27 +55,27 @@ def test_the_repr_of_a_user_has_no_password() -> None:
     assert ADA.password not in repr(ADA)
 
 
-def test_users_can_be_added_changed_and_removed(everybody: user_directory.UserDirectory) -> None:
+def test_users_can_be_added_changed_and_removed(directory: user_directory.UserDirectory) -> None:
     kay = user_directory.SandboxUser("k", "kay@sandbox.example", "Alan Curtis Kay", ADA.password, ELSEWHERE.id)
-    everybody.add(kay)
+    directory.add(kay)
     assert (kay.given_name, kay.family_name) == ("Alan", "Curtis Kay")
-    assert everybody.of_organisation(ELSEWHERE.id) == (kay,)
+    assert directory.of_organisation(ELSEWHERE.id) == (kay,)
     moved = dataclasses.replace(kay, email="alan@sandbox.example")
-    everybody.replace(moved)
-    assert (everybody.by_email("kay@sandbox.example"), everybody.by_id("k")) == (None, moved)
-    everybody.remove("k")
-    assert everybody.all == user_directory.DEFAULT_USERS
+    directory.replace(moved)
+    assert (directory.by_email("kay@sandbox.example"), directory.by_id("k")) == (None, moved)
+    directory.remove("k")
+    assert directory.all == user_directory.DEFAULT_USERS
     with pytest.raises(KeyError):
-        everybody.remove("k")
+        directory.remove("k")
     with pytest.raises(KeyError):
-        everybody.replace(moved)
+        directory.replace(moved)
 
 
-def test_removing_an_organisation_removes_its_users(everybody: user_directory.UserDirectory) -> None:
-    everybody.replace_organisation(dataclasses.replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
-    assert [one.name for one in everybody.organisations] == ["Renamed", "Elsewhere"]
-    everybody.remove_organisation(user_directory.DEFAULT_ORGANISATION.id)
-    assert (everybody.organisations, everybody.all) == ((ELSEWHERE,), ())
+def test_removing_an_organisation_removes_its_users(directory: user_directory.UserDirectory) -> None:
+    directory.replace_organisation(dataclasses.replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
+    assert [one.name for one in directory.organisations] == ["Renamed", "Elsewhere"]
+    directory.remove_organisation(user_directory.DEFAULT_ORGANISATION.id)
+    assert (directory.organisations, directory.all) == ((ELSEWHERE,), ())
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_removing_an_organisation_removes_its_users(everybody: user_directory.Us
     ],
 )
 def test_an_invalid_user_is_rejected_by_name(
-    everybody: user_directory.UserDirectory, changes: dict[str, Any], complaint: str
+    directory: user_directory.UserDirectory, changes: dict[str, Any], complaint: str
 ) -> None:
     kay = user_directory.SandboxUser("k", "kay@sandbox.example", "Kay", "", ELSEWHERE.id)
     with pytest.raises(ValueError, match=complaint):
-        everybody.add(dataclasses.replace(kay, **changes))
+        directory.add(dataclasses.replace(kay, **changes))
 
 
-def test_an_email_address_of_another_user_is_rejected(everybody: user_directory.UserDirectory) -> None:
+def test_an_email_address_of_another_user_is_rejected(directory: user_directory.UserDirectory) -> None:
     with pytest.raises(ValueError, match="the address is taken"):
-        everybody.replace(dataclasses.replace(GRACE, email=ADA.email))
+        directory.replace(dataclasses.replace(GRACE, email=ADA.email))
 
 
 def test_applications_are_found_by_both_ids_and_by_their_organisation() -> None:

@@ -1,8 +1,8 @@
-"""Causes of differences: by kind, and by what the GraphQL API has for the field.
+"""Causes of differences, derived from the kind of a difference and from the source of the field in the GraphQL API.
 
-The list of fields is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is field `id` of
-the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields around v3's objects
-(hits, facets, the echo of the request) are not in the list; nothing is known of them.
+The field list (v3_fields.yaml) is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is
+field `id` of the object Seller, because the list says that `Part.offers` holds PartOffer and `PartOffer.seller` a
+Seller. Fields outside v3's objects (hits, facets, the echo of the request) are not in the list and have no entry.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from proxy import endpoints
 from proxy.compare.judging import paths, unknown_uids, v3_fields
 from proxy.compare.judging.findings import ABSENT, Cause, Difference, Kind
 
-KNOWN_PATHS = 2000  # whose fields are remembered; paths come from anybody's data
+KNOWN_PATHS = 2000  # entries of the field cache; bounded because paths come from client data
 ROOTS = {
     "match": ("results", "[*]", "items", "[*]"),
     "search": ("results", "[*]", "item"),
     "get_multi": ("[*]",),
     "get": (),
 }
-COUNTS = ("hits", "count")  # of parts: of a query, and of those that have a facet's value
+COUNTS = ("hits", "count")  # numbers of parts: of a query, and of one facet value
 FOUND, NOT_FOUND = 200, 404
 EXPLANATIONS: dict[Cause, str] = {
     "moved": "the data has moved: asked again, the sides agree, or neither says what it said",
@@ -37,7 +37,7 @@ EXPLANATIONS: dict[Cause, str] = {
 
 
 class FieldEntry(NamedTuple):
-    """A field of the list."""
+    """Entry of the field list: object name, field name, source."""
 
     object: str
     field: str
@@ -45,13 +45,15 @@ class FieldEntry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """`PartOffer.sku`."""
+        """Qualified name, such as `PartOffer.sku`."""
         return f"{self.object}.{self.field}"
 
 
 class LocatedField(NamedTuple):
-    """A field of v3's objects, and the steps from it down to where something differs. `above` is the nearest field on
-    the way to it that is not the service's own, where there is one.
+    """Field of a v3 object that contains a difference.
+
+    `rest` are the steps from the field down to the difference. `above` is the nearest enclosing field without an exact
+    source, None where all enclosing fields have one.
     """
 
     row: FieldEntry
@@ -60,20 +62,20 @@ class LocatedField(NamedTuple):
 
 
 class Causes:
-    """Knows the list of fields as one site names them."""
+    """Causes of differences, looked up in the field list of one site."""
 
     def __init__(self, objects: v3_fields.Objects) -> None:
         self._objects = objects
         self._fields = lru_cache(KNOWN_PATHS)(self._field)
 
     def rows(self) -> list[FieldEntry]:
-        """The whole list."""
+        """Return all entries of the field list."""
         return [
             FieldEntry(name, field, entry) for name, fields in self._objects.items() for field, entry in fields.items()
         ]
 
     def field(self, endpoint: str, path: str) -> LocatedField | None:
-        """The field that a path of an endpoint's response is in."""
+        """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
         return self._fields(endpoint, path)
 
     def _field(self, endpoint: str, path: str) -> LocatedField | None:
@@ -96,7 +98,9 @@ class Causes:
         return LocatedField(row, rest, above)
 
     def without_source(self, endpoint: str, difference: Difference) -> FieldEntry | None:
-        """The field, where the service has nothing for it and the candidate shows just what the list says then."""
+        """Return the field if the API has no source for it and the candidate shows the value that the list states for
+        that case.
+        """
         found = self.field(endpoint, difference.path)
         if found is None or found.row.entry.kind != "no source":
             return None
@@ -104,14 +108,14 @@ class Causes:
         return found.row if _same(shown, difference.candidate) else None
 
     def derived(self, endpoint: str, difference: Difference) -> FieldEntry | None:
-        """The field, or the one around it, where it is made of something else."""
+        """Return the derived field that contains the difference: the field itself or the nearest enclosing one."""
         found = self.field(endpoint, difference.path)
         if found is None or found.row.entry.kind == "no source":
             return None
         return found.row if found.row.entry.kind == "derived" else found.above
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
-        """The cause. `refused`: both sides answer with an error."""
+        """Determine the cause. `refused` is true where both sides respond with an error."""
         if difference.kind in _OF_KIND:
             return _OF_KIND[difference.kind](endpoint, difference)
         if refused:
@@ -141,7 +145,7 @@ class Causes:
         return None
 
     def why(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> str:
-        """The cause in a sentence, for people."""
+        """Explain a cause in one sentence, for reports."""
         if cause in EXPLANATIONS:
             return EXPLANATIONS[cause]
         if kind == "unreadable":
@@ -163,7 +167,7 @@ def _endpoint(endpoint: str) -> endpoints.Endpoint | None:
 
 
 def _below(found: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
-    """The steps from the object that the endpoint answers with."""
+    """Return the steps below the object that the endpoint responds with; empty outside it."""
     if found is None:
         return ()
     root = ROOTS[found.action]
@@ -171,7 +175,9 @@ def _below(found: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[st
 
 
 def _is_part(endpoint: str, path: str) -> bool:
-    """Whether it is a whole part that differs, be it in its place in a search or that place itself."""
+    """Return true if the difference is a whole part: its entry in a search result, the `item` of that entry, or a match
+    item.
+    """
     found = _endpoint(endpoint)
     if found is None or found.object != "Part":
         return False
@@ -180,7 +186,9 @@ def _is_part(endpoint: str, path: str) -> bool:
 
 
 def _is_count(endpoint: str, difference: Difference) -> bool:
-    """Whether it is how many parts there are: more or fewer of them than a page may show."""
+    """Return true if the difference is a number of parts, which implies that parts are missing or extra beyond the page
+    shown.
+    """
     found = _endpoint(endpoint)
     counted = type(difference.baseline) is int and type(difference.candidate) is int
     return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
@@ -191,7 +199,7 @@ def _of_uid(_: str, difference: Difference) -> Cause:
 
 
 def _of_status(endpoint: str, difference: Difference) -> Cause:
-    """One part that only one side knows is a part that is missing, or that is extra."""
+    """Classify a status difference: 200 against 404 for one part means a missing or an extra part."""
     found = _endpoint(endpoint)
     if found is not None and found.object == "Part" and found.action == "get":
         statuses = difference.baseline, difference.candidate
@@ -201,7 +209,7 @@ def _of_status(endpoint: str, difference: Difference) -> Cause:
 
 
 def _inside(value: Any, steps: tuple[str, ...]) -> Any:
-    """What a constant has at a path of its own, ABSENT where it has nothing."""
+    """Return the value inside a constant at relative steps; ABSENT where there is none."""
     for step in steps:
         if step == paths.ELEMENT and isinstance(value, list) and value:
             value = value[0]

@@ -1,7 +1,7 @@
-"""Counts of a tally, as frozen values that add up: `one + other` is the same in any order.
+"""Counters of a tally: immutable values whose addition is commutative and associative.
 
-Every collection is bounded. Where there are too many entries, those with the smallest digests stay: the choice does not
-depend on the order of arrival, so an entry that stays has been counted from the start.
+Every collection is bounded. Above the bound, the entries with the smallest digests stay: the choice does not depend on
+the order of arrival, so a retained entry has been counted from the start.
 """
 
 import hashlib
@@ -22,22 +22,24 @@ BOUNDS = tuple(float(f"{step}e{power}") for power in (-3, -2, -1, 0, 1) for step
 
 
 def digest(*texts: str) -> str:
-    """12 hex digits that stand for some texts, as good as evenly spread."""
+    """Hash texts to 12 hex digits, evenly distributed."""
     return hashlib.blake2b(msgspec.json.encode(texts), digest_size=6).hexdigest()
 
 
 def added(one: dict[str, V], other: dict[str, V], plus: Callable[[V, V], V]) -> dict[str, V]:
-    """Both, where a key is in both their sum."""
+    """Merge two dicts; values of a key in both are combined with `plus`."""
     return {**one, **{key: plus(one[key], value) if key in one else value for key, value in other.items()}}
 
 
 def smallest(items: dict[str, V], most: int) -> dict[str, V]:
-    """The items with the smallest keys, `most` of them."""
+    """Keep at most `most` items, those with the smallest keys."""
     return items if len(items) <= most else {key: items[key] for key in sorted(items)[:most]}
 
 
 class KeptSample(msgspec.Struct, frozen=True):
-    """A sample: a request, where in its response, both values as JSON text, and what a side that refuses said."""
+    """Sample of a difference: the request, the place in the response, both values as JSON text, and the error message
+    of the side that refused, if any.
+    """
 
     request: V3Request
     at: float
@@ -48,7 +50,7 @@ class KeptSample(msgspec.Struct, frozen=True):
 
 
 class GroupCount(msgspec.Struct, frozen=True):
-    """Differences of one sort at one endpoint."""
+    """Count of the differences with the same endpoint, path, kind and cause."""
 
     endpoint: str
     path: str
@@ -89,7 +91,7 @@ def _earlier(one: KeptSample, other: KeptSample) -> KeptSample:
 
 
 class GroupCombination(msgspec.Struct, frozen=True):
-    """Requests that have just these groups, by their ids."""
+    """Count of the requests that have exactly these groups; `groups` are group ids."""
 
     groups: tuple[str, ...]
     requests: int
@@ -99,9 +101,11 @@ class GroupCombination(msgspec.Struct, frozen=True):
 
 
 class RowCount(msgspec.Struct, frozen=True):
-    """One client at one endpoint. `differing` requests have findings; `patterns` say which, as far as there is room.
+    """Counts of one client at one endpoint.
 
-    `paid` are the parts of `priced` requests: requests whose price is known, as often as each stands in the source.
+    `differing` requests have findings; `patterns` holds their group combinations, up to PATTERNS. `paid` is the cost in
+    parts of the `priced` requests, which are those of known cost; each is weighted with its number of occurrences in
+    the source.
     """
 
     client: str
@@ -129,7 +133,7 @@ class RowCount(msgspec.Struct, frozen=True):
 
 
 class FlakyFieldCount(msgspec.Struct, frozen=True):
-    """Requests in which the baseline disagreed with itself at a path."""
+    """Count of the requests in which the baseline differed from itself at a path."""
 
     endpoint: str
     path: str
@@ -140,7 +144,7 @@ class FlakyFieldCount(msgspec.Struct, frozen=True):
 
 
 class FailureCount(msgspec.Struct, frozen=True):
-    """Requests that could not be compared, for one reason."""
+    """Count of the requests that could not be compared for one reason; `at` and `origin` are of the first."""
 
     reason: str
     requests: int
@@ -153,7 +157,7 @@ class FailureCount(msgspec.Struct, frozen=True):
 
 
 class LatencyCount(msgspec.Struct, frozen=True):
-    """How long one side took at one endpoint: answers up to each of BOUNDS, and beyond."""
+    """Latency histogram of one side at one endpoint: responses up to each of BOUNDS, and one bucket beyond."""
 
     endpoint: str
     side: SideName
@@ -164,7 +168,7 @@ class LatencyCount(msgspec.Struct, frozen=True):
         return LatencyCount(self.endpoint, self.side, tuple(one + two for one, two in both))
 
     def quantile(self, share: float) -> float:
-        """Seconds that so many answers took at most, as near as the bounds tell."""
+        """Estimate a quantile in seconds, interpolated within its bucket."""
         left = share * sum(self.buckets)
         low = 0.0
         for high, answers in zip(BOUNDS, self.buckets, strict=False):
@@ -176,11 +180,11 @@ class LatencyCount(msgspec.Struct, frozen=True):
 
 MONTH = 30 * 86_400.0
 
-ClientEndpoint = tuple[str, str]  # client and endpoint
+ClientEndpoint = tuple[str, str]  # client name and endpoint path
 
 
 class SourceCount(msgspec.Struct, frozen=True):
-    """What the source holds of a client at an endpoint: `requests` that differ from each other, and `times` in all."""
+    """Requests of a client at an endpoint in the source: `requests` are distinct, `times` counts repetitions, too."""
 
     requests: int
     times: int
@@ -189,10 +193,11 @@ class SourceCount(msgspec.Struct, frozen=True):
 def monthly_parts(
     rows: Iterable[RowCount], asked: Mapping[ClientEndpoint, SourceCount] | None, seconds: float | None
 ) -> int | None:
-    """Parts in 30 days, each request as dear as when it was compared, however often it is repeated.
+    """Extrapolate the cost of the source to 30 days, in parts, without any benefit of a cache.
 
-    `asked` is the whole source where it is known, else the rows are all there is; `seconds` is the time over which it
-    was asked. None where that is unknown, or where no request of an endpoint has a price.
+    `asked` counts the whole source where that is known; otherwise the compared rows are taken for all of it. `seconds`
+    is the period that the source covers. Returns None where the period is unknown or where no request of an endpoint
+    has a known cost.
     """
     counted = list(rows)
     if not seconds or seconds < 0:
@@ -207,7 +212,7 @@ def monthly_parts(
 
 
 def _parts(row: RowCount | None, endpoint: str, rows: list[RowCount], times: int) -> float | None:
-    """Of so many requests; of a client of which no price is known, as of the others at the endpoint."""
+    """Estimate the cost of `times` requests; a client of unknown cost gets the mean of the endpoint's other clients."""
     like = [row] if row and row.priced else [each for each in rows if each.endpoint == endpoint and each.priced]
     priced = sum(each.priced for each in like)
     return times * sum(each.paid for each in like) / priced if priced else None

@@ -1,7 +1,6 @@
-"""Differences between two JSON documents, each once, at its place. Pure, and fast where little differs.
+"""Structural diff of two JSON documents. Pure; optimised for documents that are nearly equal.
 
-Equal subtrees are not walked; list elements are matched by what identifies them. Which differences count, and their
-causes, are decided by others.
+Equal subtrees are not walked; list elements are matched by identity (matching.py). Rules and causes are applied later.
 """
 
 import re
@@ -15,17 +14,19 @@ from proxy.compare.responses import JsonDocument
 
 UID = re.compile(r"[0-9a-f]{16}")
 OWN = frozenset(("uid", "parent_uid"))  # fields whose uids v3bridge computes where v3's is not known
-# What only looks like a number in these is a name: the part numbers 1.5 and 1.50 are two.
+# Texts of these fields are compared as texts: the part numbers 1.5 and 1.50 are two parts.
 NAMES = frozenset(("uid", "mpn", "sku", "id", "_naive_id", "name", "reference", "q", "mpn_or_sku", "brand", "seller"))
 JSON_TYPES = {dict: "object", list: "list", str: "text", int: "number", Decimal: "number", bool: "boolean"}
 
 ElementLabel = tuple[
     str | None, int
-]  # what identifies an element, and its turn among those that it does not tell apart
+]  # identifying text of an element, and its ordinal among elements with the same text
 
 
 class ValuePair(NamedTuple):
-    """Two values that belong together. `name` is the field they are in, `within` the field around that."""
+    """Two corresponding values. `name` is the key of the field that holds them, `within` the key of the enclosing
+    field.
+    """
 
     baseline: Any
     candidate: Any
@@ -36,7 +37,10 @@ class ValuePair(NamedTuple):
 
 
 def diff_documents(baseline: JsonDocument, candidate: JsonDocument) -> list[Difference]:
-    """That of the values, and keys that stand twice on one side only. Where in the response they stand is not known."""
+    """Diff two documents, including keys that are duplicated on one side only.
+
+    The parser does not report where a duplicate key is, so its path is `**`.
+    """
     once = set(baseline.twice).symmetric_difference(candidate.twice)
     words = {True: "twice", False: "once"}
     return diff(baseline.value, candidate.value) + [
@@ -47,12 +51,12 @@ def diff_documents(baseline: JsonDocument, candidate: JsonDocument) -> list[Diff
 
 
 def diff(baseline: Any, candidate: Any) -> list[Difference]:
-    """The differences of two JSON values as responses.read gives them, in the order of the baseline."""
+    """Diff two JSON values as `responses.read_json` returns them; differences are in the order of the baseline."""
     found: list[Difference] = []
     whole = type(baseline) is type(candidate) and type(baseline) in (
         dict,
         list,
-    )  # what is the same in them is not even walked
+    )  # two containers are compared element by element, so comparing them as a whole first would only repeat the work
     pending = [ValuePair(baseline, candidate)] if whole or not equality.same(baseline, candidate) else []
     while pending:
         differences, pairs = _step(pending.pop())
@@ -62,7 +66,7 @@ def diff(baseline: Any, candidate: Any) -> list[Difference]:
 
 
 def _step(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
-    """What differs in two values, scalars that are not the same among them, and the pairs that differ further in."""
+    """Compare one pair: return its own differences, and the unequal pairs inside it."""
     if type(pair.baseline) is dict and type(pair.candidate) is dict:
         return _objects(pair)
     if type(pair.baseline) is list and type(pair.candidate) is list:
@@ -75,7 +79,7 @@ def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
     baseline, candidate = pair.baseline, pair.candidate
 
     def at(key: str) -> tuple[str, str]:
-        if pair.path == paths.ROOT and UID.fullmatch(key):  # get_multi answers by uid
+        if pair.path == paths.ROOT and UID.fullmatch(key):  # get_multi responds with an object whose keys are uids
             return paths.each(pair.path), paths.element(pair.place, key)
         return paths.field(pair.path, key), paths.field(pair.place, key)
 
@@ -117,7 +121,7 @@ def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
 
 
 def _inside(element: ValuePair) -> Iterator[ValuePair]:
-    """What is compared of an element: of a price break its amount and its quantity, each by itself."""
+    """Yield the pairs to compare inside a list element; quantity and amount of a price break are separate pairs."""
     baseline, candidate = element.baseline, element.candidate
     if type(baseline) is not list or type(candidate) is not list:
         yield element
@@ -135,7 +139,9 @@ def _inside(element: ValuePair) -> Iterator[ValuePair]:
 def _labels(
     pair: ValuePair, matched: matching.ListMatching, known: identity.ElementIdentity
 ) -> tuple[list[ElementLabel], dict[int, ElementLabel]]:
-    """Those of the old elements as far as they are named, and of those that only the candidate has; all differ."""
+    """Label the elements that differ: baseline elements up to the last one needed, and elements that only the candidate
+    has.
+    """
     if known.by_position:
         return [(str(at), 1) for at in range(len(pair.baseline))], {at: (str(at), 1) for at in matched.extra}
     turns: dict[str | None, int] = {}
@@ -152,7 +158,7 @@ def _labels(
 
 
 def _kind(baseline: Any, candidate: Any, name: str) -> Kind:
-    """That of two values which are not the same, at least one of them no object and no list."""
+    """Classify two unequal values, of which at most one is an object or a list."""
     kinds = {JSON_TYPES.get(type(baseline)), JSON_TYPES.get(type(candidate))}
     if len(kinds) > 1:
         return "type"

@@ -1,7 +1,7 @@
-"""Equality of JSON values, to the last digit, and of texts that spell the same number or time.
+"""Equality of JSON values to the last digit, and of texts that spell the same number or time.
 
-Python's own == takes True for 1 and 1 for 1.0, which no program in another language does. `same` runs at C speed; it
-knows no field: callers know which texts are names.
+Python's == treats True and 1, and 1 and 1.0, as equal; clients in other languages do not. `same` mostly runs in C. It
+does not depend on field names: callers decide which texts are names.
 """
 
 import re
@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-PLAIN = frozenset((str, int, bool, type(None)))  # where type and == say all
+PLAIN = frozenset((str, int, bool, type(None)))  # types whose == is already exact
 
 
 def same(baseline: Any, candidate: Any) -> bool:
-    """Whether both say the same in the same way. The order of an object's keys says nothing."""
+    """Compare two JSON values exactly, including number types. The order of an object's keys is ignored."""
     kind = type(baseline)
     if kind is not type(candidate) or baseline != candidate:
         return False
@@ -24,15 +24,16 @@ def same(baseline: Any, candidate: Any) -> bool:
 
 
 def canonical(value: Any) -> bytes | str:
-    """A text that only values which are the same share."""
+    """Return a canonical form: equal exactly for values that are `same`."""
     try:
         return orjson.dumps(value, _digits, orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:  # beyond 64 bits, or half a character: legal JSON that orjson does not write
+    # integers beyond 64 bits and lone surrogates are legal JSON that orjson does not write
+    except orjson.JSONEncodeError:
         return repr(_sorted(value))
 
 
 def _digits(number: Decimal) -> orjson.Fragment:
-    return orjson.Fragment(f"d{number}")  # no JSON begins with d, so 1e0 is neither 1 nor "1"
+    return orjson.Fragment(f"d{number}")  # no JSON text begins with d, so 1e0 is neither 1 nor "1"
 
 
 def _sorted(value: Any) -> Any:
@@ -41,7 +42,7 @@ def _sorted(value: Any) -> Any:
     return [_sorted(each) for each in value] if type(value) is list else value
 
 
-# As JSON writes numbers, but for exponents: 0402 is no number, and 1e10 may be a uid.
+# JSON's number syntax without exponents: 0402 is a package size, and 1e10 may be a uid.
 NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,60})(?:\.\d{1,60})?", re.ASCII)
 MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,30}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII | re.IGNORECASE
@@ -49,12 +50,12 @@ MOMENT = re.compile(
 
 
 def same_spelling(baseline: str, candidate: str) -> bool:
-    """Whether two different texts are the same number or the same moment."""
+    """Return true if two different texts spell the same number or the same point in time."""
     return spelling_key(baseline) == spelling_key(candidate)
 
 
 def spelling_key(text: str) -> Hashable:
-    """Equal for all ways to write a number or a moment; any other text stands for itself."""
+    """Return a key that is equal for all spellings of a number or a timestamp; other texts are their own key."""
     if len(text) > 200:
         return text
     if NUMBER.fullmatch(text):
@@ -63,7 +64,10 @@ def spelling_key(text: str) -> Hashable:
 
 
 def timestamp_key(text: str) -> tuple[datetime, str, bool] | None:
-    """Second, fraction and whether a zone is given, for an ISO 8601 moment. One without a zone equals none with one."""
+    """Parse an ISO 8601 timestamp to (second, fraction, has a zone); None for other texts.
+
+    The third element keeps a timestamp without a zone unequal to one with a zone.
+    """
     found = MOMENT.fullmatch(text)
     if not found:
         return None

@@ -12,42 +12,44 @@ from proxy.compare.requests import V3Request
 Kind = Literal[
     "status",  # another HTTP status
     "unreadable",  # one side's body is no JSON
-    "missing",  # the baseline has it, the candidate has not: a field, or an element of a list
-    "extra",  # the other way round
-    "value",  # both have it, and it says something else
-    "type",  # text where the other has a number, null where it has a list
-    "format",  # the same number or moment, written in another way
+    "missing",  # the baseline has it, the candidate does not: a field, or an element of a list
+    "extra",  # the candidate has it, the baseline does not
+    "value",  # both have it, with different values
+    "type",  # different JSON types, such as text and number, or null and list
+    "format",  # the same number or time in another spelling
     "order",  # the same elements in another order
-    "twice",  # a key stands twice in an object of one side
-    "uid not known",  # the same object under v3's uid and one that v3bridge computed; or a request by such a uid
-    "latency",  # the candidate takes longer than it may
+    "twice",  # a key is duplicated in an object of one side
+    "uid not known",  # the same object under v3's uid and under one that v3bridge computed; or a request for such a uid
+    "latency",  # the candidate exceeds the allowed latency
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Cause = Literal[
-    "no source",  # the service that replaced v3 has nothing like it (v3_fields.yaml)
-    "derived",  # made of something else (v3_fields.yaml)
-    "moved",  # the data has moved since: asked again, the sides agree, or neither says what it said
+    "no source",  # the Nexar API has no such data (v3_fields.yaml)
+    "derived",  # derived from other data (v3_fields.yaml)
+    "moved",  # the data changed during the run: repeated responses agree, or both sides have changed
     "order",
     "format",
     "error shape",
     "missing part",
     "extra part",
     "status",
-    "uid not known",  # an object has a uid of its own on each side; it does not count
-    "unknown uid requested",  # a request by a uid that only one side knows; it counts
+    "uid not known",  # an object has a different uid on each side; does not count
+    "unknown uid requested",  # the request names a uid that only one side knows; counts
     "latency",
     "unexplained",
 ]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
-ABSENT = msgspec.UNSET  # what a side has where it has nothing
+ABSENT = msgspec.UNSET  # value of a side that lacks the field or element
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One difference. `path` is the same for all of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`;
-    `place` is where in this answer, elements by what identifies them. `old` and `new` are JSON values, ABSENT where a
-    side has nothing. `said` is the message of the side that refuses, where one does.
+    """One difference between two responses.
+
+    `path` is common to all differences of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`; `place`
+    locates this one, with elements named by their identity. `baseline` and `candidate` are JSON values, ABSENT where a
+    side has none. `message` is the error message of the side that refused the request, if any.
     """
 
     kind: Kind
@@ -59,7 +61,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A difference and its cause."""
+    """Difference with its cause."""
 
     difference: Difference
     cause: Cause
@@ -68,14 +70,13 @@ class Finding(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True):
     """Judgement of the two responses to one request.
 
-    `findings` count; `moved` are differences in data that has changed meanwhile, `unknown_uids` objects whose uids
-    differ because v3's is not on record: both are shown and count against nobody. `hidden` is the number of differences
-    that each rule ignored, by its name. `flaky_fields` are the paths at which the baseline differs from itself, None
-    for a request outside the noise sample.
+    `findings` count. `moved` (data changed during the run) and `unknown_uids` (objects whose v3 uid is not on record)
+    are reported and do not count. `hidden` is the number of ignored differences by rule name. `flaky_fields` are the
+    paths at which the baseline differs from itself, None for a request outside the noise sample.
 
-    `failure` is why there is nothing to compare, and of which side. Seconds are of each side's first response, None
-    without one; `parts` is what the candidate cost over all its responses, `price` what its first one cost, None where
-    it does not say. `at` is seconds since 1970.
+    `failure` is the reason why the responses could not be compared, and names the side. Seconds are of each side's
+    first response, None without one. `parts` is the cost of all responses of the candidate, `price` the cost of its
+    first one, None where the response does not state it. `at` is in seconds since 1970.
     """
 
     request: V3Request
@@ -93,5 +94,5 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def equivalent(self) -> bool:
-        """Whether a program would see the same."""
+        """True if the request was compared and has no finding."""
         return self.failure is None and not self.findings

@@ -1,8 +1,8 @@
-"""Identity of list elements in v3 responses, so that an element that has moved is recognized. Used by matching.
+"""Identity of list elements in v3 responses, so that a moved element is recognised. Used by matching.
 
-Parts by uid, else by part number and manufacturer; offers by seller (uid, else id, else name) and SKU; price breaks by
-quantity; results by reference and position; all else by the first usual field that is present. Texts and numbers
-identify themselves.
+Identifying fields: uid of a part, else part number and manufacturer; seller (uid, else id, else name) and SKU of an
+offer; quantity of a price break; reference and position of a result; otherwise the first usual field that is present.
+Texts and numbers identify themselves.
 """
 
 import json
@@ -14,14 +14,16 @@ from typing import Any
 
 from proxy.compare.judging import equality
 
-Key = Callable[[Any], Hashable]  # None where an element has nothing of the kind
+Key = Callable[[Any], Hashable]  # returns None where the element lacks the identifying fields
 USUAL = ("uid", "url", "listing_url", "sku", "mpn", "name", "value", "key", "id")
 
 
 @dataclass(frozen=True)
 class ElementIdentity:
-    """`keys` are tried one after the other, each on what the ones before left over. `by_position`: what is still left
-    over belongs together where it stands at the same place, and places are what people know elements by.
+    """Identity of the elements of one list.
+
+    `keys` are tried in order, each on the elements that the previous ones did not match. With `by_position`, the
+    remaining elements are matched by index, and labels are indexes.
     """
 
     keys: tuple[Key, ...]
@@ -29,12 +31,12 @@ class ElementIdentity:
     by_position: bool = False
 
     def unknown(self, element: Any) -> bool:
-        """Whether nothing identifies it."""
+        """Return true if no key identifies the element."""
         return all(key(element) is None for key in self.keys)
 
 
 def for_list(name: str, within: str, elements: Sequence[Any]) -> ElementIdentity:
-    """That of the list under a name, itself in the object under another name, by name and by what is in it."""
+    """Select the identity for a list, by its key, the key of the enclosing field, and the first elements."""
     if within == "prices":
         return BREAKS
     if name == "results":
@@ -43,7 +45,7 @@ def for_list(name: str, within: str, elements: Sequence[Any]) -> ElementIdentity
 
 
 def text(value: Any) -> str | None:
-    """A text or a number as text; None for what identifies nothing."""
+    """Return a text or number as text; None for other values, which identify nothing."""
     return str(value) if type(value) in (str, int, Decimal) and value != "" else None
 
 
@@ -68,7 +70,7 @@ def _offer(seller: str, names: Sequence[str], element: Any) -> Hashable:
 
 
 def _offer_known(seller: str, names: Sequence[str], element: Any) -> Hashable:
-    """Where the seller is known by that field."""
+    """Key of an offer whose seller is known by the given field."""
     return _offer(seller, names, element) if text(_at(element, "seller", seller)) else None
 
 
@@ -87,7 +89,7 @@ def _quantity_label(element: Any) -> str | None:
 
 
 def _scalar(element: Any) -> Hashable:
-    """`22` and `22.0` are one spec value, in two spellings."""
+    """Key of a scalar; two spellings of a spec value, such as `22` and `22.0`, have the same key."""
     if type(element) in (dict, list):
         return None
     message = text(element)
@@ -104,7 +106,7 @@ def _seller_name(element: Any) -> Hashable:
 
 
 def _source(element: Any) -> Hashable:
-    """A source without a name is one, too."""
+    """Key of a source; a source without a name has a key, too."""
     name = _at(element, "name")
     return ("source", name) if type(name) is str else None
 
@@ -114,7 +116,7 @@ def _found(key: Key, element: Any) -> Hashable:
 
 
 def _label(keys: Sequence[Key], element: Any) -> str | None:
-    """For people: the first text or number that identifies it."""
+    """Return the first identifying text or number, for display."""
     if type(element) in (dict, list):
         named = (key(element) for key in keys)
         return next((found for found in named if type(found) is str), None)
@@ -128,7 +130,7 @@ def _identity(
 
 
 def _nowhere(_: Any) -> None:
-    """What is known by its position."""
+    """Label of elements that are identified by position: none."""
 
 
 USUAL_KEYS: tuple[Key, ...] = tuple(partial(_field, name) for name in USUAL)

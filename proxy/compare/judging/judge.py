@@ -1,7 +1,7 @@
-"""Judge: makes a comparison of the two responses to one request.
+"""Judge: turns the two responses to one request into a comparison.
 
-It finds the differences, applies the rules, separates data that has changed meanwhile, and names the causes of the
-rest. Pure: how JSON is compared and how keys are redacted is passed in, and so are repeated responses.
+Finds the differences, applies the rules, separates data that changed during the run, and names the causes of the rest.
+Pure: the diff function, the redaction and repeated responses are passed in.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from proxy.compare.results import NO_APPLICATION
 
 KEY_REFUSED = (401, 403)
 
-Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # diff.documents
+Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of diff.diff_documents
 
 
 class ParsedResponse(NamedTuple):
-    """A response and its body, read once. `asked` are the uids that its request is about."""
+    """Response with its parsed body. `asked` are the uids that the request names."""
 
     response: SideResponse
     body: ResponseBody
@@ -34,19 +34,19 @@ class ParsedResponse(NamedTuple):
 
 
 def parse_response(request: V3Request, response: SideResponse) -> ParsedResponse:
-    """A side's response to a request, ready to be compared."""
+    """Parse a side's response to a request for comparison."""
     return ParsedResponse(response, responses.read_body(request, response), unknown_uids.requested(request))
 
 
 class ResponsePair(NamedTuple):
-    """Both sides' responses to one request."""
+    """Responses of both sides to one request."""
 
     baseline: SideResponse
     candidate: SideResponse
 
 
 class Judge:
-    """Knows the settings of a run; keeps nothing from request to request."""
+    """Judge of response pairs, stateless between requests."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Judge:
         *,
         uids: frozenset[str] = frozenset(),
     ) -> None:
-        """`uids` are those of a site's own table."""
+        """`uids` are those of a site's own table, in addition to the recorded ones."""
         self._settings = settings
         self.rules = rules
         self.causes = causes
@@ -67,11 +67,15 @@ class Judge:
         self._uids = UnknownUids(uids)
 
     def is_in_noise_sample(self, request: V3Request) -> bool:
-        """Whether a request is of the sample that the baseline is asked twice, whatever comes of it."""
+        """Return true if the baseline gets this request twice in any case, for the measurement of noise."""
         return verdict.in_noise_sample(request.id, self._settings.noise.share)
 
     def differences(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> list[Difference]:
-        """What no rule hides, slowness left out: where there is any, asking again tells whether the data has moved."""
+        """Return the differences that no rule ignores, latency excluded.
+
+        Where there are any, the caller repeats the request to detect data that changed meanwhile. Empty where the
+        responses cannot be compared.
+        """
         sides = parse_response(request, baseline), parse_response(request, candidate)
         if _failure(*sides) or _key_refused(request, *sides):
             return []
@@ -86,7 +90,7 @@ class Judge:
         baseline_again: SideResponse | None = None,
         candidate_again: SideResponse | None = None,
     ) -> Comparison:
-        """Judge a request that was asked at a moment, and perhaps asked again since, of one side or of both."""
+        """Judge one request, sent at `at`; either side's response to a repetition may be given."""
         paid = (pair.candidate.parts or 0) + ((candidate_again.parts or 0) if candidate_again else 0)
         baseline, candidate = parse_response(request, pair.baseline), parse_response(request, pair.candidate)
         if failure := _failure(baseline, candidate) or _key_refused(request, baseline, candidate):
@@ -124,7 +128,7 @@ class Judge:
         return self.rules.apply(request.endpoint, found, request.uids)
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
-        """All differences of two responses that can be compared."""
+        """Return all differences of two comparable responses, before rules."""
         found = _whole(baseline, candidate)
         if baseline.response.status != candidate.response.status and not (
             baseline.body.refused and candidate.body.refused
@@ -137,14 +141,14 @@ class Judge:
     def _flaky_fields(
         self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None
     ) -> tuple[str, ...] | None:
-        """Where the baseline disagrees with itself; None without a second response to go by."""
+        """Return the paths at which the baseline differs from itself; None without a second comparable response."""
         if again is None or _failure(baseline, again):
             return None
         left = self._applied(request, baseline, again).left
         return tuple(sorted({self._trimming.difference(each).path for each in left}))
 
     def _changed(self, side: ParsedResponse, again: ParsedResponse | None) -> set[tuple[str, str, str]]:
-        """Where a side says something else now."""
+        """Return the keys of differences between a side's first and second response."""
         return {_key(each) for each in self._found(side, again)} if again and not _failure(side, again) else set()
 
     def _moved(
@@ -153,10 +157,11 @@ class Judge:
         later: tuple[ParsedResponse | None, ...],
         differences: Sequence[Difference],
     ) -> set[tuple[str, str, str]]:
-        """The differences that are gone where either side was asked again, and those where both have changed since.
+        """Return the keys of differences that are explained by changed data.
 
-        A change of the baseline alone proves nothing about the candidate, which may be wrong about both. Status and
-        body are not data: they have changed where the baseline's own have.
+        A difference has moved if it is absent between later responses, or if both sides have changed there. A change of
+        the baseline alone proves nothing about the candidate, which may be wrong both times. Status and body are not
+        data: for these, a change of the baseline is enough.
         """
         (baseline, candidate), (again, candidate_again) = first, later
         by_baseline, by_candidate = self._changed(baseline, again), self._changed(candidate, candidate_again)
@@ -176,7 +181,7 @@ class Judge:
 def _pairs(
     first: tuple[ParsedResponse, ParsedResponse], later: tuple[ParsedResponse | None, ...]
 ) -> list[tuple[ParsedResponse, ParsedResponse]]:
-    """The pairs that were there after the first."""
+    """Return the later pairs to compare; where a side was not repeated, its first response is used."""
     (baseline, candidate), (baseline_again, candidate_again) = first, later
     if baseline_again and candidate_again:
         return [(baseline_again, candidate_again), (baseline_again, candidate)]
@@ -186,7 +191,10 @@ def _pairs(
 
 
 def _is_like(side: ParsedResponse, first: ParsedResponse) -> bool:
-    """Whether a response is one of the first's sort: what an error or a page of HTML lacks is not gone."""
+    """Return true if a response has the same status class as the first one.
+
+    A difference that is absent from an error or from an HTML page has not disappeared.
+    """
     return (
         side.response.failure is None
         and side.body.problem is None
@@ -195,7 +203,10 @@ def _is_like(side: ParsedResponse, first: ParsedResponse) -> bool:
 
 
 def _failure(baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
-    """Why there is nothing to compare, and of which side. The baseline is the measure: it must be readable."""
+    """Return the reason why two responses cannot be compared, prefixed with the side; None if they can.
+
+    The baseline is the reference and must be readable; an unreadable candidate is a difference.
+    """
     if baseline.response.failure:
         return f"baseline: {baseline.response.failure}"
     if candidate.response.failure:
@@ -206,7 +217,9 @@ def _failure(baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
 
 
 def _key_refused(request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
-    """The words for a request whose key one side alone does not know: that says nothing of its responses."""
+    """Describe a request whose API key only one side rejects: a fault of the setup, which says nothing about the
+    responses.
+    """
     if candidate.response.status in KEY_REFUSED and baseline.response.status not in KEY_REFUSED:
         return f"candidate: {NO_APPLICATION} {request.client}{_message_suffix(candidate)}"
     if baseline.response.status in KEY_REFUSED and candidate.response.status not in KEY_REFUSED:
@@ -215,20 +228,20 @@ def _key_refused(request: V3Request, baseline: ParsedResponse, candidate: Parsed
 
 
 def _message_suffix(side: ParsedResponse) -> str:
-    """Status and message of a refusal."""
+    """Format status and message of an error response."""
     message = _message(side)
     return f" (HTTP {side.response.status}: {message})" if message else f" (HTTP {side.response.status})"
 
 
 def _message(side: ParsedResponse) -> str:
-    """What a side that refuses says; empty where it says nothing."""
+    """Return the message of an error response; empty where it has none."""
     value = side.body.document.value
     message = value.get("message") if side.body.refused and isinstance(value, dict) else None
     return message if isinstance(message, str) else ""
 
 
 def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
-    """What differs in the responses as such."""
+    """Compare status, body format and JSONP function; the JSON values are compared elsewhere."""
     if baseline.response.status != candidate.response.status:
         message = _message(candidate) or _message(baseline)
         return [
@@ -253,6 +266,6 @@ def _key(difference: Difference) -> tuple[str, str, str]:
 
 
 def _price(request: V3Request, response: SideResponse) -> int | None:
-    """What the response says of its cost; where nothing can cost parts, it need not say so."""
+    """Return the cost that the response states, 0 for an endpoint that is always free; None where unknown."""
     known = endpoints.of(request.path)
     return 0 if response.price is None and known is not None and known.free else response.price

@@ -1,4 +1,4 @@
-"""Matching of the elements of two lists. Pure; used by diff. Loses no element, pairs none twice."""
+"""Matching of the elements of two lists. Pure; used by diff. Each element is in exactly one pair or unmatched."""
 
 import itertools
 from collections import defaultdict
@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 from proxy.compare.judging import equality
 from proxy.compare.judging.identity import ElementIdentity
 
-ALIKE_MAX = 2_500  # pairs that are looked at to tell elements of one key apart
+ALIKE_MAX = 2_500  # pairs that are scored to match elements with equal keys; bounded because the scoring is quadratic
 
 Pairs = list[tuple[int, int]]
 
 
 class ListMatching(NamedTuple):
-    """Indexes, old and new. `missing` and `extra` stand on one side only; `moved`: what belongs together stands in
+    """Result of matching two lists, as indexes (baseline, candidate).
+
+    `missing` are only in the baseline, `extra` only in the candidate; `moved` tells that matched elements are in
     another order.
     """
 
@@ -25,7 +27,7 @@ class ListMatching(NamedTuple):
     moved: bool
 
     def orders(self) -> tuple[list[int], list[int]]:
-        """The old indexes of what both sides have, in the order of each side."""
+        """Return the baseline indexes of the matched elements, in the order of each side."""
         pairs = sorted([*self.same, *self.changed])
         return [baseline for baseline, _ in pairs], [
             baseline for baseline, _ in sorted(pairs, key=lambda pair: pair[1])
@@ -33,15 +35,17 @@ class ListMatching(NamedTuple):
 
 
 def match(baseline: Sequence[Any], candidate: Sequence[Any], identity: ElementIdentity) -> ListMatching:
-    """What is the same at both ends first, then what is the same anywhere, then by each key, then by position."""
+    """Match two lists: equal elements at both ends first, then equal elements anywhere, then by each key, then by
+    position.
+    """
     rest = _Unmatched(baseline, candidate, identity)
     same = rest.in_place() if identity.by_position and len(baseline) == len(candidate) else rest.ends()
     same += rest.anywhere()
     keyed = [pair for key in identity.keys for pair in rest.by(key)]
     moved = _moved([*same, *keyed])
     changed = sorted([*keyed, *rest.leftover()])
-    if identity.by_position:  # what has moved together with others was not looked for anywhere
-        known = len(baseline) == len(candidate)  # what stands at one place is not the same
+    if identity.by_position:  # a moved element among changed ones was not searched for by value
+        known = len(baseline) == len(candidate)  # equal elements at the same index are already in `same`
         same += [
             (was, now)
             for was, now in changed
@@ -52,14 +56,16 @@ def match(baseline: Sequence[Any], candidate: Sequence[Any], identity: ElementId
 
 
 class _Unmatched:
-    """What is not paired yet, as indexes in order."""
+    """Elements that are not matched yet, as ascending indexes."""
 
     def __init__(self, baseline: Sequence[Any], candidate: Sequence[Any], identity: ElementIdentity) -> None:
         self._baseline, self._candidate, self._identity = baseline, candidate, identity
         self.baseline_left, self.candidate_left = list(range(len(baseline))), list(range(len(candidate)))
 
     def ends(self) -> Pairs:
-        """Both ends, so that one element more or less among equal ones is one difference, and nothing has moved."""
+        """Match equal elements at both ends, so that one inserted element among equal ones is one difference and moves
+        nothing.
+        """
         sizes = len(self._baseline), len(self._candidate)
         most = min(sizes)
         head = self._same(range(most))
@@ -68,7 +74,7 @@ class _Unmatched:
         return self._take(starts + [(sizes[0] - place, sizes[1] - place) for place in range(tail, 0, -1)])
 
     def in_place(self) -> Pairs:
-        """What is the same at its place."""
+        """Match equal elements at the same index."""
         return self._take(
             [
                 (place, place)
@@ -78,15 +84,17 @@ class _Unmatched:
         )
 
     def anywhere(self) -> Pairs:
-        """What is the same to the last digit. In lists known by position that would tear apart what stands at one
-        place, unless one side has fewer, or nothing but the order differs.
+        """Match equal elements at any index.
+
+        In a list known by position this would separate elements at the same index, so it applies there only where the
+        lengths differ or where the order is the only difference.
         """
         if len(self.baseline_left) == 1 == len(self.candidate_left):
             return []
         all_or_none = self._identity.by_position and len(self._baseline) == len(self._candidate)
         few = len(self.baseline_left) * len(self.candidate_left) <= ALIKE_MAX
         if few and not self._any_equal(self.baseline_left[:1] if all_or_none else self.baseline_left):
-            return []  # which is quicker to see than what else they are
+            return []  # a quick exit: the check is cheaper than canonical forms of all elements
         left = self.baseline_left, self.candidate_left
         found = self.by(equality.canonical)
         if all_or_none and self.baseline_left:
@@ -102,7 +110,7 @@ class _Unmatched:
         )
 
     def by(self, key: Callable[[Any], Hashable]) -> Pairs:
-        """What has an equal key; where several have it, what is most alike."""
+        """Match elements with equal keys; among several with the same key, the most similar ones."""
         if not self.baseline_left or not self.candidate_left:
             return []
         if len(self.baseline_left) == 1 == len(self.candidate_left):
@@ -123,7 +131,7 @@ class _Unmatched:
         )
 
     def _lone(self, key: Callable[[Any], Hashable]) -> Pairs:
-        """As `by`, for one on each side: what most changes leave over."""
+        """Match the last element of each side: `by` for the most frequent case, without its dicts."""
         baseline, candidate = self.baseline_left[0], self.candidate_left[0]
         known = key(self._baseline[baseline])
         return (
@@ -133,7 +141,7 @@ class _Unmatched:
         )
 
     def _alike(self, baseline_indexes: list[int], candidate_indexes: list[int]) -> Pairs:
-        """Elements that a key does not tell apart, those with the most fields in common first."""
+        """Pair elements with equal keys, those with the most common fields first."""
         several = len(baseline_indexes) > 1 or len(candidate_indexes) > 1
         if (
             not several
@@ -155,7 +163,7 @@ class _Unmatched:
         return found
 
     def leftover(self) -> Pairs:
-        """What stands at the same place, or, where nothing identifies it on a side, comes in the same turn."""
+        """Match the remaining elements: by index, or in order where a side has nothing that identifies them."""
         if not self.baseline_left or not self.candidate_left:
             return []
         if self._identity.by_position:
@@ -169,7 +177,7 @@ class _Unmatched:
         )
         if len(baseline_indexes) == len(self.baseline_left) or len(candidate_indexes) == len(
             self.candidate_left
-        ):  # one side lost what identifies them
+        ):  # one side lacks the identifying fields in all of its elements
             baseline_indexes, candidate_indexes = (
                 _objects(self._baseline, self.baseline_left),
                 _objects(self._candidate, self.candidate_left),
@@ -180,14 +188,14 @@ class _Unmatched:
         return [place for place in left if self._identity.unknown(side[place])]
 
     def _may_be_one(self) -> bool:
-        """Whether two lone elements can be one: not where both are objects that something tells apart."""
+        """Return true if two single elements may correspond: not where both are objects with their own identity."""
         known = (
             _objects(side, [0]) and not self._identity.unknown(side[0]) for side in (self._baseline, self._candidate)
         )
         return not all(known)
 
     def _same(self, places: range) -> int:
-        """How many in a row are the same."""
+        """Count the leading indexes whose elements are equal."""
         for count, place in enumerate(places):
             if not equality.same(self._baseline[place], self._candidate[place]):
                 return count
@@ -203,7 +211,7 @@ class _Unmatched:
 
 
 def _common(baseline: Any, candidate: Any) -> int:
-    """How many fields two objects have in common."""
+    """Count the fields that are equal in two objects."""
     if type(baseline) is not dict or type(candidate) is not dict:
         return 0
     return sum(key in candidate and equality.same(value, candidate[key]) for key, value in baseline.items())

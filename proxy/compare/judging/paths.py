@@ -1,8 +1,8 @@
-"""Paths in a response: how they are written, matched by rules, and classified by subject.
+"""Paths in a response: syntax, patterns of rules, and subjects.
 
 `results[*].items[*].offers[*].prices.USD[*]`; the whole response is `$`. A key that is not a plain name is quoted as
-JSON: `facet_results.fields["specs.resistance.value"]`, so that no key in client data can pass for a path. A path in
-parentheses, such as `(status)`, is about the whole response; only a rule that names it so matches it.
+JSON: `facet_results.fields["specs.resistance.value"]`, so that no key in client data can be mistaken for a path. A path
+in parentheses, such as `(status)`, is about the whole response; only a rule that names it exactly matches it.
 """
 
 import hashlib
@@ -13,24 +13,24 @@ from typing import Literal, get_args
 
 import msgspec
 
-ELEMENT = "[*]"  # one of a list
+ELEMENT = "[*]"  # step for the elements of a list
 STATUS, BODY, LATENCY = "(status)", "(body)", "(latency)"
 
 _STEP = re.compile(r'\[\*\]|\["(?:[^"\\]|\\.)*"[^\]]*\]|[^.\[\]]+')
 
 
 def steps(path: str) -> tuple[str, ...]:
-    """The keys and `[*]` of a path. A key that is no plain name is quoted: `fields["specs.resistance.value"]`."""
+    """Split a path into keys and `[*]`, keys unquoted: `fields["specs.resistance.value"]` is two steps."""
     return tuple(_STEP.findall(path))
 
 
 def is_whole(path: str) -> bool:
-    """Whether a path is of the whole response rather than of its JSON."""
+    """Return true if a path is about the whole response rather than its JSON."""
     return path.startswith("(")
 
 
 class PathPattern(msgspec.Struct, frozen=True, dict=True):
-    """What a rule is for: a path in which `*` is any one key and `**` any number of steps, none among them."""
+    """Pattern of a rule: `*` matches any one key, `**` any number of steps, including none."""
 
     text: str
 
@@ -39,14 +39,14 @@ class PathPattern(msgspec.Struct, frozen=True, dict=True):
         return steps(self.text)
 
     def matches(self, path: str) -> bool:
-        """Whether the pattern is of the whole path."""
+        """Return true if the pattern matches the whole path."""
         if is_whole(path) or is_whole(self.text):
             return path == self.text
         return _glob(self._steps, steps(path))
 
 
 def _glob(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """In time of pattern × path at most: only the last `**` is ever tried again."""
+    """Match with wildcards in O(pattern × path): only the last `**` is ever retried."""
     at, here, again, from_here = 0, 0, -1, 0
     while here < len(path):
         if at < len(pattern) and pattern[at] == "**":
@@ -84,7 +84,7 @@ SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 
 ROOT = "$"
 ANY = "[*]"
-MOST = 100  # characters of a key or a name that are shown
+MOST = 100  # longest shown key or label, in characters
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 ENVELOPE = frozenset(("$", "request", "msec", "user_country", "user_currency", "reference", "error", "snippet"))
 STOCK = frozenset(("in_stock_quantity", "on_order_quantity", "on_order_eta"))
@@ -105,14 +105,14 @@ FIELDS: dict[str, Subject] = {
 
 
 def field(path: str, key: str) -> str:
-    """The path of an object's field."""
+    """Append an object's key to a path."""
     if not NAME.fullmatch(key) or len(key) > MOST:
         return ("" if path == ROOT else path) + f"[{_quoted(key)}]"
     return key if path == ROOT else f"{path}.{key}"
 
 
 def element(path: str, label: str | None, turn: int = 1) -> str:
-    """The place of an element, by what identifies it, and the how manyeth of those that nothing else tells apart."""
+    """Append an element to a place: its label, and its ordinal among elements with the same label."""
     start = "" if path == ROOT else path
     if label is None:
         return f"{start}[#{turn}]"
@@ -121,13 +121,15 @@ def element(path: str, label: str | None, turn: int = 1) -> str:
 
 
 def each(path: str) -> str:
-    """The path that all elements of a list share."""
+    """Append the step for the elements of a list."""
     return ANY if path == ROOT else path + ANY
 
 
 def subject(path: str) -> Subject:
-    """What a program reads there. `part` and `offer` are the whole of one, or the list of them; a field of theirs that
-    has no word of its own is `other`. A path does not say what its response is about: a whole brand is a `part`, too.
+    """Classify a path for thresholds.
+
+    `part` and `offer` are the whole object or its list; a field of theirs without a subject of its own is `other`. The
+    path does not tell the endpoint: a whole brand is a `part`, too (see `thresholds.subject_of`).
     """
     names = [step for step in steps(path) if step not in (ANY, "**", "results", "items", "item")]
     if not names:
@@ -140,7 +142,7 @@ def subject(path: str) -> Subject:
 
 
 def _quoted(text: str) -> str:
-    """JSON, all in ASCII. What is cut keeps a digest, outside the quotes, where no text can forge one."""
+    """Quote a key as ASCII JSON. A truncated key gets a digest outside the quotes, which client data cannot forge."""
     if len(text) <= MOST:
         return json.dumps(text)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

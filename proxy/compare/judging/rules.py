@@ -1,8 +1,9 @@
-"""Ignore rules of compare.yaml: what each ignores, which have expired, and which are unused.
+"""Ignore rules of compare.yaml: application, expiry, and usage counts.
 
-The first rule that matches a difference takes it. A rule for the cause "no source" stands for each such field of the
-list in v3_fields.yaml, with the list's own reason, and ignores a difference only where the candidate shows what the
-list says. A rule with forms ignores only values of one of them. The counts of an earlier run can be a limit.
+The first rule that matches a difference takes it. A rule for the cause "no source" applies to each such field of
+v3_fields.yaml, with the reason from that list, and ignores a difference only where the candidate shows the value that
+the list states. A rule with forms ignores only values of one of these forms. The counts of an earlier run can serve as
+a limit.
 """
 
 from collections import Counter
@@ -21,18 +22,18 @@ from proxy.compare.judging.findings import ABSENT, Difference
 from proxy.compare.judging.settings import IgnoreRule, ShippedRule
 from proxy.compare.results import ComparisonResult, RuleUse
 
-BOTH = ("value", "type", "format")  # kinds where both sides have something
+BOTH = ("value", "type", "format")  # kinds of differences with a value on both sides
 
 
 class RuleOutcome(NamedTuple):
-    """What rules leave, and how many differences each has hidden, by its name."""
+    """Differences that no rule ignores, and the number of ignored ones by rule name."""
 
     left: list[Difference]
     hidden: dict[str, int]
 
 
 class RuleSet:
-    """Rules as of a day; those that have expired by then hide nothing."""
+    """Rules as of a date; expired rules ignore nothing."""
 
     def __init__(self, rules: Sequence[IgnoreRule], causes: Causes, today: date) -> None:
         self._all = tuple(rules)
@@ -44,18 +45,18 @@ class RuleSet:
 
     @property
     def varying(self) -> frozenset[str]:
-        """The names of rules that hide more in one run and less in another, whatever the services do."""
+        """Names of the rules whose counts vary between runs although the services are unchanged."""
         return frozenset(rule.name or "" for rule in self._all if rule.varies)
 
     @property
     def expired(self) -> tuple[IgnoreRule, ...]:
-        """The rules that are not to be relied on any more."""
+        """Rules that have expired."""
         return tuple(rule for rule in self._all if self._expired(rule))
 
     def apply(
         self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()
     ) -> RuleOutcome:
-        """Take out what rules hide in a response of an endpoint. `asked` are the uids that the request asks for."""
+        """Separate the differences of one response that rules ignore. `asked` are the uids that the request names."""
         left: list[Difference] = []
         hidden: Counter[str] = Counter()
         for difference in differences:
@@ -67,8 +68,7 @@ class RuleSet:
         return RuleOutcome(left, dict(hidden))
 
     def uses(self, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
-        """What each rule has hidden in all, fields without a source one by one. Of the shipped rules only those that
-        have."""
+        """Report the usage of each rule, with one entry per field without a source; shipped rules only where used."""
         found = [
             use
             for rule in self._all
@@ -91,7 +91,7 @@ class RuleSet:
         )
 
     def _hides(self, endpoint: str, difference: Difference, asked: frozenset[str]) -> str | None:
-        """The name of the rule that hides a difference."""
+        """Return the name of the rule that ignores a difference; None where there is none."""
         for rule in self._at(endpoint, difference.path):
             if not (_lets_pass(rule, difference) and _has_form(rule, difference, asked)):
                 continue
@@ -125,7 +125,7 @@ def _name(rule: IgnoreRule, row: FieldEntry) -> str:
 
 
 def _lets_pass(rule: IgnoreRule, difference: Difference) -> bool:
-    """Whether a difference is one that the rule does not mind, wherever it is."""
+    """Return true if the rule's tolerances and normal forms accept the difference, irrespective of its path."""
     if rule.tolerate is not None:
         return difference.kind in BOTH and rule.tolerate.allows(difference.baseline, difference.candidate)
     if rule.normalise:
@@ -134,7 +134,9 @@ def _lets_pass(rule: IgnoreRule, difference: Difference) -> bool:
 
 
 def _has_form(rule: IgnoreRule, difference: Difference, asked: frozenset[str]) -> bool:
-    """Whether what the candidate shows has a form that the rule asks for; of what a rule lets be missing, the old."""
+    """Return true if the value has a form that the rule requires: the candidate's value, or the baseline's if that may
+    be missing.
+    """
     if not rule.form:
         return True
     missing = difference.kind == "missing" and "missing" in rule.ignore
@@ -155,13 +157,13 @@ def _reads_the_same(rule: IgnoreRule, difference: Difference) -> bool:
 
 
 class HiddenCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Compared requests, and how many differences each rule hid in them, by its name."""
+    """Number of compared requests, and of ignored differences by rule name. Written by --save-hidden."""
 
     requests: int
     hidden: dict[str, int]
 
     def exceeded(self, hidden: Mapping[str, int], requests: int, margin: float) -> Iterator[str]:
-        """The rules that hide more a request than then, in words. `margin` is the share by which they may."""
+        """Describe the rules that ignore more per request than in the earlier run, beyond a relative `margin`."""
         for name, times in sorted(hidden.items()):
             before = self.hidden.get(name, 0)
             if times * self.requests > before * requests * (1 + margin):
@@ -172,7 +174,7 @@ class HiddenCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_hidden_counts(path: Path) -> HiddenCounts:
-    """The file of an earlier run. Raises ConfigError, which says how to make one."""
+    """Read the counts of an earlier run. Raises ConfigError, with the command that writes the file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=HiddenCounts)
     except OSError as error:
@@ -183,7 +185,7 @@ def read_hidden_counts(path: Path) -> HiddenCounts:
 
 
 def render_hidden_counts(result: ComparisonResult) -> str:
-    """The file of a run."""
+    """Render the counts of a run."""
     found = HiddenCounts(
         sum(row.requests for row in result.rows), {rule.name: rule.hidden for rule in result.rules if rule.hidden}
     )

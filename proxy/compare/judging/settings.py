@@ -22,7 +22,9 @@ EndpointName = Annotated[str, Meta(pattern="^(" + "|".join(each.replace("{", r"\
 
 
 class ClientKeys(Block, frozen=True):
-    """A client: its apikey in the source, by which its requests get a name, and the keys to ask either side with."""
+    """Settings of a client: its API key in the source, which maps requests to the client's name, and its keys for each
+    side.
+    """
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
     source: Annotated[
@@ -34,8 +36,8 @@ class ClientKeys(Block, frozen=True):
 
 
 class IgnoreRule(Block, frozen=True):
-    """Differences that are not to count. Which: those at `path`, or with a `cause`, or both. `name` is the rule's place
-    in its file unless it is given.
+    """Rule to ignore differences: those at `path`, with `cause`, or both. `name` defaults to the rule's position in its
+    file.
     """
 
     reason: Annotated[str, Meta(pattern=r"\S", description="why this may differ, in words")]
@@ -59,25 +61,25 @@ class IgnoreRule(Block, frozen=True):
 
 
 class ShippedRule(IgnoreRule, frozen=True):
-    """One that comes with the program: nobody need hear that it hid nothing."""
+    """Ignore rule that ships with the program; not reported when unused."""
 
 
 class NoiseSettings(Block, frozen=True):
-    """How baseline noise is measured."""
+    """Settings of the baseline noise measurement."""
 
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.2
     min_requests: Annotated[int, Meta(ge=1, le=1_000_000, description="requests, 1 to 1000000")] = 30
 
 
 class ReadinessSettings(Block, frozen=True):
-    """When a client's requests to an endpoint may be sent to the candidate."""
+    """Conditions for the verdict "ready" of a client at an endpoint."""
 
     share: Annotated[float, Meta(gt=0, le=1, description="a share of equivalent requests, above 0 up to 1")] = 0.99
     min_requests: Annotated[int, Meta(ge=1, le=1_000_000, description="requests, 1 to 1000000")] = 100
 
 
 class ComparisonSettings(Block, frozen=True):
-    """All of it. `rules` holds those of the file first, then the shipped ones where they are used."""
+    """All settings. `rules` holds those of the file first, then the shipped ones where these are enabled."""
 
     keys: Annotated[tuple[ClientKeys, ...], Meta(description="a list of blocks with name, source, old and new")] = ()
     rules: Annotated[tuple[IgnoreRule, ...], Meta(description="a list of blocks with path, reason and expires")] = ()

@@ -1,6 +1,7 @@
-"""Summary: makes the result that reports read out of a tally: shares with intervals, groups with reasons, a verdict.
+"""Summary: computes the result that reports show from a tally: shares with intervals, groups with explanations, a
+verdict.
 
-Pure. The caller passes what only it knows: where the sides are, what the source holds, how the run ended.
+Pure. The caller passes the facts about the run: addresses of the sides, contents of the source, how the run ended.
 """
 
 from collections import Counter
@@ -29,12 +30,14 @@ from proxy.compare.results import (
 from proxy.kit.wording import counted
 
 DAY = 86_400.0
-UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are shown and count against nobody
+UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are reported and do not count
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tally does not know. `old` and `new` are where the sides are: an address up to `/v3`, of which curl lines
-    are made, or a file. `asked` is what the source holds, `seconds` over what time; `complete` that nothing is left.
+    """Facts about a run that its tally does not hold.
+
+    `old` and `new` locate the sides: an address up to `/v3`, used for curl lines, or a file. `asked` counts the
+    requests of the source and `seconds` is the period that it covers; `complete` is true when no request remains.
     """
 
     started: float
@@ -51,7 +54,9 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary:
-    """Makes results by the settings of a run. `subject` is what a path is about, `baseline` how much rules may hide."""
+    """Summary of tallies under the settings of a run. `subject` classifies paths, `baseline` limits ignored
+    differences.
+    """
 
     def __init__(
         self,
@@ -68,7 +73,7 @@ class Summary:
         self._baseline = baseline
 
     def result(self, tally: Tally, run: RunInfo) -> ComparisonResult:
-        """All of it."""
+        """Compute the result."""
         counting_groups = self._counting(tally)
         rows = self._rows(tally, run, counting_groups)
         failed = (*self._broken(tally, counting_groups), *self._expired(), *self._hiding(tally))
@@ -96,7 +101,7 @@ class Summary:
         )
 
     def _counting(self, tally: Tally) -> frozenset[str]:
-        """Groups that count against their requests: no changed data, no noise, no unknown uids."""
+        """Return the groups that count against their requests: no changed data, no noise, no unknown uids."""
         compared = _compared(tally)
         return frozenset(
             key
@@ -138,7 +143,7 @@ class Summary:
         )
 
     def _groups(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[DifferenceGroup, ...]:
-        """Those that count first, then by the number of their requests."""
+        """List the groups, counting ones first, then by number of requests."""
         ordered = sorted(
             tally.groups.items(),
             key=lambda item: (item[0] not in counts, -item[1].requests, item[1].endpoint, item[1].path, item[0]),
@@ -165,7 +170,7 @@ class Summary:
         )
 
     def _broken(self, tally: Tally, counts: frozenset[str]) -> Iterable[str]:
-        """The thresholds that are not kept, in words."""
+        """Describe the thresholds that are exceeded."""
         compared = sum(_compared(tally).values())
         for threshold in self._settings.fail_on:
             broken = threshold.broken(self._requests(threshold, tally, counts), compared)
@@ -173,7 +178,7 @@ class Summary:
                 yield broken
 
     def _requests(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
-        """Requests with a difference that a threshold is about. A request with several of them counts once."""
+        """Count the requests with a difference that a threshold is about; each request once."""
         looked_at = counts | {key for key, group in tally.groups.items() if group.cause == threshold.uncounted}
         about = {key for key in looked_at if self._is_about(threshold, tally.groups[key])}
         patterns = (pattern for row in tally.rows.values() for pattern in row.patterns.values())
@@ -184,7 +189,7 @@ class Summary:
         return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
 
     def _hiding(self, tally: Tally) -> Iterable[str]:
-        """The rules that hide more than the baseline allows."""
+        """Describe the rules that ignore more than the earlier run allows."""
         if self._baseline is None:
             return ()
         hidden = {name: times for name, times in tally.hidden.items() if name not in self._rules.varying}
@@ -196,7 +201,7 @@ class Summary:
 
 
 def _compared(tally: Tally) -> Counter[str]:
-    """Compared requests by endpoint."""
+    """Count compared requests by endpoint."""
     requests: Counter[str] = Counter()
     for row in tally.rows.values():
         requests[row.endpoint] += row.compared
@@ -204,7 +209,7 @@ def _compared(tally: Tally) -> Counter[str]:
 
 
 def _single(run: RunInfo) -> frozenset[ClientEndpoint]:
-    """Clients and endpoints that have a single request in the source."""
+    """Return clients and endpoints with a single request in the source."""
     return frozenset(place for place, asked in (run.asked or {}).items() if asked.requests == 1)
 
 

@@ -1,6 +1,6 @@
-"""Tally of comparisons: a value of bounded size that can be stored and added up.
+"""Tally of comparisons: counters of bounded size that can be stored and added up.
 
-Addition is commutative and associative, so workers count side by side. summary.py makes a result of it.
+Addition is commutative and associative, so workers count independently. summary.py computes a result from it.
 """
 
 from bisect import bisect_left
@@ -27,17 +27,17 @@ from proxy.compare.judging.findings import ABSENT, Comparison, Finding
 from proxy.compare.responses import SideName
 
 ROWS, GROUPS, GROUPS_OF_A_SORT, FLAKY_FIELDS, FAILURES = 500, 1000, 100, 1000, 100
-LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # v3 refused longer requests
-OTHERS = "others"  # clients beyond ROWS
+LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # characters; v3 rejected longer request targets
+OTHERS = "others"  # name of the clients beyond ROWS, counted as one
 
 _json = msgspec.json.Encoder(decimal_format="number")
 
 
 class Tally(msgspec.Struct):
-    """Counts by digest. `rest` are the differences of groups that there was no room for.
+    """Counters by digest.
 
-    `twice` says of how many requests of an endpoint the baseline was asked twice. `first` and `last` are when the first
-    and the last request was asked, in seconds since 1970.
+    `rest` counts differences of groups beyond the bounds. `twice` is the number of requests in the noise sample, by
+    endpoint. `first` and `last` are when the first and the last request were sent, in seconds since 1970.
     """
 
     rows: dict[str, RowCount] = {}
@@ -53,11 +53,11 @@ class Tally(msgspec.Struct):
     last: float | None = None
 
     def add(self, comparison: Comparison) -> None:
-        """Count one more."""
+        """Count one comparison."""
         self.merge(_one(comparison))
 
     def merge(self, other: "Tally") -> None:
-        """Count all that another has counted."""
+        """Add the counts of another tally."""
         self.rows = _rows(added(self.rows, other.rows, RowCount.__add__))
         self._take_groups(added(self.groups, other.groups, GroupCount.__add__))
         self.rest += other.rest
@@ -73,7 +73,9 @@ class Tally(msgspec.Struct):
         self.last = max((at for at in (self.last, other.last) if at is not None), default=None)
 
     def _take_groups(self, groups: dict[str, GroupCount]) -> None:
-        """Keep what there is room for: of each sort, so that a flood of one leaves the others alone, and in all."""
+        """Replace the groups, bounded per sort, so that many groups of one sort do not displace the others, and in
+        total.
+        """
         if groups.keys() != self.groups.keys():
             kept = _groups(groups)
             self.rest += sum(groups[key].differences for key in groups.keys() - kept.keys())
@@ -93,7 +95,7 @@ def _groups(groups: dict[str, GroupCount]) -> dict[str, GroupCount]:
 
 
 def _rows(rows: dict[str, RowCount]) -> dict[str, RowCount]:
-    """Too many clients become one, without their patterns."""
+    """Bound the rows: clients beyond ROWS are counted as one, without group combinations."""
     named = {key: row for key, row in rows.items() if not key.startswith(OTHERS)}
     kept = smallest(named, ROWS)
     made = {**{key: row for key, row in rows.items() if key not in named}, **kept}
@@ -118,7 +120,7 @@ def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def _one(comparison: Comparison) -> Tally:
-    """The tally of a single comparison."""
+    """Make the tally of a single comparison."""
     request, endpoint = comparison.request, comparison.request.endpoint
     if comparison.failure is not None:
         row = RowCount(request.client, endpoint, not_compared=1)
@@ -164,7 +166,7 @@ def _row(comparison: Comparison, groups: tuple[str, ...]) -> RowCount:
 
 
 def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, GroupCount]:
-    """The groups of a request's findings, a sample of each."""
+    """Group the findings of one request, with a sample of each group."""
     counts: Counter[str] = Counter()
     first: dict[str, Finding] = {}
     for finding in findings:
@@ -196,7 +198,7 @@ def _group(comparison: Comparison, finding: Finding, key: str, differences: int,
 
 
 def _text(value: Any) -> str | None:
-    """JSON text, cut where it is long."""
+    """Render a value as JSON text, truncated to LONGEST_VALUE."""
     if value is ABSENT:
         return None
     text = _json.encode(value).decode()

@@ -13,7 +13,7 @@ from proxy import endpoints
 from proxy.compare.judging.findings import CAUSES, KINDS, Cause, Kind
 from proxy.kit.wording import counted
 
-Subject = Callable[[str], str]  # of a path: "price" of `results[*].items[*].offers[*].prices.USD[*]`
+Subject = Callable[[str], str]  # subjects of a path: "price" of `results[*].items[*].offers[*].prices.USD[*]`
 
 OBJECTS = ("part", "brand", "category", "seller")
 SUBJECTS = (
@@ -27,8 +27,8 @@ _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """More than `share` of the compared requests may not have it; 0: not a single one. `name` is one of what `parse`
-    takes.
+    """Threshold on the share of compared requests with a difference; `share` 0 permits none. `name` is one that `parse`
+    accepts.
     """
 
     text: str
@@ -36,25 +36,25 @@ class Threshold(msgspec.Struct, frozen=True):
     share: float = 0.0
 
     def is_about(self, endpoint: str, path: str, kind: Kind, cause: Cause, subject: Subject) -> bool:
-        """Whether differences of this sort are what it is about."""
+        """Return true if the threshold covers differences of this sort."""
         about = subject_of(endpoint, path, subject)
         kind_, cause_ = (word.replace(" ", "-") for word in (kind, cause))
         return self.name in (about, kind_, f"{kind_}-{about}", cause_)
 
     @property
     def uncounted(self) -> Cause | None:
-        """The cause that it is about although differences of it do not count, where it names it."""
+        """The cause of uncounted differences that the threshold names explicitly; None for other thresholds."""
         return UNKNOWN_UIDS if self.name == UNKNOWN_UIDS.replace(" ", "-") else None
 
     def broken(self, requests: int, of: int) -> str | None:
-        """What to say where too many requests have it."""
+        """Return a message where too many requests have the difference; None otherwise."""
         if requests == 0 or requests <= self.share * of:
             return None
         return f"{self.text}: {requests} of {counted(of, 'request has', 'requests have')} it ({requests / of:.2%})"
 
 
 def subject_of(endpoint: str, path: str, subject: Subject) -> str:
-    """What a path is about; in responses that hold no parts, their object stands where the part would."""
+    """Return the subject of a path; in responses without parts, the endpoint's object replaces `part`."""
     about = subject(path)
     if about != "part":
         return about
@@ -63,7 +63,7 @@ def subject_of(endpoint: str, path: str, subject: Subject) -> str:
 
 
 def parse(text: str) -> Threshold:
-    """One threshold. Raises ValueError, which lists the names where it is the name that is unknown."""
+    """Parse one threshold. Raises ValueError, which lists the valid names if the name is unknown."""
     name, mark, share = text.partition(">")
     name = name.strip()
     if not mark:
@@ -75,7 +75,7 @@ def parse(text: str) -> Threshold:
 
 
 def parse_list(text: str) -> tuple[Threshold, ...]:
-    """Several, between commas."""
+    """Parse a comma-separated list of thresholds."""
     return tuple(parse(each) for each in text.split(",") if each.strip())
 
 

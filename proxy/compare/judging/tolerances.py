@@ -1,7 +1,7 @@
 """Conditions of a rule on values: tolerances, normal forms, and required forms. Pure; used by rules.py.
 
-A normal form is what is compared in place of a value; a value that cannot be read stays as it is. A required form must
-be met by the candidate's value: an ignored link has to be a link.
+A normal form replaces a value before comparison; a value that cannot be parsed is unchanged. A required form must be
+met by the candidate's value: an ignored link still has to be a link.
 """
 
 import re
@@ -17,14 +17,14 @@ from proxy.compare.judging.findings import ABSENT
 from proxy.config.settings import Settings
 
 NormalForm = Literal[
-    "lower-case",  # text in any case of letters
-    "trim",  # text with blanks around it, or several in a row
+    "lower-case",  # text, case-insensitive
+    "trim",  # text with surrounding or repeated whitespace
     "number",  # "1.50", "1.5" and 1.5
     "moment",  # 2026-01-31T12:00:00Z and 2026-01-31T13:00:00.000+01:00; without a zone it is UTC
-    "day",  # moments of one day, in UTC
-    "url",  # an address without its scheme, its query, what follows #, and the slash at its end
+    "day",  # timestamps of the same day, in UTC
+    "url",  # URL without scheme, query, fragment and trailing slash
     "sorted",  # a list in any order
-    "empty",  # null, "", [], {} and nothing at all
+    "empty",  # null, "", [], {} and absence
 ]
 NORMAL_FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 
@@ -33,14 +33,14 @@ _BLANKS = re.compile(r"\s+")
 
 
 def normalised(value: Any, spellings: tuple[NormalForm, ...]) -> Any:
-    """A value in all of these spellings, one after the other."""
+    """Normalise a value to each of the forms, in order."""
     for spelling in spellings:
         value = _FUNCTIONS[spelling](value)
     return value
 
 
 def number(value: Any) -> Decimal | None:
-    """The number that a JSON value is, or that its text is."""
+    """Return the number that a JSON value is or spells; None otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float | str):
         return None
     text = str(value)
@@ -53,7 +53,7 @@ def number(value: Any) -> Decimal | None:
 
 
 def timestamp(value: Any) -> datetime | None:
-    """The moment that a text is, in UTC."""
+    """Parse a timestamp, in UTC; None for other values."""
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:
@@ -64,7 +64,7 @@ def timestamp(value: Any) -> datetime | None:
 
 
 def _each_text(change: Callable[[str], Any]) -> Callable[[Any], Any]:
-    """The change for every text in a value, however deep."""
+    """Apply `change` to every text in a value, at any depth."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, str):
@@ -130,27 +130,29 @@ _FUNCTIONS: dict[NormalForm, Callable[[Any], Any]] = {
 
 
 Form = Literal[
-    "text",  # text with something in it
-    "blank",  # null, or text with nothing in it
+    "text",  # non-blank text
+    "blank",  # null or blank text
     "no-value",  # null
-    "number",  # a number from 0 up
+    "number",  # a non-negative number
     "country",  # two capital letters
     "currency",  # three capital letters
     "uid",  # 16 hex digits
-    "other-uid",  # a uid, but not the one that was asked for
-    "link",  # an address that begins with http:// or https:// and leads further than to a home page
-    "click-link",  # the catalog site's address for clicks on an offer: https://octopart.com/…/a1?t=…
+    "other-uid",  # a uid other than the requested one
+    "link",  # an http or https URL with more than a home page's path
+    "click-link",  # the catalog site's URL for clicks on an offer: https://octopart.com/…/a1?t=…
 ]
 FORMS: tuple[Form, ...] = get_args(Form)
 
 SITE = "octopart.com"  # host of click links in every recorded response (contract graphql.md §2.6)
 _CLICK = re.compile(r"/[^/]+/a1")
 _UID = re.compile(r"[0-9a-f]{16}")
-_OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # the key that a response of get_multi has a part under
+_OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # path of a part in a get_multi response
 
 
 def has_form(value: Any, forms: tuple[Form, ...], place: str = "", asked: frozenset[str] = frozenset()) -> bool:
-    """Whether a value has one of the forms. `asked` are the uids in the request, `place` is the place of the value."""
+    """Return true if a value has one of the forms. `asked` are the uids that the request names, `place` locates the
+    value.
+    """
     if "other-uid" in forms and _matches(_UID, value):
         own = _OWN.match(place)
         if value not in ({own[1]} if own else asked):
@@ -163,7 +165,7 @@ def _matches(pattern: re.Pattern[str], value: Any) -> bool:
 
 
 def _address(value: Any) -> SplitResult | None:
-    """The parts of an address that leads further than to a home page."""
+    """Parse a URL that has more than a home page's path; None otherwise."""
     if not isinstance(value, str) or not value.isprintable() or " " in value:
         return None
     try:
@@ -203,14 +205,14 @@ Number = Annotated[float, Meta(ge=0)]
 
 
 class Tolerance(Settings, frozen=True):
-    """How far two values may be apart: numbers by `absolute`, or by `relative` of the larger; moments by `seconds`."""
+    """Permitted distance of two values: of numbers `absolute`, or `relative` to the larger; of timestamps `seconds`."""
 
     absolute: Annotated[Number | None, Meta(description="a number from 0 up")] = None
     relative: Annotated[Number | None, Meta(description="a share of the larger number, such as 0.01")] = None
     seconds: Annotated[Number | None, Meta(description="seconds from 0 up")] = None
 
     def allows(self, baseline: Any, candidate: Any) -> bool:
-        """Whether two values are near enough, element by element."""
+        """Return true if two values are within the tolerance, element by element."""
         if isinstance(baseline, list) and isinstance(candidate, list):
             return len(baseline) == len(candidate) and all(
                 self.allows(*pair) for pair in zip(baseline, candidate, strict=True)

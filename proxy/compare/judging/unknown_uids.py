@@ -1,9 +1,9 @@
-"""Uids that the sides cannot share: v3's own of companies and categories that nobody recorded. Pure.
+"""Uids that the sides cannot share: v3 uids of companies and categories that are not on record. Pure.
 
-Where no v3 uid is on record, v3bridge computes one that shows its kind (docs/reference/uids.md). Two objects at the
-same place, with the same id and name, and such a uid in the candidate's response are the same object; their differing
-uids are a kind of difference of its own. So is a request by a uid that only one side can know. The tags and the
-recorded uids are this package's own: what mappings/ holds must not decide what counts.
+Where no v3 uid is on record, v3bridge computes one whose prefix shows its kind (docs/reference/uids.md). Two objects at
+the same place, with the same id and name, and with a computed uid in the candidate's response are the same object;
+their uids are a separate kind of difference. So is a request for a uid that only one side can know. Tags and recorded
+uids are duplicated in this package: the mappings under test must not decide what counts.
 """
 
 import re
@@ -22,7 +22,7 @@ from proxy.compare.requests import V3Request
 KIND: Kind = "uid not known"
 FOUND, NOT_FOUND = 200, 404
 HITS, KEYS = "hits", "[*]"
-REQUESTED = frozenset((paths.STATUS, HITS, KEYS))  # paths of differences that come of the uid in a request
+REQUESTED = frozenset((paths.STATUS, HITS, KEYS))  # paths of differences that are caused by a uid in the request
 LISTS = frozenset(("category_uids", "children_uids", "ancestor_uids"))
 FACETS = {
     "brand.uid": "Brand",
@@ -31,7 +31,8 @@ FACETS = {
     "category_uids": "Category",
 }
 OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
-NAMES = ("id", "name", "ancestor_names")  # what two objects have to have in common, where they have it
+# fields that must be equal in two objects that are taken for the same, where both have them
+NAMES = ("id", "name", "ancestor_names")
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
 RECORDED = Path(__file__).with_name("recorded_uids.txt")
@@ -42,19 +43,21 @@ _FILTER = re.compile(r"filter\[fields\]\[([\w.]*uids?)\]")
 
 @cache
 def recorded() -> frozenset[str]:
-    """The uids on record."""
+    """Return the recorded uids."""
     return frozenset(line for line in RECORDED.read_text("utf-8").splitlines() if not line.startswith("#"))
 
 
 def computed(kind: str | None, uid: Any) -> bool:
-    """Whether a value is a uid that v3bridge computes for objects of a kind, of any kind where that is not known."""
+    """Return true if a value is a uid that v3bridge computes for objects of a kind; of any kind for None."""
     if type(uid) is not str or not _UID.fullmatch(uid):
         return False
     return uid[:6] in TAGS.values() if kind is None else uid[:6] == TAGS.get(kind)
 
 
 def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str, Any], within: str) -> bool:
-    """Whether two objects in the field `within` are one, and their uids in `field` differ because v3's is not known."""
+    """Return true if two objects in the field `within` are the same and differ in `field` only because v3's uid is
+    unknown.
+    """
     kind = "Category" if field == "parent_uid" else baseline.get("__class__") or OBJECTS.get(within)
     if type(baseline.get(field)) is not str or not computed(kind, candidate.get(field)):
         return False
@@ -66,8 +69,10 @@ def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str,
 
 
 def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Mapping[int, Any]) -> bool:
-    """Whether what is left of two lists, by its place in them, are the uids of the same objects: at the same places,
-    or, of a facet, with the same counts."""
+    """Return true if the unmatched elements of two lists, by index, are uids of the same objects.
+
+    They are where they have the same indexes or, in a facet, the same counts.
+    """
     if not baseline or len(baseline) != len(candidate):
         return False
     if name in LISTS:
@@ -82,7 +87,7 @@ def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Ma
 
 
 def requested(request: V3Request) -> frozenset[str]:
-    """The uids of companies and categories that a request asks for or filters by."""
+    """Return the uids of companies and categories that a request names or filters by."""
     of_parts = request.endpoint.startswith("/parts")
     found: set[str] = set()
     if not of_parts:
@@ -97,19 +102,22 @@ def requested(request: V3Request) -> frozenset[str]:
 
 
 def _uids(of_parts: bool, field: str, text: str) -> Sequence[str]:
-    """The uids in the value of a filter. Those of parts themselves are the service's own."""
+    """Return the uids in a filter value; none for uids of parts, which are the same on both sides."""
     return () if of_parts and field == "uid" else _UID.findall(text)
 
 
 class UnknownUids:
-    """Knows which uids are on record. `own` are those of a site's own table."""
+    """Recorded uids, including `own` ones from a site's table; classifies differences that unknown uids cause."""
 
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._uids = recorded() | own
 
     def explained(self, found: Iterable[Difference], asked: frozenset[str]) -> list[Difference]:
-        """The differences of two responses to a request for the uids `asked`: those are of the kind of their own that
-        come of a uid only one side can know, and those are not that are of a uid on record."""
+        """Reclassify the differences of two responses to a request that names the uids `asked`.
+
+        Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
+        uid is on record become ordinary value differences.
+        """
         left = [self._checked(each) for each in found]
         unknown = [uid for uid in asked if not self._on_record(uid)]
         if not unknown:
@@ -134,14 +142,14 @@ class UnknownUids:
 
 
 def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:
-    """Whether the side that cannot know a uid of a filter is the one that finds less."""
+    """Return true if the side that cannot know the uid of a filter has the lower number of hits."""
     if type(hits.baseline) is not int or type(hits.candidate) is not int:
         return False
     return theirs if hits.candidate < hits.baseline else ours
 
 
 def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:
-    """The difference as one of a uid that was asked for, where it is."""
+    """Reclassify a difference that an unknown uid in the request causes."""
     statuses = (each.baseline, each.candidate) if each.kind == "status" else ()
     lacking = (theirs and statuses == (FOUND, NOT_FOUND)) or (ours and statuses == (NOT_FOUND, FOUND))
     if each.path == KEYS and each.kind in ("missing", "extra"):

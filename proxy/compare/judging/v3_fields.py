@@ -1,6 +1,6 @@
-"""List of what the GraphQL API has for each field of v3's objects, read from v3_fields.yaml.
+"""List of the GraphQL sources of each field of v3's objects, read from v3_fields.yaml.
 
-It is not made from mappings/: a mapping under test must not decide what counts.
+It is not derived from mappings/: the mappings under test must not decide what counts.
 """
 
 import json
@@ -18,7 +18,7 @@ Kind = Literal["exact", "derived", "no source"]
 
 
 class V3Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A field. The keys are those of the file, which explains them; `none` is UNSET where the service has something."""
+    """Entry of a field. The keys are documented in the file; `none` is UNSET where the API has a source."""
 
     source: str = msgspec.field(name="from", default="")
     is_: str | None = msgspec.field(name="is", default=None)
@@ -31,30 +31,30 @@ class V3Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def target(self) -> str | None:
-        """The name of the object that the value, or each of its elements, is."""
+        """Name of the object type of the value or of its elements; None for scalars."""
         return self.is_ or self.each or self.keyed
 
     @property
     def kind(self) -> Kind:
-        """What the service has for it."""
+        """Kind of the source: exact, derived or "no source"."""
         if self.none is not msgspec.UNSET:
             return "no source"
         return "derived" if self.derived else "exact"
 
     @property
     def note(self) -> str:
-        """How it is derived, or why there is none and what a client sees instead."""
+        """Derivation of the value, or the reason why there is no source and the value that clients get instead."""
         if self.kind == "no source":
             return f"{self.why}; a client sees {json.dumps(self.none)}"
         return self.derived or ""
 
 
-Objects = dict[str, dict[str, V3Field]]  # by an object's name, then by a field's
+Objects = dict[str, dict[str, V3Field]]  # by object name, then by field name
 
 
 @cache
 def load(site: str = "octopart") -> Objects:
-    """The list, with `{site}` filled in."""
+    """Load the list, with `{site}` substituted."""
     text = FILE.read_text(encoding="utf-8").replace("{site}", site)
     raw = located_yaml.loads(text, FILE.name, ValueError).data
     return {

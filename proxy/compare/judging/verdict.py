@@ -1,8 +1,8 @@
-"""Verdicts: ready, not ready or inconclusive, for one client at one endpoint and for a run; confidence and noise.
+"""Verdicts (ready, not ready, inconclusive) for one client at one endpoint and for a run; confidence and noise.
 
-The baseline costs nothing, so a sample of requests is sent to it twice. A path at which it differs from itself is noise
-to that degree; differences there count only where they are significantly more frequent. The table of verdicts in
-docs/reference/comparison.md is this file in words.
+Requests to the baseline are free, so a sample of requests is sent to it twice. The share of these in which it differs
+from itself at a path is the noise there; differences count only where they are significantly more frequent.
+docs/reference/comparison.md has the table of verdicts in words.
 """
 
 import math
@@ -12,12 +12,12 @@ from proxy.compare.judging.counting import ClientEndpoint
 from proxy.compare.judging.settings import ReadinessSettings
 from proxy.compare.results import ComparisonResult, EndpointResult, Interval, Verdict
 
-Z = 1.959963984540054  # 95 %, both sides
+Z = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 _IDS = 1 << 64
 
 
 def wilson_interval(hits: int, of: int) -> Interval:
-    """95 % of the share that `hits` of `of` is an estimate of (Wilson 1927). Nothing is known of none."""
+    """Return the 95 % Wilson score interval (Wilson 1927) of the share `hits / of`; 0 to 1 where `of` is 0."""
     if of == 0:
         return Interval(0.0, 1.0)
     share, spread = hits / of, Z * Z / of
@@ -28,9 +28,11 @@ def wilson_interval(hits: int, of: int) -> Interval:
 
 
 def exceeds_noise(requests: int, of: int, flaky_fields: int, twice: int, least: int) -> bool:
-    """Whether `requests` of `of` that differ at a path exceed its noise: `flaky_fields` of `twice` that were repeated.
+    """Return true if differences in `requests` of `of` exceed the noise at their path: `flaky_fields` of `twice`
+    repeated ones.
 
-    Where fewer than `least` were asked twice, or none disagreed, there is no noise to speak of.
+    With fewer than `least` repeated requests, or with no flaky one, there is no measurable noise and any difference
+    exceeds it.
     """
     if flaky_fields == 0 or twice < least:
         return True
@@ -38,7 +40,9 @@ def exceeds_noise(requests: int, of: int, flaky_fields: int, twice: int, least: 
 
 
 def in_noise_sample(request_key: str, share: float) -> bool:
-    """Whether a request is of the sample that is asked twice: the same requests in every run, whatever they answer."""
+    """Return true if a request is in the noise sample: a hash decides, so every run and every worker selects the same
+    ones.
+    """
     return int(request_key, 16) < share * _IDS
 
 
@@ -46,7 +50,9 @@ EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2
 
 
 def row_verdict(equivalent: int, compared: int, ready: ReadinessSettings, *, whole: bool) -> Verdict:
-    """Of one client at one endpoint. `whole`: every request of its source was compared, nothing is estimated."""
+    """Return the verdict for one client at one endpoint. With `whole`, all requests of the source were compared, so no
+    interval is needed.
+    """
     if compared <= 1:
         return "inconclusive"
     share, interval = equivalent / compared, wilson_interval(equivalent, compared)
@@ -64,10 +70,11 @@ def row_verdict(equivalent: int, compared: int, ready: ReadinessSettings, *, who
 def run_verdict(
     rows: Sequence[EndpointResult], failed: Sequence[str], *, complete: bool, single: Collection[ClientEndpoint] = ()
 ) -> Verdict:
-    """Of all: as bad as its worst row, and never ready where a threshold is broken or the run was cut short.
+    """Return the verdict of a run: the worst of its rows, and never ready with an exceeded threshold or an incomplete
+    run.
 
-    `single` are the rows with a single request in the source: they cannot hold the others back where that request is
-    equivalent, and the run is not ready where it differs.
+    `single` are the rows with one request in the source: equivalent, they do not block the verdict "ready"; different,
+    they make the run not ready.
     """
     alone = [row for row in rows if (row.client, row.endpoint) in single and row.requests == 1]
     verdicts = {row.verdict for row in rows if row not in alone}
@@ -79,7 +86,9 @@ def run_verdict(
 
 
 def exit_code(result: ComparisonResult, *, thresholds: bool) -> int:
-    """0 equivalent, 1 differences, 2 could not compare. Where there are `thresholds`, they alone say what differs."""
+    """Return the exit code: 0 equivalent, 1 differences, 2 could not compare. With `thresholds`, only these count as
+    differences.
+    """
     if result.failed or (not thresholds and any(group.counts for group in result.groups)):
         return DIFFERENT
     compared = result.rows and all(row.requests > 0 and not row.not_compared for row in result.rows)

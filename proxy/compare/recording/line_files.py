@@ -1,6 +1,6 @@
-"""Files of lines, plain or compressed with zstd or gzip, that may be truncated; and a spool of lines by key.
+"""Line-based files, plain or compressed with zstd or gzip, that may be truncated; and a spool of lines by key.
 
-An interrupted run leaves truncated files. Of those, everything up to the last whole line is read.
+An interrupted run leaves truncated files, of which everything up to the last whole line is read.
 """
 
 import errno
@@ -18,13 +18,13 @@ import zstandard
 
 ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
 CHUNK = 1 << 18
-LINE_MAX = 256 << 20  # bytes; a longer line is nothing that this program wrote
+LINE_MAX = 256 << 20  # bytes; this program writes no longer lines
 
 
 class WholeLines:
-    """The lines of a file, without their ends. After the last one `cut` says whether the file ends in the middle.
+    """Whole lines of a file, without line ends. After iteration, `cut` tells whether the file ends within a line.
 
-    Raises OSError where it cannot be read.
+    Raises OSError where the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,15 +51,15 @@ class WholeLines:
             return
         plain = gzip.GzipFile(fileobj=raw) if start.startswith(GZIP) else raw
         try:
-            while chunk := plain.read1(CHUNK):  # what can be had: `read` gives up what it has where more is missing
+            while chunk := plain.read1(CHUNK):  # unlike `read`, `read1` returns the data before a truncation
                 yield chunk
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self.cut = True
 
 
 class ZstdFrames:
-    """The text in the frames of a zstd file. After the last one `end` is how many bytes of the file are whole frames,
-    and `cut` says whether there are more.
+    """Decompressed frames of a zstd file. After iteration, `end` is the length of the whole frames in the file, in
+    bytes, and `cut` tells whether more data follows.
     """
 
     def __init__(self, raw: IO[bytes]) -> None:
@@ -86,7 +86,7 @@ class ZstdFrames:
 
 
 def whole_frames(path: Path) -> int:
-    """How many bytes of a zstd file are whole frames: where more can be appended."""
+    """Return the length of a zstd file's whole frames, in bytes: new frames can be appended there."""
     with path.open("rb") as file:
         frames = ZstdFrames(file)
         for _ in frames:
@@ -95,9 +95,9 @@ def whole_frames(path: Path) -> int:
 
 
 def open_locked(path: Path) -> IO[bytes]:
-    """A file to append to, for its owner alone if nothing is in it. Nobody else can hold it until it is closed.
+    """Open a file for appending, exclusively locked until it is closed; a new file is readable by its owner alone.
 
-    Raises OSError, also where another run holds it.
+    Raises OSError, also where another run holds the lock.
     """
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
     try:
@@ -111,7 +111,7 @@ def open_locked(path: Path) -> IO[bytes]:
 
 
 class Spool:
-    """Kept compressed in a file without a name. Of two lines with one key the later counts."""
+    """Map of lines by key, compressed in an anonymous temporary file, because recordings may exceed memory."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -121,7 +121,7 @@ class Spool:
         self._decompress = zstandard.ZstdDecompressor().decompress
 
     def add(self, key: str, line: bytes) -> None:
-        """Keep a line."""
+        """Store a line; it replaces an earlier one with the same key."""
         packed = self._compress(line)
         self._file.seek(self._end)
         self._file.write(packed)
@@ -129,7 +129,7 @@ class Spool:
         self._end += len(packed)
 
     def get(self, key: str) -> bytes | None:
-        """The line of a key."""
+        """Return the line of a key; None where there is none."""
         place = self._places.get(key)
         if place is None:
             return None
@@ -140,14 +140,14 @@ class Spool:
         return len(self._places)
 
     def __iter__(self) -> Iterator[bytes]:
-        """All lines, in the order of their keys' first."""
+        """Yield all lines, in the order in which their keys were first added."""
         for key in self._places:
             line = self.get(key)
             if line is not None:
                 yield line
 
     def close(self) -> None:
-        """Forget all of it."""
+        """Delete the spool."""
         self._file.close()
 
     def __enter__(self) -> Self:

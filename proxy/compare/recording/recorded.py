@@ -1,7 +1,7 @@
-"""Responses out of a file: a recording of this program, or JSON lines of the user, `{"url": …, "body": …}`.
+"""Responses from a file: a recording of this program, or JSON lines of the user, `{"url": …, "body": …}`.
 
-`Recording` finds what was recorded for a request. `RecordedSide` is a baseline made of it; `ReplayedSide` a candidate:
-today's service, which is given the recorded responses of the GraphQL API and so costs no parts.
+`Recording` looks up the responses to a request. `RecordedSide` is a baseline that replays them; `ReplayedSide` is a
+candidate: the current service, which gets the recorded responses of the GraphQL API and so costs no parts.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
 
 
 class _UserLine(msgspec.Struct, frozen=True):
-    """A line that somebody wrote. `body` is JSON, or text that holds it."""
+    """Line of a user's own file. `body` is JSON, or a string that contains it."""
 
     body: msgspec.Raw
     url: str | None = None
@@ -28,22 +28,22 @@ class _UserLine(msgspec.Struct, frozen=True):
 
 
 class UnreadableLines(msgspec.Struct):
-    """Lines that are no answers: how many, and which is the first."""
+    """Number of lines that are not valid responses, and the number of the first one."""
 
     lines: int = 0
     first: int = 0
 
     def add(self, number: int) -> None:
-        """One more."""
+        """Count a line."""
         self.first = self.first or number
         self.lines += 1
 
 
 class Recording:
-    """A file of responses, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
+    """Recorded responses, to be closed after use. `header` is None for a user's own file; `cut` marks a truncated file.
 
-    `upstream` counts the responses of the GraphQL API in it; `keys` are the API keys of a user's own file, which its
-    responses may hold.
+    `upstream` counts the responses of the GraphQL API; `keys` are the API keys in a user's own file, which must be
+    redacted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,28 +64,28 @@ class Recording:
             raise
 
     def requests(self) -> Iterator[V3Request]:
-        """What was asked, in the order of the file."""
+        """Yield the recorded requests, in the order of the file."""
         for text in self._spool:
             line = msgspec.json.decode(text, type=RecordingLine)
             if line.request is not None:
                 yield line.request
 
     def line(self, request: V3Request) -> RecordingLine | None:
-        """What is recorded for a request: of its client, else of anybody who asked the same."""
+        """Return the recording of a request: that of its client, else one of the same request by another client."""
         exact = _key(request, request.client)
         found = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
         return None if found is None else msgspec.json.decode(found, type=RecordingLine)
 
     def notes(self, line: RecordingLine) -> tuple[RecordedGraphQLResponse, ...]:
-        """What the GraphQL service said for it."""
+        """Return the GraphQL responses behind a recorded response."""
         return tuple(each.noted(self._documents) for each in line.upstream)
 
     def close(self) -> None:
-        """Forget what was read."""
+        """Delete the temporary data."""
         self._spool.close()
 
     def _read_all(self) -> bool:
-        """Whether the file is cut."""
+        """Read the file; return true if it is truncated."""
         lines = WholeLines(self.path)
         try:
             for number, line in enumerate(lines, 1):
@@ -118,14 +118,14 @@ class Recording:
         if line.shared is not None:
             self.shared.append(line.shared.noted(self._documents))
         if line.request is not None:
-            self.notes(line)  # what they need stands before them, or the line is of no use
+            self.notes(line)  # raises KeyError for a missing document, before the line is stored
             exact = _key(line.request, line.request.client)
             self._any[_key(line.request, "")] = exact
             self.upstream += len(line.upstream)
             self._spool.add(exact, msgspec.json.encode(line))
 
     def _own(self, text: bytes) -> RecordingLine:
-        """A line of somebody's own as one of ours. Raises ValueError or MsgspecError."""
+        """Convert a line of a user's own file. Raises ValueError or MsgspecError."""
         own = msgspec.json.decode(text, type=_UserLine)
         target = own.url or own.path or ""
         path, query, key = parse_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
@@ -148,7 +148,7 @@ class Recording:
 
 
 class RecordedSide:
-    """The baseline out of a file."""
+    """Baseline that replays a file."""
 
     live = False
 
@@ -156,8 +156,8 @@ class RecordedSide:
         self.place = recorded.path.name
         self._recorded = recorded
 
-    async def ask(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - it is asked for nothing
-        """The recorded response, or trouble where there is none."""
+    async def ask(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - part of the interface
+        """Return the recorded response, or a failure where there is none."""
         line = self._recorded.line(request)
         if line is None or line.baseline is None:
             return SideResponse(0, b"", 0.0, parts=0, failure="has no response to this request in its file")
@@ -169,15 +169,15 @@ def _has_prefix(target: str) -> bool:
 
 
 def _key(request: V3Request, client: str) -> str:
-    """The same for the same question, in whatever order its parameters stand."""
+    """Digest of a request, independent of the order of its parameters."""
     asked = msgspec.json.encode((client, request.path, sorted(request.query)))
     return hashlib.blake2b(asked, digest_size=16).hexdigest()
 
 
 class ReplayedSide:
-    """Candidate that maps recorded GraphQL responses again: sends each request to `service`, with its recording loaded.
+    """Candidate that maps recorded GraphQL responses again: each request goes to `service` with its recording loaded.
 
-    `applications` are those of the service; a request goes to the one that served it then, or to the only one there is.
+    `applications` are those of the service; a request goes to the one that served it originally, or to the only one.
     `service` is called with the application as client.
     """
 
@@ -186,7 +186,7 @@ class ReplayedSide:
     def __init__(
         self, recorded: Recording, service: ComparedSide, player: ResponseReplayer, applications: Mapping[str, str]
     ) -> None:
-        """Raises ConfigError for a recording without responses of the GraphQL service."""
+        """Raises ConfigError for a recording without responses of the GraphQL API."""
         if not recorded.upstream and not recorded.shared:
             raise errors.ConfigError(
                 f"{recorded.path} holds no responses of the GraphQL service, so there is nothing to map again: "
@@ -201,7 +201,7 @@ class ReplayedSide:
             player.add_shared(noted)
 
     async def ask(self, request: V3Request, request_id: str) -> SideResponse:
-        """The answer that the mappings of today make, or trouble where more is asked for than was recorded."""
+        """Return the response with the current mappings, or a failure where they need more than was recorded."""
         line = self._recorded.line(request)
         if line is None or (line.candidate is None and not line.upstream):
             return _failure("has no recorded response to this request")

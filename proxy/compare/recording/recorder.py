@@ -1,8 +1,8 @@
 """Recorder: writes the responses of both sides and of the GraphQL API, redacted, as JSON lines in zstd.
 
-The first line is a header. Then follow, each in a line and a zstd frame of its own (a truncated file loses only its
-last line), the requests; and before the first request that needs them, GraphQL documents by digest and responses that
-are the same for every request. recorded.py reads the file.
+The first line is a header. Each further line is a zstd frame of its own, so that a truncated file loses only its last
+line. Lines hold requests with their responses; GraphQL documents, by digest, and responses that all requests share
+precede the first request that needs them. recorded.py reads the file.
 """
 
 import base64
@@ -28,7 +28,7 @@ FORMAT = 1
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What was recorded. `made` is seconds since 1970; a side that was not asked is None."""
+    """Header of a recording. `made` is in seconds since 1970; a side without requests is None."""
 
     format: int = msgspec.field(default=FORMAT, name="v3bridge-recording")
     by: str = f"v3bridge {proxy.__version__}"
@@ -39,7 +39,7 @@ class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A response of a side. `body` is its text, or base64 where it is no UTF-8."""
+    """Response of a side. `body` is text, or base64 where it is not UTF-8."""
 
     status: int
     body: str
@@ -48,13 +48,13 @@ class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     base64: bool = False
 
     def response(self) -> SideResponse:
-        """The answer as it came, but for keys. To read it costs nothing."""
+        """Return the response as received, but redacted and without cost."""
         body = base64.b64decode(self.body) if self.base64 else self.body.encode()
         return SideResponse(self.status, body, self.seconds, self.content_type, 0)
 
 
 class RecordedOperation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A response of the GraphQL service; `document` is the digest of the query's text."""
+    """Response of the GraphQL API; `document` is the digest of the operation's document."""
 
     operation: str
     variables: msgspec.Raw
@@ -63,7 +63,7 @@ class RecordedOperation(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int = 200
 
     def noted(self, documents: dict[str, str]) -> RecordedGraphQLResponse:
-        """The note. Raises KeyError where the document is in no line before."""
+        """Resolve the document. Raises KeyError where no earlier line holds it."""
         variables = bytes(self.variables).decode()
         return RecordedGraphQLResponse(
             self.operation, variables, documents[self.document], self.status, self.body.encode()
@@ -71,16 +71,16 @@ class RecordedOperation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedDocument(msgspec.Struct, frozen=True):
-    """A GraphQL document."""
+    """GraphQL document, stored once under its digest."""
 
     id: str
     text: str
 
 
 class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line: a request with its responses, or a document, or a response that is `shared` by all requests.
+    """Line of the file: a request with its responses, or a document, or a response that is `shared` by all requests.
 
-    `application` is the name of the one that answered the request, where the service ran beside the recorder.
+    `application` is the one that served the request, where the candidate ran in the same process.
     """
 
     request: V3Request | None = msgspec.field(default=None, name="call")
@@ -93,7 +93,7 @@ class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
-    """What was said to one request, by whom it was asked of."""
+    """Responses to one request, as passed to the recorder."""
 
     request: V3Request
     baseline: SideResponse | None = None
@@ -103,10 +103,12 @@ class RecordedExchange(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """Writes a recording. `known` are the requests (by id) that are in it already."""
+    """Writer of a recording. `known` are the ids of the requests in it."""
 
     def __init__(self, path: Path, header: RecordingHeader, redaction: Redaction) -> None:
-        """Raises ConfigError where the file holds something else; one that was cut goes on after its last line."""
+        """Create the file, or append to a recording of the same run after its last whole line. Raises ConfigError where
+        it holds anything else.
+        """
         self._redaction = redaction
         self._compressor = zstandard.ZstdCompressor(level=6)
         self._documents: set[str] = set()
@@ -124,7 +126,7 @@ class Recorder:
             if_refused.pop_all()
 
     def keep(self, answers: RecordedExchange, shared: Sequence[RecordedGraphQLResponse] = ()) -> None:
-        """Write down a request. It is in the file when this returns."""
+        """Write a request with its responses. They are in the file on return."""
         for note in shared:
             self._write(RecordingLine(shared=self._note(note)))
         line = RecordingLine(
@@ -138,7 +140,7 @@ class Recorder:
         self.known.add(answers.request.id)
 
     def close(self) -> None:
-        """Nothing more is kept."""
+        """Close the file."""
         self._file.close()
 
     def _go_on(self, path: Path, header: RecordingHeader) -> None:
@@ -166,7 +168,7 @@ class Recorder:
         self._file.truncate(whole)
 
     def _know(self, line: RecordingLine) -> None:
-        """What is in the file is not written again."""
+        """Note the content of a line, which is not to be written again."""
         if line.request is not None:
             self.known.add(line.request.id)
         if line.document is not None:

@@ -1,8 +1,8 @@
-"""v3 uids out of recorded responses, as lines of a table for the setting `uids`. Pure.
+"""Derivation of v3 uids from recorded responses, as lines of a table for the setting `uids`. Pure.
 
-An object of the baseline and one of the candidate are the same where they stand at the same place of two responses to
-one request: in the part of the same number and manufacturer, the offer of the same seller and SKU. The candidate's
-object yields the numeric id. Where only the baseline was recorded, an object is known by its own id, else by its name.
+An object of the baseline corresponds to one of the candidate where both are at the same place in the responses to one
+request: in the part of the same number and manufacturer, the offer of the same seller and SKU. The candidate's object
+yields the numeric id. Where only the baseline was recorded, an object is identified by its own id, else by its name.
 """
 
 import re
@@ -14,13 +14,13 @@ from proxy.compare.judging import identity, matching
 from proxy.mapping.uids import KINDS, KnownUid, Uids
 
 OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
-NOBODY = str(2**40 - 1)  # the id of no object
+NOBODY = str(2**40 - 1)  # an id that no object has
 
 _UID = re.compile(r"[0-9a-f]{16}")
 
 
 class SeenObject(NamedTuple):
-    """An object of the baseline, and the service's id where it is known. `matched`: the candidate has it, too."""
+    """Object of the baseline, with its Nexar id where known. `matched`: the candidate has it, too."""
 
     kind: str
     uid: str
@@ -30,7 +30,7 @@ class SeenObject(NamedTuple):
 
 
 class LearnedUids(NamedTuple):
-    """`lines` by kind are what is new; `conflicts` say in words what stands for two things at once."""
+    """Result: new `lines` by kind, and `conflicts`, the descriptions of ambiguous uids and objects."""
 
     lines: dict[str, list[KnownUid]]
     known: int
@@ -39,28 +39,28 @@ class LearnedUids(NamedTuple):
 
     @property
     def learnt(self) -> int:
-        """How many uids are new."""
+        """Number of new uids."""
         return sum(map(len, self.lines.values()))
 
 
 class UidLearner:
-    """Takes responses one after the other. `known` are the uids on record, by kind."""
+    """Learner of uids from responses. `known` are the recorded uids by kind."""
 
     def __init__(self, known: Mapping[str, Uids]) -> None:
         self._known = known
         self._seen: dict[tuple[str, str, str], set[tuple[str, str | None, bool]]] = defaultdict(set)
 
     def take(self, baseline: Any, candidate: Any = None) -> None:
-        """The bodies of two responses to one request; of the baseline alone where there is no other."""
+        """Take the bodies of two responses to one request, or of the baseline's alone."""
         for seen in (
             _alone(baseline) if candidate is None else (*_alone(baseline), *_pairs(baseline, candidate, self._known))
         ):
-            # Sources share uids, so that each name has one of its own.
+            # Sources share uids, so they are distinguished by name.
             key = (seen.kind, seen.uid, seen.name if seen.kind == "Source" else "")
             self._seen[key].add((seen.name, seen.id, seen.matched))
 
     def learnt(self, *, both: bool) -> LearnedUids:
-        """What came of it. `both`: the candidate was recorded, and what it does not have is left out."""
+        """Return the result. With `both`, the candidate was recorded, and objects that it lacks are left out."""
         lines: dict[str, list[KnownUid]] = {}
         conflicts, known, unmatched = list(self._conflicts()), 0, 0
         doubtful = {key for key, _ in conflicts}
@@ -78,12 +78,12 @@ class UidLearner:
         return LearnedUids(lines, known, [words for _, words in conflicts], unmatched)
 
     def _sent(self, kind: str, line: KnownUid) -> str:
-        """The uid that is sent for the object of a line without it."""
+        """Return the uid that the service would send for the object without this line."""
         known = self._known[kind]
         return known.source(line.name) if kind == "Source" else known.uid(line.id or NOBODY, line.name)
 
     def _conflicts(self) -> Iterator[tuple[tuple[str, str, str], str]]:
-        """Uids of two objects, and objects of two uids."""
+        """Yield uids of several objects, and objects with several uids."""
         holders: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
         for key, seen in sorted(self._seen.items()):
             ids = sorted({id_ for _, id_, _ in seen if id_})
@@ -103,7 +103,7 @@ def _line(uid: str, seen: Iterable[tuple[str, str | None, bool]]) -> KnownUid:
 
 
 def _alone(value: Any, name: str = "") -> Iterator[SeenObject]:
-    """All objects of one side."""
+    """Yield all objects of one side."""
     if type(value) is list:
         for each in value:
             yield from _alone(each, name)
@@ -116,7 +116,7 @@ def _alone(value: Any, name: str = "") -> Iterator[SeenObject]:
 def _pairs(
     baseline: Any, candidate: Any, known: Mapping[str, Uids], name: str = "", within: str = ""
 ) -> Iterator[SeenObject]:
-    """All objects of the baseline that the candidate has, too."""
+    """Yield the baseline's objects that the candidate has, too."""
     if type(baseline) is list and type(candidate) is list:
         matched = matching.match(baseline, candidate, identity.for_list(name, within, (*baseline[:1], *candidate[:1])))
         for was, now in (*matched.same, *matched.changed):
@@ -130,7 +130,7 @@ def _pairs(
 def _objects(
     baseline: Mapping[str, Any], name: str, candidate: Mapping[str, Any] | None, known: Mapping[str, Uids]
 ) -> Iterator[SeenObject]:
-    """The object itself, and the categories above it, whose names it tells."""
+    """Yield the object itself, and its ancestor categories, whose names it holds."""
     kind = baseline.get("__class__") or OBJECTS.get(name)
     if kind not in KINDS:
         return
@@ -145,7 +145,7 @@ def _objects(
 
 
 def _agree(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> bool:
-    """Whether two objects at one place are the same: by their ids, else by their names."""
+    """Return true if two objects at one place have the same id, or, without ids, the same name."""
     field = "id" if "id" in baseline and "id" in candidate else "name"
     one, other = baseline.get(field), candidate.get(field)
     return type(one) is str and type(other) is str and one.casefold() == other.casefold()
@@ -161,7 +161,7 @@ def _above(baseline: Mapping[str, Any], candidate: Mapping[str, Any] | None) -> 
 
 
 def _id(kind: str, uid: Any, known: Mapping[str, Uids]) -> str | None:
-    """The numeric id that a uid of the candidate stands for."""
+    """Return the numeric id of a uid of the candidate."""
     found = known[kind].target(uid) if type(uid) is str and kind != "Source" else None
     return found.id if found else None
 

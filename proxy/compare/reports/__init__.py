@@ -1,5 +1,5 @@
 """Reports: functions from a result to text, one file per format.
 
-They judge nothing and request nothing. `words.py` holds the wording; `visible.py` makes client data harmless, so that
-every format says the same and none can be broken out of.
+They neither judge nor send requests. `words.py` holds the wording, which is common to all formats; `visible.py` makes
+client data safe to display.
 """

@@ -1,4 +1,4 @@
-"""Next steps, in sentences: every report ends with them."""
+"""Next steps for the reader of a report; every report ends with them."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ from proxy.compare.judging.findings import Cause
 from proxy.compare.reports import ordering, visible, words
 from proxy.compare.results import NO_APPLICATION, ComparisonResult, FailedRequests
 
-NAMED = 3  # things that one sentence names
+NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
-REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
+REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
     "status": "Look at a sample: the side that refuses says why in its message.",
     "unknown uid requested": "Learn the uids from a recording with v3bridge uids learn, and set uids to that file.",
     "latency": "Compare again when the candidate has its responses in memory, or raise latency in compare.yaml.",
@@ -18,12 +18,12 @@ REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
 
 
 def next_steps(result: ComparisonResult) -> list[str]:
-    """In the order in which they are worth doing; never empty."""
+    """List the next steps, the most urgent first; never empty."""
     return [*_keys(result), *_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
 
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
-    """Keys that the candidate does not know: nothing is known of their requests until it does."""
+    """Yield steps for API keys that the candidate rejects; their requests could not be compared at all."""
     seen = {key.client: words.key(key) for key in result.keys}
     for failure in _refused(result)[:NAMED]:
         client = failure.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()

@@ -1,16 +1,16 @@
-"""Two JSON texts side by side, laid out over lines, with their differences marked. Bounded work for any text."""
+"""Two JSON texts side by side, broken into lines, with differences highlighted. Bounded work for any text."""
 
 import re
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-WIDTH = 72  # what is no longer stays in one line
+WIDTH = 72  # a shorter value stays on one line
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^\s"{}\[\],:]+')
 _OPENS, _CLOSES = "{[", "}]"
 
 
 def spread(text: str) -> str:
-    """The same JSON, a member a line, where it is too long for one line."""
+    """Format JSON with one member per line where it is too long for one line."""
     if len(text) <= WIDTH:
         return text
     marks = _MARK.findall(text)
@@ -18,7 +18,7 @@ def spread(text: str) -> str:
 
 
 def _ends(marks: list[str]) -> dict[int, int]:
-    """Opening mark → its closing mark, where both stand in one line at most."""
+    """Map the index of each opening bracket to that of its closing one, for values that fit into one line."""
     short: dict[int, int] = {}
     open_: list[tuple[int, int]] = []
     length = 0
@@ -57,23 +57,23 @@ def _newline(depth: int) -> str:
     return "\n" + "  " * max(depth, 0)
 
 
-WINDOW = 2_000  # characters of a side that are shown
-BEFORE = 240  # of them, those ahead of the first difference
-LAID_OUT = 50_000  # characters up to which JSON is spread over lines
-WORK = 160_000  # pairs of characters up to which differences are looked for one by one
-ISLAND = 3  # as many equal characters between two marks are part of them: confetti is hard to read
-ALIKE = 0.35  # below this share of equal characters, all is marked
+WINDOW = 2_000  # characters shown per side
+BEFORE = 240  # of these, characters ahead of the first difference
+LAID_OUT = 50_000  # maximum length of JSON that is broken into lines
+WORK = 160_000  # maximum number of character pairs for an exact diff
+ISLAND = 3  # an equal run up to this length between two differences is highlighted with them, for readability
+ALIKE = 0.35  # with less in common than this share, everything is highlighted
 
 
 class Piece(NamedTuple):
-    """Text that is the same on both sides, or marked."""
+    """Text that is equal on both sides, or highlighted."""
 
     text: str
     marked: bool
 
 
 class HighlightedText(NamedTuple):
-    """A side, and how many characters before and after it are left out."""
+    """Text of one side, with the numbers of characters omitted before and after it."""
 
     pieces: tuple[Piece, ...]
     before: int = 0
@@ -81,14 +81,14 @@ class HighlightedText(NamedTuple):
 
 
 class HighlightedPair(NamedTuple):
-    """Both sides; None is a side that has nothing."""
+    """Texts of both sides; None for a side without a value."""
 
     baseline: HighlightedText | None
     candidate: HighlightedText | None
 
 
 def highlight_pair(baseline: str | None, candidate: str | None, window: int = WINDOW) -> HighlightedPair:
-    """JSON texts made ready to be shown."""
+    """Prepare two JSON texts for display; None is a side without a value."""
     baseline, candidate = _spread(baseline), _spread(candidate)
     if baseline is None or candidate is None:
         return HighlightedPair(_one_sided(baseline, window), _one_sided(candidate, window))
@@ -102,7 +102,7 @@ def highlight_pair(baseline: str | None, candidate: str | None, window: int = WI
 
 
 def common_prefix(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -124,7 +124,7 @@ def _one_sided(text: str | None, window: int) -> HighlightedText | None:
 
 
 def _marked(baseline: str, candidate: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """What both begin and end with is plain; what is between is compared."""
+    """Highlight the differences between the common prefix and the common suffix."""
     head = common_prefix(baseline, candidate)
     rest = min(len(baseline), len(candidate)) - head
     tail = min(rest, common_prefix(baseline[::-1], candidate[::-1]))
@@ -151,7 +151,7 @@ def _compared(baseline: str, candidate: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:
-    """Neighbours of one sort are one, empty ones are none."""
+    """Merge adjacent pieces of one kind, and remove empty ones."""
     made: list[Piece] = []
     for piece in pieces:
         if not piece.text:

@@ -1,7 +1,7 @@
-"""HTML report: one page that needs no server and no network, with drawings of the latency.
+"""HTML report: one self-contained page, with latency charts.
 
-jinja2 escapes all data; behind it stands a Content-Security-Policy that allows only the page's own style and script, by
-their hashes. Texts and drawings are made here, the template only places them.
+jinja2 escapes all data; as a second line of defence, a Content-Security-Policy permits only the page's own style and
+script, by their hashes. Texts and chart coordinates are computed here, so that the template has no logic of its own.
 """
 
 import base64
@@ -19,14 +19,16 @@ from markupsafe import Markup
 from proxy.compare.reports import advice, highlight, ordering, visible, words
 from proxy.compare.results import ComparisonResult, EndpointResult, Interval, LatencyDistribution
 
-WIDTH, ROW, GAP = 480.0, 56.0, 18.0  # a drawing's width, a side's height, the room between two sides
-BOTTOM = 22.0  # below the sides, for the scale
+WIDTH, ROW, GAP = 480.0, 56.0, 18.0  # chart width, height of one side, gap between two sides
+BOTTOM = 22.0  # height of the scale below the sides
 TICKS = tuple(base * 10.0**power for power in range(-4, 4) for base in (1, 2, 5))
 TICKS_MOST = 8
 
 
 class Bar(NamedTuple):
-    """A bucket. `share` is that of the side's answers, `low` and `high` are seconds, `high` None beyond the last."""
+    """Bucket of a histogram. `share` is that of the side's responses; `low` and `high` are in seconds, `high` is None
+    for the last bucket.
+    """
 
     x: float
     y: float
@@ -38,14 +40,14 @@ class Bar(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A moment on the scale."""
+    """Position of a time on the scale."""
 
     x: float
     seconds: float
 
 
 class ChartRow(NamedTuple):
-    """One side; its bars stand on `base` and reach up to `top`."""
+    """Histogram of one side; its bars extend from `base` up to `top`."""
 
     side: str
     base: float
@@ -56,7 +58,7 @@ class ChartRow(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Both sides over one logarithmic scale."""
+    """Histograms of both sides on one logarithmic scale."""
 
     height: float
     rows: tuple[ChartRow, ...]
@@ -64,19 +66,19 @@ class Chart(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Seconds to places, logarithmic."""
+    """Logarithmic scale from seconds to coordinates."""
 
     low: float
     high: float
 
     def x(self, seconds: float) -> float:
-        """The place of a time; what lies outside is at the edge."""
+        """Return the coordinate of a time, clamped to the chart."""
         inside = min(max(seconds, self.low), self.high)
         return WIDTH * math.log(inside / self.low) / math.log(self.high / self.low)
 
 
 def latency_chart(sides: Iterable[LatencyDistribution]) -> Chart | None:
-    """None where nobody answered."""
+    """Lay out the latency chart; None without any response."""
     found = [times for times in sides if sum(times.buckets)]
     if not found:
         return None
@@ -87,19 +89,19 @@ def latency_chart(sides: Iterable[LatencyDistribution]) -> Chart | None:
 
 
 def whisker(interval: Interval, share: float, low: float) -> tuple[float, float, float]:
-    """Ends of an interval and its share on a scale of `low` to 1, in per cent of its length."""
+    """Return both ends of an interval and its share in per cent of a scale from `low` to 1."""
     left, right, at = (100 * max(0.0, value - low) / (1 - low) for value in (interval.low, interval.high, share))
     return left, right, at
 
 
 def _edges(times: LatencyDistribution) -> list[tuple[float, float | None]]:
-    """From where to where each bucket goes; the last has no end."""
+    """Return the bounds of each bucket in seconds; the last has no upper bound."""
     first = times.bounds[0] / 2 if times.bounds else 0.001
     return list(zip((first, *times.bounds), (*times.bounds, None), strict=True))
 
 
 def _scale(found: list[LatencyDistribution]) -> Scale:
-    """Over all buckets that hold something."""
+    """Fit the scale to the non-empty buckets."""
     pairs = [(times, edge) for times in found for edge, n in zip(_edges(times), times.buckets, strict=True) if n]
     low = min(edge[0] for _, edge in pairs)
     high = max(edge[1] or max(edge[0] * 2, times.p99) for times, edge in pairs)
@@ -126,11 +128,11 @@ def _ticks(scale: Scale) -> tuple[Mark, ...]:
 
 
 FOLDER = Path(__file__).parent / "page"
-LONG = 4_000  # characters of a curl line; a longer one would not be pasted anyway
+LONG = 4_000  # characters of a curl line; a longer one is omitted, because shells limit the length of arguments
 
 
 def render(result: ComparisonResult) -> str:
-    """The page."""
+    """Render the page."""
     style, script = _asset("page.css"), _asset("page.js")
     page = _templates().get_template("page.html.j2")
     return page.render(
@@ -179,13 +181,15 @@ def _digest(text: str) -> str:
 
 
 def _floor(rows: tuple[EndpointResult, ...]) -> float:
-    """Where the drawings of shares begin: a round share below all intervals, so that differences can be seen."""
+    """Return the lower end of the share charts: a round number below all intervals, so that small differences are
+    visible.
+    """
     lowest = min((row.interval.low for row in rows if row.interval is not None), default=0.0)
     return next((floor for floor in (0.99, 0.95, 0.9, 0.75, 0.5) if lowest >= floor), 0.0)
 
 
 def _choices(result: ComparisonResult) -> dict[str, list[str]]:
-    """What each filter offers: all that occurs."""
+    """List the values of each filter."""
     groups = result.groups
     return {
         "endpoint": sorted({group.endpoint for group in groups}),
@@ -196,7 +200,7 @@ def _choices(result: ComparisonResult) -> dict[str, list[str]]:
 
 
 def _names(values: tuple[str, ...]) -> str:
-    """Names as an attribute that the script reads."""
+    """Join names to an attribute that the script splits."""
     return json.dumps([visible.line(value) for value in values], ensure_ascii=False)
 
 

@@ -13,7 +13,7 @@ OUTCOMES = ("failure", "error", "skipped")
 
 
 def render(result: ComparisonResult) -> str:
-    """The document. Characters that XML cannot hold are written as JSON writes them."""
+    """Render the document. Characters that XML does not permit are escaped as in JSON."""
     top = Element("testsuites", name="v3bridge compare", time=f"{max(0.0, result.ended - result.started):.3f}")
     top.append(_run(result))
     for endpoint in dict.fromkeys(row.endpoint for row in result.rows):
@@ -91,7 +91,7 @@ def _outcome(case: Element, kind: str, message: str, text: str = "") -> None:
 
 
 def _counted(suite: Element) -> Element:
-    """The same with the numbers that readers of the format expect."""
+    """Add the numbers of tests, failures, errors and skipped cases, which readers of the format expect."""
     suite.set("tests", str(len(list(suite.iter("testcase")))))
     for kind, name in zip(OUTCOMES, ("failures", "errors", "skipped"), strict=True):
         suite.set(name, str(len(list(suite.iter(kind)))))

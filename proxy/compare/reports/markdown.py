@@ -1,6 +1,6 @@
 """Markdown report for a pull request: short enough for one comment.
 
-Client data in it is read neither as Markdown nor as HTML, mentions nobody and becomes no link.
+Client data is escaped: it cannot be interpreted as Markdown or HTML, mention a user, or become a link.
 """
 
 import re
@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 from proxy.compare.reports import advice, highlight, ordering, visible, words
 from proxy.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample
 
-NAME, SENTENCE = 160, 240  # characters of a name and of a sentence
+NAME, SENTENCE = 160, 240  # maximum characters of a name and of a sentence
 
 _PLAIN = re.compile(r"[^`|\\\n<&]+")
-_SPLIT = "\u200b"  # has no width: what stands around it reads as before, but is no mention and no address any more
+_SPLIT = "\u200b"  # zero-width character that breaks mentions and automatic links without changing the displayed text
 _SPECIAL = re.compile(rf":(?! )|_|[^\w: \u00a0{_SPLIT},.;()'\"%=?/+°–…-]")
 _LINKS = re.compile(r"(?<=[@#])|(?<=:)(?=//)|(?<=www)|(?<=GH-)", re.IGNORECASE)
 
 
 def code(text: str) -> str:
-    """A name as code: between backticks where these hold it, else as HTML in which every sign is an entity."""
+    """Format a name as code: between backticks if these can hold it, else as HTML with all characters as entities."""
     shown = visible.line(text, NAME)
     if _PLAIN.fullmatch(shown):
         return f"`{shown}`"
@@ -26,17 +26,17 @@ def code(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """A name in the text, or in an HTML element."""
+    """Format a name for running text or an HTML element."""
     return _plain(visible.line(text, NAME))
 
 
 def sentence(text: str) -> str:
-    """A sentence that may hold data."""
+    """Escape a sentence that may contain data."""
     return _plain(visible.line(text, SENTENCE))
 
 
 def fenced(language: str, lines: list[str]) -> str:
-    """A block of code whose fence is longer than any in it."""
+    """Make a code block whose fence is longer than any run of backticks in it."""
     body = "\n".join(lines)
     fence = "`" * (1 + max(map(len, re.findall("`+", body)), default=2))
     return f"{fence}{language}\n{body}\n{fence}"
@@ -46,15 +46,15 @@ def _plain(text: str) -> str:
     return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", _LINKS.sub(_SPLIT, text))
 
 
-# A comment has 65 536 characters: so many each table, each list and all samples together may take.
+# Comments are limited to 65 536 characters; these are the shares of each table, each list, and all samples together.
 TABLE, LIST, DETAILS = 10_000, 3_000, 12_000
-SAMPLE = 500  # characters of a side of a sample
+SAMPLE = 500  # characters per side of a sample
 
 _ICONS = {"ready": "🟢", "not ready": "🔴", "inconclusive": "🟡"}
 
 
 def render(result: ComparisonResult) -> str:
-    """The comment."""
+    """Render the comment."""
     parts = [
         f"## {_ICONS[result.verdict]} v3 comparison\n\n**{sentence(words.headline(result))}**",
         _list(result.failed, "Not kept:"),
@@ -161,7 +161,7 @@ def _list(sentences: Iterable[str], title: str) -> str:
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:
-    """As many, from the first, as have room."""
+    """Return the first lines that fit into a number of characters."""
     shown = []
     for line in lines:
         room -= len(line)

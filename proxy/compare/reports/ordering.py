@@ -1,4 +1,4 @@
-"""Order of groups, rows and rules in reports: what stands in the way of switching over first, the largest first."""
+"""Order of groups, rows and rules in reports: the most important obstacles to switching over come first."""
 
 from collections.abc import Iterable
 
@@ -6,23 +6,23 @@ from proxy.compare.results import ComparisonResult, DifferenceGroup, EndpointRes
 
 
 def groups(result: ComparisonResult) -> list[DifferenceGroup]:
-    """Those that count first, by the requests that have them."""
+    """Sort groups: counting ones first, then by number of requests."""
     return sorted(result.groups, key=lambda group: (not group.counts, -group.requests, -group.differences, group.path))
 
 
 def rows(result: ComparisonResult) -> list[EndpointResult]:
-    """A client's rows together, clients and endpoints as they come in the result."""
+    """Sort rows by client, in the order of the result."""
     clients = list(dict.fromkeys(row.client for row in result.rows))
     return sorted(result.rows, key=lambda row: clients.index(row.client))
 
 
 def rules(result: ComparisonResult) -> list[RuleUse]:
-    """Expired ones first, then unused ones, then by what they hid."""
+    """Sort rules: expired ones first, then unused ones, then by number of ignored differences."""
     return sorted(result.rules, key=lambda rule: (not rule.expired, rule.hidden > 0, -rule.hidden, rule.name))
 
 
 def times(found: Iterable[LatencyDistribution]) -> list[tuple[str, dict[str, LatencyDistribution]]]:
-    """Endpoints as they come, each with its sides by name."""
+    """Group latencies by endpoint, in the order of the result, each with its sides by name."""
     by_endpoint: dict[str, dict[str, LatencyDistribution]] = {}
     for each in found:
         by_endpoint.setdefault(each.endpoint, {})[each.side] = each

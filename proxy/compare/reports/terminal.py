@@ -1,4 +1,4 @@
-"""Terminal report: the verdict first, the next steps last, and what counts most in between."""
+"""Terminal report: the verdict first, the next steps last, and the most important findings in between."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,12 +11,12 @@ from proxy.compare.reports import advice, highlight, ordering, visible, words
 from proxy.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample, EndpointResult
 
 COLOURS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
-WIDE = 104  # columns of a terminal that the whole table fits into
-LINES = 12  # of a list; the rest is counted
+WIDE = 104  # minimum terminal width for the full table, in columns
+LINES = 12  # entries per list; further ones are only counted
 
 
 def render(result: ComparisonResult, console: Console) -> None:
-    """Print it. Nothing in the data is read as markup, and none of its control characters gets through."""
+    """Print the report. Markup and control characters in client data are escaped."""
     _verdict(result, console)
     if result.rows:
         _section(console, "Clients and endpoints", [_rows(result, console.width >= WIDE)])
@@ -41,7 +41,7 @@ def _verdict(result: ComparisonResult, console: Console) -> None:
 
 
 def _section(console: Console, title: str, parts: Iterable[Text | Table | Padding]) -> None:
-    """Title and body; nothing where there is no body."""
+    """Print a title and its body; nothing for an empty body."""
     body = list(parts)
     if body:
         console.print()
@@ -51,7 +51,9 @@ def _section(console: Console, title: str, parts: Iterable[Text | Table | Paddin
 
 
 def _rows(result: ComparisonResult, wide: bool) -> Table:
-    """What a narrow terminal has no room for says the rest of the report, too."""
+    """Build the table of rows. A narrow terminal gets fewer columns; their content is also in the rest of the
+    report.
+    """
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("client", overflow="fold")
     table.add_column("endpoint", overflow="fold")
@@ -112,12 +114,12 @@ def _steps(result: ComparisonResult) -> Iterator[Table]:
     yield table
 
 
-FULL, BRIEF = 15, 15  # groups that are shown; the other reports have all of them
-SAMPLE = 320  # characters of a side
+FULL, BRIEF = 15, 15  # maximum number of groups; the other reports have all of them
+SAMPLE = 320  # characters per side
 
 
 def _group_parts(result: ComparisonResult) -> Iterator[Text | Table | Padding]:
-    """What is printed under the title, in order."""
+    """Yield the content of the section in order."""
     found = ordering.groups(result)
     counting = [group for group in found if group.counts]
     others = [group for group in found if not group.counts]

@@ -1,4 +1,4 @@
-"""Wording of reports, the same for all formats. Figures are sums of what the result holds."""
+"""Wording of reports, common to all formats. Figures are sums of the numbers in the result."""
 
 from datetime import UTC, datetime
 
@@ -15,8 +15,8 @@ from proxy.compare.results import (
     Verdict,
 )
 
-RULES = 4  # that the headline names
-GAP = "\u00a0"  # between a figure and what belongs to it
+RULES = 4  # maximum number of rules in the headline
+GAP = "\u00a0"  # between a number and its unit
 
 VERDICTS: dict[Verdict, str] = {
     "ready": "Ready",
@@ -39,17 +39,17 @@ KINDS: dict[Kind, str] = {
 
 
 def number(value: int) -> str:
-    """`12 480`."""
+    """Format a number: `12 480`."""
     return f"{value:,}".replace(",", GAP)
 
 
 def count(value: int, one: str, many: str | None = None) -> str:
-    """`1 request`, `12 480 requests`."""
+    """Format a number with its noun: `1 request`, `12 480 requests`."""
     return f"{number(value)} {one if value == 1 else many or one + 's'}"
 
 
 def share(value: float) -> str:
-    """`99.4 %`. Never 100 % or 0 % of what is only nearly so."""
+    """Format a share: `99.4 %`. Only exact values are shown as 100 % or 0 %."""
     percent = value * 100
     if 0 < percent < 0.1:
         return f"under 0.1{GAP}%"
@@ -59,12 +59,12 @@ def share(value: float) -> str:
 
 
 def interval(value: Interval) -> str:
-    """`99.2–99.5 %`."""
+    """Format an interval: `99.2–99.5 %`."""
     return f"{share(value.low).removesuffix(f'{GAP}%')}–{share(value.high)}"
 
 
 def seconds(value: float) -> str:
-    """`0.8 ms`, `412 ms`, `1.24 s`, `3 min 20 s`."""
+    """Format a duration: `0.8 ms`, `412 ms`, `1.24 s`, `3 min 20 s`."""
     if value >= 60:
         minutes, rest = divmod(round(value), 60)
         return f"{number(minutes)}{GAP}min" + (f" {rest}{GAP}s" if rest else "")
@@ -74,32 +74,32 @@ def seconds(value: float) -> str:
 
 
 def seconds_short(value: float) -> str:
-    """The same for a scale, whose figures are round: `5 ms`, `2 s`."""
+    """Format a round duration for a scale: `5 ms`, `2 s`."""
     return f"{value:g}{GAP}s" if value >= 1 else f"{value * 1000:g}{GAP}ms"
 
 
 def bucket(low: float, high: float | None) -> str:
-    """From where to where answers are counted together."""
+    """Format the bounds of a latency bucket."""
     return f"over {seconds(low)}" if high is None else f"{seconds(low)} to {seconds(high)}"
 
 
 def took(result: ComparisonResult) -> str:
-    """How long the run was under way."""
+    """Format the duration of the run."""
     return seconds(max(0.0, result.ended - result.started))
 
 
 def moment(at: float) -> str:
-    """`2026-03-01 12:30:05 UTC`."""
+    """Format a time: `2026-03-01 12:30:05 UTC`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def headline(result: ComparisonResult) -> str:
-    """The verdict and what it rests on, in one line."""
+    """Format the verdict and its reasons in one line."""
     return f"{VERDICTS[result.verdict]}: {because(result)}"
 
 
 def because(result: ComparisonResult) -> str:
-    """What the verdict rests on."""
+    """Format the reasons of the verdict."""
     message = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
     left = sum(group.counts for group in result.groups)
     if left or compared(result):
@@ -114,7 +114,9 @@ def because(result: ComparisonResult) -> str:
 
 
 def hidden(result: ComparisonResult) -> str:
-    """`rules hid 3 022 differences (click link 3 000, region 22)`; empty where they hid none."""
+    """Format the ignored differences: `rules hid 3 022 differences (click link 3 000, region 22)`; empty without
+    any.
+    """
     hiding = sorted((rule for rule in result.rules if rule.hidden), key=lambda rule: (-rule.hidden, rule.name))
     if not hiding:
         return ""
@@ -125,24 +127,24 @@ def hidden(result: ComparisonResult) -> str:
 
 
 def compared(result: ComparisonResult) -> int:
-    """Requests that were compared."""
+    """Number of compared requests."""
     return sum(row.requests for row in result.rows)
 
 
 def not_compared(result: ComparisonResult) -> int:
-    """Requests that could not be."""
+    """Number of requests that could not be compared."""
     return sum(failure.requests for failure in result.failures)
 
 
 def equivalence(equivalent: int, requests: int) -> str:
-    """`equivalent on 99.4 % of 12 480 requests`."""
+    """Format the share of equivalent requests: `equivalent on 99.4 % of 12 480 requests`."""
     if not requests:
         return "no request could be compared"
     return f"equivalent on {share(equivalent / requests)} of {count(requests, 'request')}"
 
 
 def row(value: EndpointResult) -> str:
-    """What holds for one client at one endpoint."""
+    """Format the result of one client at one endpoint."""
     message = equivalence(value.equivalent, value.requests)
     if value.interval is not None:
         message += f" (95{GAP}% interval {interval(value.interval)})"
@@ -150,7 +152,7 @@ def row(value: EndpointResult) -> str:
 
 
 def seen_on(group: DifferenceGroup, result: ComparisonResult) -> str:
-    """How many of the endpoint's requests have it."""
+    """Format how many of the endpoint's requests have the difference."""
     requests = sum(row.requests for row in result.rows if row.endpoint == group.endpoint)
     return f"{number(group.requests)} of {count(requests, 'request')}" + (
         f" ({share(group.requests / requests)})" if requests else ""
@@ -158,7 +160,7 @@ def seen_on(group: DifferenceGroup, result: ComparisonResult) -> str:
 
 
 def standing(group: DifferenceGroup) -> str:
-    """Whether it counts against its requests, and why not."""
+    """Format whether a group counts against its requests, and why not."""
     if group.counts:
         return "counts"
     if group.cause == "moved":
@@ -169,34 +171,34 @@ def standing(group: DifferenceGroup) -> str:
 
 
 def noise(group: DifferenceGroup) -> str:
-    """How much the baseline disagrees with itself there."""
+    """Format the noise at a path."""
     if group.noise is None:
         return "not looked at"
     return f"{share(group.noise)} of requests that were asked twice"
 
 
 def used(rule: RuleUse) -> str:
-    """What a rule did."""
+    """Format the effect of a rule."""
     if rule.expired:
         return f"hides nothing: expired on {visible.line(rule.expires or '')}"
     return f"hid {count(rule.hidden, 'difference')}" if rule.hidden else "unused"
 
 
 def key(seen: UnnamedKey) -> str:
-    """`key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
+    """Format an unnamed API key: `key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
     places = seen.first if seen.first == seen.last else f"{seen.first} to {seen.last}"
     message = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
     return visible.line(f"{seen.client} ({', '.join(message)})")
 
 
 def spent(cost: ComparisonCost) -> str:
-    """What this run was paid for with."""
+    """Format the cost of this run."""
     budget = f" of a budget of {number(cost.budget)}" if cost.budget is not None else ""
     return f"this run cost {count(cost.spent, 'part')}{budget}"
 
 
 def per_month(cost: ComparisonCost) -> str:
-    """What the source's requests come to in 30 days."""
+    """Format the estimated cost of the source's requests in 30 days."""
     if cost.per_month is None:
         return (
             "the cost of a month is not known: that takes a source with timestamps, and a candidate that says at each "

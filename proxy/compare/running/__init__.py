@@ -1,1 +1,1 @@
-"""A comparison run: requests are chosen and estimated, sent to both sides within a budget, and progress is kept."""
+"""Comparison run: plans and estimates requests, sends them to both sides within a budget, and saves progress."""

@@ -1,6 +1,7 @@
-"""Estimate of what requests can cost in parts, at worst, before anything is sent. Made by the service's own planner.
+"""Estimate of the maximum cost of requests, in parts, before anything is sent. Computed by the service's own planner.
 
-A request costs what its plan could return, with an empty cache; what the service would refuse costs nothing.
+The maximum is what the plan of a request could return with an empty cache; requests that the service would reject cost
+nothing.
 """
 
 from collections.abc import Iterable
@@ -14,13 +15,13 @@ from proxy.parameters import Parameters
 from proxy.planning import match, match_queries, mpn_search, parts
 from proxy.planning.operations import Document
 
-_NOWHERE = model.MappingContext("", "")  # where is bought changes no cost
-_DOCUMENT = Document("", "", Any)  # nor does what is shown
+_NOWHERE = model.MappingContext("", "")  # country and currency do not change the cost
+_DOCUMENT = Document("", "", Any)  # nor does the projection
 _DOCUMENTS = match.Documents(_DOCUMENT, _DOCUMENT, _DOCUMENT, _DOCUMENT)
 
 
 class EndpointEstimate(msgspec.Struct, frozen=True):
-    """The requests of one endpoint; `asked` is how often they stand in the source."""
+    """Requests of one endpoint; `asked` is their number in the source, repetitions included."""
 
     endpoint: str
     requests: int
@@ -29,28 +30,28 @@ class EndpointEstimate(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a run comes to if every request is asked once, at worst."""
+    """Maximum cost of a run that sends every request once."""
 
     rows: tuple[EndpointEstimate, ...]
 
     @property
     def requests(self) -> int:
-        """Of all endpoints."""
+        """Sum over all endpoints."""
         return sum(row.requests for row in self.rows)
 
     @property
     def asked(self) -> int:
-        """Of all endpoints."""
+        """Sum over all endpoints."""
         return sum(row.asked for row in self.rows)
 
     @property
     def parts(self) -> int:
-        """Of all endpoints."""
+        """Sum over all endpoints."""
         return sum(row.parts for row in self.rows)
 
 
 def estimate_requests(requests: Iterable[V3Request]) -> Estimate:
-    """Of these requests, the dearest endpoint first."""
+    """Estimate requests; the most expensive endpoint comes first."""
     rows: dict[str, EndpointEstimate] = {}
     for request in requests:
         known = rows.get(request.endpoint) or EndpointEstimate(request.endpoint, 0, 0, 0)
@@ -61,7 +62,7 @@ def estimate_requests(requests: Iterable[V3Request]) -> Estimate:
 
 
 def worst_case_parts(request: V3Request) -> int:
-    """The most parts that one response can cost."""
+    """Return the maximum cost of one response, in parts."""
     endpoint = endpoints.of(request.path)
     if endpoint is None or endpoint.object != "Part":
         return 0
@@ -78,7 +79,7 @@ def worst_case_parts(request: V3Request) -> int:
 
 
 def _of_search(asked: Parameters) -> int:
-    """The page; of a search by part number all candidates."""
+    """Return the page size; for a search by part number, the number of candidates."""
     start = asked.whole("start", 0, model.SEARCH_START_MAX)
     limit = asked.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
     count = len(set(asked.texts(f"filter[fields][{mpn_search.FIELD}]")))

@@ -1,8 +1,8 @@
 """Exchange: one request sent to both sides, within the budget, and repeated where that gives information.
 
-The baseline is asked first: it costs nothing, and where it fails, nothing is spent. Then the candidate; then the
-baseline again, where the request is in the noise sample or the responses differ. Only where the baseline has changed
-meanwhile is the candidate paid once more.
+The baseline is first: it is free, and if it fails, nothing is spent. Then the candidate; then the baseline again, where
+the request is in the noise sample or the responses differ. The candidate is paid a second time only where the baseline
+has changed meanwhile.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
 class ComparisonBudget:
-    """`limit` None is no limit; `spent` is what a run that goes on has spent before."""
+    """Budget in parts; `limit` None is unlimited. `spent` includes the cost of a resumed run so far."""
 
     def __init__(self, limit: int | None, spent: int = 0) -> None:
         self.limit = limit
@@ -29,8 +29,10 @@ class ComparisonBudget:
         self._changed = asyncio.Condition()
 
     async def hold(self, parts: int) -> bool:
-        """Hold the most that a request can cost. False where that can never be covered; while others that are under way
-        may yet cost less than they hold, that is waited for."""
+        """Reserve the maximum cost of a request; return False where the rest of the budget cannot cover it.
+
+        Waits while requests in flight may yet cost less than they have reserved.
+        """
         async with self._changed:
             while not self._covers(parts):
                 if not self._held or not self._could_cover(parts):
@@ -40,7 +42,7 @@ class ComparisonBudget:
             return True
 
     async def settle(self, held: int, cost: int) -> None:
-        """The request is over: what it held is free, and what it cost is spent."""
+        """Release a reservation and book the actual cost."""
         async with self._changed:
             self._held -= held
             self.spent += cost
@@ -54,14 +56,14 @@ class ComparisonBudget:
 
 
 class DifferenceFinder(Protocol):
-    """What says whether two responses differ in anything that counts."""
+    """Interface that decides whether two responses differ in anything that counts."""
 
     def differences(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> Sequence[Any]:
-        """What is left of them when rules are applied."""
+        """Return the differences that no rule ignores."""
 
 
 class Sides(NamedTuple):
-    """Who is asked. A side is None where there is nothing to compare with: then answers are only recorded."""
+    """Sides of a run. One of them may be None: then responses are only recorded."""
 
     baseline: ComparedSide | None
     candidate: ComparedSide | None
@@ -70,8 +72,8 @@ class Sides(NamedTuple):
 class Exchange(NamedTuple):
     """Responses to one request.
 
-    `cost` is in parts, over all responses of the candidate; `failure` is why there is nothing to compare, and `of` the
-    side that has it; `notes` are the GraphQL operations behind the candidate's latest response.
+    `cost` is in parts, over all responses of the candidate; `failure` is the reason why they cannot be compared, and
+    `of` the side that failed; `notes` are the GraphQL operations behind the candidate's latest response.
     """
 
     baseline: SideResponse | None = None
@@ -85,16 +87,18 @@ class Exchange(NamedTuple):
 
     @property
     def freshest(self) -> tuple[SideResponse | None, SideResponse | None]:
-        """The last response of each side."""
+        """Latest response of each side."""
         return self.baseline_again or self.baseline, self.candidate_again or self.candidate
 
 
 class OutOfBudgetError(Exception):
-    """What is left of the parts does not cover the request."""
+    """The rest of the budget does not cover the request."""
 
 
 class Exchanger:
-    """Asks. `worst` says what a request can cost at most, `paying` is told (by its id) before that may be spent."""
+    """Sends requests to both sides. `worst` computes the maximum cost of a request; `paying` gets its id and this
+    maximum before that may be spent.
+    """
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ class Exchanger:
         self._numbers = count(1)
 
     async def exchange(self, request: V3Request, *, twice: bool = False) -> Exchange:
-        """Ask both sides. Raises OutOfBudgetError before anything is spent."""
+        """Send a request to both sides. Raises OutOfBudgetError before anything is spent."""
         held = await self._hold(request)
         try:
             baseline = await self._ask(self._baseline, request)
@@ -146,7 +150,7 @@ class Exchanger:
         pair: tuple[SideResponse, SideResponse],
         twice: bool,
     ) -> Exchange:
-        """What asking again brings. Trouble on the way leaves what was there."""
+        """Repeat the request where that gives information. A failed repetition is ignored."""
         baseline, candidate = pair
         if self._baseline is None or not self._baseline.live:
             return found
@@ -166,7 +170,7 @@ class Exchanger:
         return found
 
     async def _once_more(self, request: V3Request, found: Exchange) -> Exchange:
-        """The candidate's response of now, if it can be afforded."""
+        """Request the candidate's current response, if the budget covers it."""
         try:
             held = await self._hold(request)
         except OutOfBudgetError:
@@ -184,8 +188,10 @@ class Exchanger:
     async def _pay(
         self, request: V3Request, held: int
     ) -> tuple[SideResponse, int, tuple[RecordedGraphQLResponse, ...]]:
-        """The candidate's answer, its cost, and what was noted of it. What cannot be known is booked as the worst."""
-        assert self._candidate is not None  # noqa: S101 - asked only where there is one
+        """Return the candidate's response, its cost, and its GraphQL operations. An unknown cost is booked as the
+        maximum.
+        """
+        assert self._candidate is not None  # noqa: S101 - the callers check it
         cost = held
         try:
             if held:
@@ -202,7 +208,7 @@ class Exchanger:
         return None if side is None else self._redacted(await side.ask(request, self._id()))
 
     def _redacted(self, response: SideResponse) -> SideResponse:
-        """Sides answer with the keys that they were asked with; that is no difference, and nobody is to see them."""
+        """Redact a response: sides may echo the API key, which is no difference and must not be stored."""
         body = self._redaction.body(response.body)
         failure = None if response.failure is None else self._redaction.text(response.failure)
         if (body, failure) == (response.body, response.failure):
@@ -214,5 +220,5 @@ class Exchanger:
 
 
 def _cost(response: SideResponse, worst: int) -> int:
-    """Parts that a response has cost: what it says, nothing for a refusal, else the worst that it can be."""
+    """Return the cost of a response: as stated, 0 for a rejected request, else the maximum."""
     return worst if response.price is None else response.price

@@ -1,6 +1,7 @@
-"""Reasons why a side gave no response, in words that complete "the baseline …" and are the same for all such requests.
+"""Reasons why a side gave no response, worded to complete "the baseline …", and equal for all requests with that
+reason.
 
-They name no address, and hold no key that is not in the side's own message: the libraries' own messages would.
+They name no address, and hold no key except in the side's own message; messages of the HTTP library would.
 """
 
 import os
@@ -27,17 +28,17 @@ _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = 
 _UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ssl.SSLCertVerificationError)
 
 
-_LONGEST = 200  # characters of a side's own words
+_LONGEST = 200  # characters of a side's own message
 
 
 class _Refusal(msgspec.Struct):
-    """What v3 answers with where it gives no response."""
+    """Fields of an error response with a message."""
 
     message: str
 
 
 class SideError(Exception):
-    """Why there is no response, in words. `free`: for certain nothing was paid for it."""
+    """Failure of a side, as a reason for the reader. `free`: certainly nothing was billed."""
 
     def __init__(self, words: str, *, free: bool = False) -> None:
         super().__init__(words)
@@ -45,7 +46,7 @@ class SideError(Exception):
 
 
 def from_exception(error: Exception, seconds: float) -> SideError:
-    """What the library's error says. `seconds` is how long a response may take."""
+    """Translate an exception of the HTTP library. `seconds` is the time limit of a response."""
     number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
     reason = f": {os.strerror(number)}" if number and number > 0 else ""
     for kinds, words in _WORDS:
@@ -55,7 +56,7 @@ def from_exception(error: Exception, seconds: float) -> SideError:
 
 
 def check_response(response: SideResponse) -> None:
-    """Raises TroubleError for what is not v3's way to answer at all."""
+    """Check that a response is one that v3 could give. Raises SideError."""
     start = response.body[:200].lstrip().lower()
     if response.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
         raise SideError(f"answers with HTML instead of JSON (HTTP {response.status})", free=response.status < 500)
@@ -68,8 +69,8 @@ def check_response(response: SideResponse) -> None:
 
 
 def _message_suffix(response: SideResponse) -> str:
-    """What the side itself says of it: parts may be used up, or it may be asked too often. Cut between words, so that a
-    key in it is whole, and is found.
+    """Format the side's own message, such as an exhausted quota or a rate limit. Cut between words, so that a key in it
+    is whole and will be redacted.
     """
     try:
         message = msgspec.json.decode(response.body, type=_Refusal).message

@@ -1,8 +1,7 @@
-"""One side over HTTP: concurrency, rate, time and size limits, retries and redirects.
+"""Side over HTTP: concurrency, rate, time and size limits, retries and redirects.
 
-Every request yields a SideResponse, with the reason of a failure if need be. No reason names an address or holds a key.
-A side that asks for fewer requests is left alone for as long as it says. Redirects stay within the side: its key goes
-to nobody else.
+Every request yields a SideResponse, with the reason of a failure if need be. Reasons name no address and hold no key.
+Retry-After is honoured up to a limit. Redirects to another origin are refused, because the request carries an API key.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class RequestPacer:
-    """Turns at `a_second`, evenly spread; 0 is no limit."""
+    """Rate limit of `a_second` requests, evenly spaced; 0 is unlimited."""
 
     def __init__(self, a_second: float, clock: Clock, sleep: Sleep) -> None:
         self._apart = 1 / a_second if a_second else 0.0
@@ -32,7 +31,7 @@ class RequestPacer:
         self._next = 0.0
 
     async def turn(self) -> None:
-        """Wait for one's turn."""
+        """Wait for the next slot."""
         now = self._clock.monotonic()
         at = max(now, self._next)
         self._next = at + self._apart
@@ -40,13 +39,13 @@ class RequestPacer:
             await self._sleep(at - now)
 
     def hold(self, seconds: float) -> None:
-        """Let nobody have a turn for so long, from now on."""
+        """Delay all requests by at least `seconds` from now."""
         self._next = max(self._next, self._clock.monotonic() + seconds)
 
 
 CONNECT_SECONDS = 10.0
-PATIENCE_SECONDS = 30.0  # that a side may ask to be left alone; longer is a response of its own
-WAITS = (1.0, 2.0, 4.0)  # seconds before a request is repeated, where the side does not say how many
+PATIENCE_SECONDS = 30.0  # longest Retry-After that is honoured; with a longer one, the response counts as it is
+WAITS = (1.0, 2.0, 4.0)  # seconds before each retry, where the side does not send Retry-After
 REDIRECTS = 3
 REDIRECTED = (301, 302, 303, 307, 308)
 
@@ -61,7 +60,7 @@ class SideLimits(msgspec.Struct, frozen=True):
 
 
 class HttpSide:
-    """The service at `base`, whose paths begin with /v3. `key` gives the apikey of a client, by its name."""
+    """Service at `base`, whose paths begin with /v3. `key` returns the API key of a client by its name."""
 
     live = True
 
@@ -85,7 +84,7 @@ class HttpSide:
         self._places = asyncio.Semaphore(limits.at_once)
 
     async def ask(self, request: V3Request, request_id: str) -> SideResponse:
-        """Its answer to a request, or trouble."""
+        """Send a request; a failure is returned as a response with its reason."""
         url = yarl.URL(self.place + request.target(self._key(request.client)), encoded=True)
         try:
             async with self._places:
@@ -99,7 +98,7 @@ class HttpSide:
             response, retry_after = await self._once(url, request_id)
             pause = (
                 None if response.parts else _pause(response.status, retry_after, wait)
-            )  # what has cost parts is not repeated
+            )  # a response that has cost parts is final
             if wait is None or pause is None:
                 break
             self._pace.hold(pause)
@@ -108,7 +107,7 @@ class HttpSide:
         return response
 
     async def _once(self, url: yarl.URL, request_id: str) -> tuple[SideResponse, str]:
-        """One answer, redirects within the side followed, and its Retry-After."""
+        """Send once, following redirects within the side; return the response and its Retry-After."""
         started = self._clock.monotonic()
         try:
             for _ in range(REDIRECTS + 1):
@@ -119,7 +118,7 @@ class HttpSide:
                     if response.status not in REDIRECTED:
                         return self._response(response, body, started), response.headers.get("Retry-After", "")
                     url = _next(url, response.headers.get("Location", ""))
-        except (aiohttp.ClientError, OSError, ValueError) as error:  # a TimeoutError is an OSError
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is a subclass of OSError
             raise failures.from_exception(error, self._limits.seconds) from error
         raise failures.SideError("redirects in a circle")
 
@@ -140,7 +139,7 @@ class HttpSide:
 
 @asynccontextmanager
 async def open_session(limits: SideLimits) -> AsyncIterator[aiohttp.ClientSession]:
-    """A side's own connections. No cookies, nothing from the environment."""
+    """Open a session for one side: no cookies, no proxy or credentials from the environment."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=limits.at_once),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -153,7 +152,7 @@ async def open_session(limits: SideLimits) -> AsyncIterator[aiohttp.ClientSessio
 
 
 def _next(url: yarl.URL, location: str) -> yarl.URL:
-    """Where a redirect leads. A key is sent to nobody else."""
+    """Resolve a redirect. Raises SideError if it leads to another origin, which must not get the API key."""
     there = url.join(yarl.URL(location)) if location else None
     if there is None:
         raise failures.SideError("redirects to nowhere", free=True)
@@ -163,9 +162,9 @@ def _next(url: yarl.URL, location: str) -> yarl.URL:
 
 
 def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
-    """How long to leave the side alone before the request is repeated, None where it is not.
+    """Return the seconds before a retry; None for no retry.
 
-    A 503 that does not say when to come again may have been billed.
+    Retried are 429, and 503 with Retry-After: a 503 without it may have been billed.
     """
     text = retry_after.strip()
     message = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
@@ -176,7 +175,7 @@ def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
 
 
 def base_url(text: str) -> str:
-    """The address that paths such as /parts/match are appended to. Raises ValueError for what is none."""
+    """Normalise a base URL to one that ends in /v3. Raises ValueError for an unusable one."""
     try:
         url = yarl.URL(text)
         port = url.port

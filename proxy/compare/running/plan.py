@@ -1,6 +1,7 @@
-"""Request plan of a run: which requests are sent, how many they stand for, in which order. Pure but for the source.
+"""Request plan of a run: the requests to send, their numbers of occurrences, and their order. Pure, except for reading
+the source.
 
-Equal requests are sent once; a sample takes some of each stratum, and the same ones each time for the same seed.
+Equal requests are sent once; a sample takes some of each stratum, and is the same for the same seed.
 """
 
 import hashlib
@@ -16,12 +17,14 @@ from proxy.compare.judging.counting import ClientEndpoint, SourceCount
 from proxy.compare.requests import V3Request
 from proxy.compare.running import estimate
 
-HELD_MAX = 100_000  # distinct requests that are held; a request is a kilobyte or two
-SIZES = (0, 1, 3, 10, 30, 60, 100)  # parts at worst, up to which a request is of a size; one more for those beyond
+HELD_MAX = 100_000  # distinct requests held in memory, of one to two kilobytes each
+SIZES = (0, 1, 3, 10, 30, 60, 100)  # upper bounds of the size classes, in parts at worst; one more class lies beyond
 
 
 class Stratum(NamedTuple):
-    """Requests that are likely to fare alike: of one client, at one endpoint, of one size."""
+    """Stratum of a sample: requests of one client, at one endpoint, of one size class, which are likely to behave
+    alike.
+    """
 
     endpoint: str
     client: str
@@ -29,17 +32,17 @@ class Stratum(NamedTuple):
 
 
 def stratum(request: V3Request) -> Stratum:
-    """That of a request."""
+    """Return the stratum of a request."""
     parts = estimate.worst_case_parts(request)
     return Stratum(request.endpoint, request.client, sum(parts > most for most in SIZES))
 
 
 class DistinctRequests:
-    """Requests as they come, each kept once with the number of times. `asked` is how many requests there were in all.
+    """Distinct requests with their numbers of occurrences. `asked` is the number of all requests, repetitions included.
 
-    Holds a bounded number. Beyond it, requests of the largest group of kin go, those with the highest ids, which are as
-    good as random: what stays is a fair sample, with whole counts. `dropped` says how many requests are not in it;
-    `places` count them, too.
+    Holds a bounded number. Beyond it, requests of the largest group are dropped, highest ids first. Ids are hashes and
+    so as good as random: the rest is a fair sample with complete counts. `dropped` is the number of requests that are
+    not in it; `places` counts them, too.
     """
 
     def __init__(self, most: int = HELD_MAX) -> None:
@@ -78,11 +81,11 @@ class DistinctRequests:
             self._make_room()
 
     def requests(self) -> list[V3Request]:
-        """In the order in which they came first."""
+        """List the distinct requests in the order of their first occurrence."""
         return [msgspec.structs.replace(request, times=self._times[id_]) for id_, request in self._requests.items()]
 
     def _make_room(self) -> None:
-        """Some at once: to find the largest group takes a look at all."""
+        """Drop several requests at once, because finding the largest group scans all groups."""
         group = max(self._ids, key=lambda each: len(self._ids[each]))
         ids = self._ids[group]
         for _ in range(1 + len(ids) // 50):
@@ -93,12 +96,14 @@ class DistinctRequests:
 
 
 def _kin(request: V3Request) -> Stratum:
-    """Nearly its stratum, and known at once: the size is that of the text."""
+    """Return the group of a request for dropping: like its stratum, but by the length of its text, which needs no
+    plan.
+    """
     return Stratum(request.endpoint, request.client, sum(len(value) for _, value in request.query).bit_length())
 
 
 class _Highest(str):
-    """An id that stands first in a heap where it is the highest."""
+    """Id with inverted order, because heapq has only min-heaps."""
 
     __slots__ = ()
 
@@ -107,7 +112,7 @@ class _Highest(str):
 
 
 def deduplicate(requests: Iterable[V3Request], most: int = HELD_MAX) -> DistinctRequests:
-    """Each request once, times summed, the origin that of the first."""
+    """Deduplicate requests: occurrences are summed, the origin is that of the first."""
     distinct = DistinctRequests(most)
     for request in requests:
         distinct.add(request)
@@ -115,9 +120,9 @@ def deduplicate(requests: Iterable[V3Request], most: int = HELD_MAX) -> Distinct
 
 
 def sample(requests: Sequence[V3Request], most: int, rng: Random) -> list[V3Request]:
-    """At most so many, in their order: of each stratum one at least, the rest in proportion to what there is.
+    """Select at most `most` requests, in their order: at least one of each stratum, the rest in proportion to its size.
 
-    Where there are more strata than requests to take, the largest are represented.
+    With more strata than `most`, the largest strata are represented.
     """
     if len(requests) <= most:
         return list(requests)
@@ -130,7 +135,7 @@ def sample(requests: Sequence[V3Request], most: int, rng: Random) -> list[V3Requ
 
 
 def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
-    """How many of each: one, and of the others by largest remainder."""
+    """Allocate the sample to the strata: one each, and the rest by largest remainder."""
     largest = sorted(sizes, key=lambda group: -sizes[group])
     if most <= len(sizes):
         return dict.fromkeys(largest[: max(0, most)], 1)
@@ -142,10 +147,10 @@ def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
 
 
 class RequestPlan(NamedTuple):
-    """`requests` in random order, so that a run that stops early has sent a fair sample.
+    """Requests of a run, in random order, so that a run that stops early has sent a fair sample.
 
     `asked` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped` the
-    number of those that are left out because too many would be held in memory.
+    number of those that were left out to bound memory.
     """
 
     requests: Sequence[V3Request]
@@ -155,7 +160,7 @@ class RequestPlan(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The same for the same requests in the same order."""
+        """Digest of the requests and their order."""
         found = hashlib.blake2b(digest_size=16)
         for request in self.requests:
             found.update(request.id.encode())
@@ -163,7 +168,9 @@ class RequestPlan(NamedTuple):
 
 
 def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
-    """Each request once, at most `most` over all strata, in an order that `rng` decides. At most `held` are held."""
+    """Plan a run: distinct requests, at most `most` over all strata, shuffled by `rng`. At most `held` are held in
+    memory.
+    """
     distinct = deduplicate(requests, held)
     kept = distinct.requests()
     chosen = kept if most is None else sample(kept, most, rng)
@@ -174,6 +181,6 @@ def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held
 
 
 def remaining(plan: RequestPlan, done: set[str]) -> tuple[list[V3Request], estimate.Estimate]:
-    """What is still to be asked, and what that comes to."""
+    """Return the requests that are not done, and their estimated cost."""
     requests = [request for request in plan.requests if request.id not in done]
     return requests, estimate.estimate_requests(requests)

@@ -1,7 +1,7 @@
 """Progress file of a run: the same command resumes where it stopped, and pays for nothing twice.
 
 JSON lines: a header that identifies the run, then each comparison when it is made, and before a request that may cost
-parts its worst case. What was begun and never finished counts as spent: it may have been billed. Readable by its owner
+parts its maximum cost. A request without its comparison counts as spent: it may have been billed. Readable by its owner
 alone, and without keys. A truncated last line is dropped, and its request is sent again.
 """
 
@@ -19,11 +19,13 @@ from proxy.compare.judging.findings import Comparison
 from proxy.compare.recording import line_files
 
 FORMAT = 2
-_MARK = b'{"v3bridge-progress"'  # how a header begins
+_MARK = b'{"v3bridge-progress"'  # beginning of every header
 
 
 class ProgressHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Identity of a run. `settings` and `requests` are digests: of all that affects judgement, and of what is sent."""
+    """Identity of a run. `settings` and `requests` are digests: of everything that affects judgement, and of the
+    plan.
+    """
 
     format: int = msgspec.field(default=FORMAT, name="v3bridge-progress")
     baseline: str
@@ -43,7 +45,9 @@ _WORDS = {
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`asking` and `parts`: a request by its id, and the most that it can cost. `done` and `comparison`: its end."""
+    """Line of the file. `asking` and `parts`: id and maximum cost of a request to be sent. `done` and `comparison`: its
+    result.
+    """
 
     asking: str | None = None
     parts: int = 0
@@ -56,14 +60,14 @@ _decode = msgspec.json.Decoder(_Line, float_hook=Decimal).decode
 
 
 class ProgressFile:
-    """`done` are the requests (by id) that were compared; `spent` what the run has cost so far, in parts.
+    """Progress of a run. `done` are the ids of compared requests; `spent` is the cost of the run so far, in parts.
 
-    Requests that met with trouble are not done: they are asked again.
+    Failed requests are not done: they are sent again.
     """
 
     def __init__(self, path: Path, header: ProgressHeader, *, fresh: bool = False) -> None:
-        """Begin a file, or go on with it unless it is to be `fresh`. Raises ConfigError where it is that of another
-        run, or no such file: that is left as it is.
+        """Create the file, or resume it unless `fresh`. Raises ConfigError, and leaves the file unchanged, if it
+        belongs to another run or is no progress file.
         """
         self.path = path
         self.done: set[str] = set()
@@ -83,7 +87,7 @@ class ProgressFile:
             if_refused.pop_all()
 
     def comparisons(self) -> Iterator[Comparison]:
-        """What was compared before. To be read before anything is noted."""
+        """Yield the saved comparisons. Must be read before new ones are written."""
         seen: set[str] = set()
         for line in self._lines():
             if line.done is None or line.comparison is None or line.done in seen:
@@ -93,19 +97,19 @@ class ProgressFile:
                 yield line.comparison
 
     def asking(self, request_key: str, parts: int) -> None:
-        """A request that may cost so many parts is about to be asked."""
+        """Write that a request, which may cost so many parts, is about to be sent."""
         self._write(_Line(asking=request_key, parts=parts))
 
     def note(self, request_key: str, comparison: Comparison) -> None:
-        """A request is at its end. It is in the file when this returns."""
+        """Write the result of a request. It is in the file on return."""
         self._write(_Line(done=request_key, comparison=comparison))
 
     def close(self) -> None:
-        """Nothing more is noted."""
+        """Close the file."""
         self._file.close()
 
     def remove(self) -> None:
-        """The run is over, and nothing is left to go on with."""
+        """Delete the file: the run is complete."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
@@ -145,7 +149,7 @@ class ProgressFile:
                 self._other(f"belongs to another run: {words.format(getattr(found, name))}")
 
     def _may_go(self) -> bool:
-        """Whether it is the progress of some run."""
+        """Return true if the file is a progress file and may be overwritten; raises ConfigError otherwise."""
         with self.path.open("rb") as file:
             if file.read(len(_MARK)) == _MARK:
                 return True
@@ -157,7 +161,7 @@ class ProgressFile:
         )
 
     def _mend(self) -> None:
-        """Take a cut line off, so that the next begins at the start of one."""
+        """Remove a truncated last line, so that the next one begins on a new line."""
         self._file.truncate(_end_of_lines(self.path))
 
     def _write(self, line: ProgressHeader | _Line) -> None:
@@ -166,7 +170,7 @@ class ProgressFile:
 
 
 def _end_of_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines."""
+    """Return the length of the whole lines of a file, in bytes."""
     with path.open("rb") as file:
         at = file.seek(0, os.SEEK_END)
         while at > 0:
@@ -180,7 +184,7 @@ def _end_of_lines(path: Path) -> int:
 
 
 def _begun(path: Path) -> bool:
-    """Whether there is more in the file than the beginning of a header."""
+    """Return true if a file holds more than a truncated header."""
     with path.open("rb") as file:
         start = file.read(4096)
     return b"\n" in start or not (_MARK.startswith(start) or start.startswith(_MARK))

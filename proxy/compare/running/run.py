@@ -1,7 +1,7 @@
 """Comparison run: requests are sent to both sides, judged, saved and added up, until all are done or the run stops.
 
-It stops before the budget is exceeded, when it is told to, and when a side only fails. What was done by then is saved,
-and the same run resumes from there. Knows neither files of requests nor reports.
+It stops before the budget is exceeded, on request, and after repeated failures of one side. Finished requests are
+saved, and the same run resumes from there. Files of requests and reports are handled elsewhere.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from proxy.compare.running import exchange as exchanging
 from proxy.kit.clock import Clock
 from proxy.upstream.replay import ResponseRecorder
 
-IN_A_ROW = 10  # requests that one side has trouble with, until the run gives up
+IN_A_ROW = 10  # consecutive failures of one side that stop the run
 
 log = structlog.get_logger()
 
 
 class ResponseJudge(exchanging.DifferenceFinder, Protocol):
-    """What makes a comparison of answers; judging.py does."""
+    """Interface of the judge (judging/judge.py)."""
 
     def is_in_noise_sample(self, request: V3Request) -> bool:
-        """Whether the baseline is asked twice, whatever comes of it."""
+        """Return true if the baseline gets this request twice in any case."""
 
     def compare(
         self,
@@ -43,11 +43,11 @@ class ResponseJudge(exchanging.DifferenceFinder, Protocol):
         baseline_again: SideResponse | None = None,
         candidate_again: SideResponse | None = None,
     ) -> Comparison:
-        """Judged, with causes."""
+        """Judge the responses to a request."""
 
 
 class RunProgress(NamedTuple):
-    """How far a run is. `parts` are spent by it, also before it was interrupted."""
+    """Progress of a run. `parts` is its cost so far, including that before an interruption."""
 
     done: int
     not_compared: int
@@ -56,8 +56,8 @@ class RunProgress(NamedTuple):
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended. `stopped` is why it did before its end; `left_out` requests were not covered by the budget,
-    `troubled` ones could not be compared. `spent` parts are booked, what may have been paid unseen included.
+    """End of a run. `stopped` is the reason of an early end; `left_out` requests were not covered by the budget,
+    `not_compared` ones failed. `spent` parts are booked, including those that may have been billed.
     """
 
     stopped: str | None
@@ -67,13 +67,14 @@ class RunOutcome(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every request was asked."""
+        """True if every request was sent."""
         return self.stopped is None and not self.left_out
 
 
 class RunSinks(NamedTuple):
-    """Where a run writes what it does; each may be absent. `application` gives the name of the application that
-    serves a client, `tell` is told after every request."""
+    """Outputs of a run; each may be absent. `application` returns the name of the application that serves a client;
+    `tell` is called after every request.
+    """
 
     note: Callable[[str, Comparison], None] | None = None
     add: Callable[[Comparison], None] | None = None
@@ -84,7 +85,7 @@ class RunSinks(NamedTuple):
 
 
 class ComparisonRun:
-    """One run, `at_once` of its requests under way. Without a judge answers are recorded only."""
+    """Run with `at_once` requests in flight. Without a judge, responses are only recorded."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class ComparisonRun:
         self._stopped: str | None = None
 
     async def go(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
-        """Ask all of them; no new one once `stop` is set. Raises ConfigError where notes cannot be written."""
+        """Send all requests, no new one after `stop` is set. Raises ConfigError if the outputs cannot be written."""
         queue = iter(requests)
         try:
             async with asyncio.TaskGroup() as group:
@@ -140,7 +141,7 @@ class ComparisonRun:
         self._look(found)
         self._counts["not_compared" if found.failure else "done"] += 1
         if found.failure is None:
-            self._record(request, found)  # first: what is noted as done is never asked again
+            self._record(request, found)  # recorded first: a request that is saved as done is never sent again
         if self._judge is not None:
             self._note(request, self._judged(request, at, found))
 
@@ -156,12 +157,12 @@ class ComparisonRun:
             return self._judge.compare(
                 request, at, pair, baseline_again=found.baseline_again, candidate_again=found.candidate_again
             )
-        except Exception as error:  # one odd response is not to end a run of thousands
+        except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)
             return Comparison(request, at, failure=f"the two responses cannot be compared ({type(error).__name__})")
 
     def _note(self, request: V3Request, comparison: Comparison) -> None:
-        """First what lasts, then what is added up."""
+        """Save the comparison before counting it."""
         if self._notes.note is not None:
             self._notes.note(request.id, comparison)
         if self._notes.add is not None:
@@ -177,7 +178,7 @@ class ComparisonRun:
         recorder.keep(answers, upstream_recorder.take_shared() if upstream_recorder else ())
 
     def _look(self, found: exchanging.Exchange) -> None:
-        """Give up on a side that only has trouble: requests that cannot be compared are not to be spent."""
+        """Stop the run when a side fails repeatedly, because further requests would be paid for without a result."""
         if found.failure is None:
             self._in_a_row.clear()
         elif found.of is not None and found.of.live:

@@ -1,7 +1,7 @@
-"""Shadowing: live requests compared after their responses have left, bounded, and switchable while the service runs.
+"""Shadowing: live requests are compared after their responses have been sent, within limits, switchable at run time.
 
 The web layer offers answered requests to a queue (`queue.py`). A job (`job.py`) sends the request to the other service
-over connections of its own (`baseline_client.py`), within a daily budget (`daily_budget.py`). A process beside the
-worker judges (`judge_client.py`, `judge_process.py`), so that no response waits for a comparison. `controller.py` keeps
+over separate connections (`baseline_client.py`) or within a daily budget (`daily_budget.py`). A child process of the
+worker judges (`judge_client.py`, `judge_process.py`), so that comparisons do not delay responses. `controller.py` saves
 the tallies in the store, where `results.py` reads them.
 """

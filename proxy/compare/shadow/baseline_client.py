@@ -9,11 +9,13 @@ from proxy.compare.responses import SideResponse
 from proxy.compare.running import failures, http_side
 from proxy.kit.clock import Clock
 
-BODY_MAX = 32 * 2**20  # bytes; more is not read
+BODY_MAX = 32 * 2**20  # bytes; a longer body is a failure
 
 
 class BaselineClient:
-    """`url` is its address; `http` has connections and time limits of the shadow's own: `seconds` for a response."""
+    """HTTP client of the old service at `url`. `http` is a session of the shadow's own, with a time limit of
+    `seconds`.
+    """
 
     def __init__(self, http: aiohttp.ClientSession, url: str, seconds: float, clock: Clock) -> None:
         self._http = http
@@ -22,7 +24,7 @@ class BaselineClient:
         self._clock = clock
 
     async def ask(self, target: str, apikey: config.Secret | None = None) -> SideResponse:
-        """A request target as a client sent it; with a key of the operator's own in place of the client's."""
+        """Send a request target, unchanged unless `apikey` replaces the client's key."""
         if apikey is not None:
             path, query, _ = requests.parse_target(target)
             target = endpoints.PREFIXES[0] + requests.V3Request(path, query).target(apikey.reveal())
@@ -40,11 +42,11 @@ class BaselineClient:
 
 
 def address(base: str, target: str) -> yarl.URL:
-    """Where a service, its own /v3 at the end of `base`, has a request target of ours: all else as the client wrote it.
+    """Build the URL of a request target at the service whose base URL ends in /v3; the rest is unchanged.
 
-    Raises ValueError for a path that does not begin as v3's do.
+    Raises ValueError for a path outside the v3 prefixes.
     """
-    if not target.startswith("/"):  # the absolute form that programs send to what they take for a proxy
+    if not target.startswith("/"):  # absolute form (RFC 9112 §3.2.2), sent by clients that are configured with a proxy
         target = "/" + target.partition("://")[2].partition("/")[2]
     for prefix in sorted(endpoints.PREFIXES, key=len, reverse=True):
         if target.startswith(prefix + "/"):
@@ -54,7 +56,7 @@ def address(base: str, target: str) -> yarl.URL:
 
 
 async def read(response: aiohttp.ClientResponse) -> bytes:
-    """A whole body. Raises TroubleError for one that is too long."""
+    """Read a whole body. Raises SideError for one beyond BODY_MAX."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -68,5 +70,5 @@ def _without_answer(failure: failures.SideError, seconds: float) -> SideResponse
 
 
 def _sendable(byte: int) -> str:
-    """What may stand in a request line; programs send more than that."""
+    """Percent-encode a byte that is not allowed in a request line; some clients send such bytes."""
     return chr(byte) if 0x20 < byte < 0x7F and byte != ord("#") else f"%{byte:02X}"

@@ -1,6 +1,6 @@
 """Controller of shadowing: every second it reads the switch and the epoch from the store, and saves the tally.
 
-A store that cannot be reached changes nothing: the last state holds, and the tally is saved later.
+While the store is unreachable, the last state applies, and the tally is saved later.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from proxy.compare.shadow.results import ResultSlot
 from proxy.kit.clock import Clock
 
 LOOK_SECONDS = 1.0
-NOTE_SECONDS = 5.0  # between two notes
-LAST_SECONDS = 2.0  # for what is noted at the end
+NOTE_SECONDS = 5.0  # minimum interval of saving the tally
+LAST_SECONDS = 2.0  # time limit of the last save
 
 log = structlog.get_logger()
 
 
 class ShadowController:
-    """Owns the task that looks. Closed before the store is."""
+    """Controller task. Must be closed before the store."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class ShadowController:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Look, and go on looking. On, where the store cannot say."""
+        """Refresh, then continue periodically. Shadowing is on while the store is unreachable."""
         await self._shadow.switch(True)
         await self.look()
         self._task = asyncio.create_task(self._keep_looking(), name="shadow")
 
     async def close(self) -> None:
-        """End everything, and note what was gathered."""
+        """Stop shadowing and save the tally."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -63,11 +63,11 @@ class ShadowController:
         await self._budget.close()
 
     async def look(self) -> None:
-        """One round."""
-        with contextlib.suppress(errors.StoreUnavailable):  # quota.py tells of it
+        """Refresh once."""
+        with contextlib.suppress(errors.StoreUnavailable):  # the quota logs an unreachable store
             told = await self._gathering.look()
             if told.epoch != self._epoch or not self._gathering.placed:
-                await self._judge.close()  # what it has gathered is of no use, or somebody else's by now
+                await self._judge.close()  # its tally is of an old epoch, or of a slot that another worker may hold now
             self._epoch = told.epoch
             await self._budget.look()
             if told.on:
@@ -82,11 +82,11 @@ class ShadowController:
             await asyncio.sleep(self._every)
             try:
                 await self.look()
-            except Exception as error:  # a look that fails must not be the last one
+            except Exception as error:  # an unexpected error must not end the periodic refresh
                 log.error("shadow state refresh failed", exc_info=error)
 
     async def _rest(self) -> None:
-        """Off: nothing runs, and no process is kept. Noted first: a process that is cut off has nothing to tell."""
+        """Stop the tasks and the judge process. The tally is saved first: a process that is stopped loses it."""
         with contextlib.suppress(errors.BridgeError, TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await self._note()
@@ -94,7 +94,7 @@ class ShadowController:
         await self._judge.close()
 
     async def _note(self) -> None:
-        """Keep what was gathered, where there is more of it."""
+        """Save the tally if it has grown."""
         judged = self._judge.judged
         if judged == self._noted:
             return

@@ -1,4 +1,6 @@
-"""Comparison job: one answered request, sent to the other side, judged, and repeated where data may have changed."""
+"""Comparison job: one answered request is sent to the other service, judged, and repeated where data may have
+changed.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -20,11 +22,11 @@ from proxy.upstream.policies import CircuitBreaker
 
 
 class ComparisonJob(NamedTuple):
-    """A request that was answered, and its response: what the web layer hands over.
+    """Answered request and its response, as the web layer offers it.
 
-    `target` is the request target as it came, API key included: it is held in memory only, until it is compared.
-    `ask_candidate` is set where the old service has answered: it gets the candidate's response, None where there is
-    only a cached one. It raises nothing but bugs.
+    `target` is the request target as received, including the API key: it is held in memory only, until the comparison
+    is done. `ask_candidate` is set where the old service has answered: it requests the candidate's response, None where
+    that would come from the cache.
     """
 
     application: str
@@ -34,18 +36,21 @@ class ComparisonJob(NamedTuple):
     ask_candidate: Callable[[], Awaitable[SideResponse | None]] | None = None
 
 
-NOT_SENT = SideResponse(0, b"", 0.0)  # the side that is left alone, because the other had no response
+# placeholder for the other side, which gets no request where the served response has failed
+NOT_SENT = SideResponse(0, b"", 0.0)
 
 
 class PairJudge(Protocol):
-    """Whoever judges pairs. Raises ServerError where it cannot."""
+    """Interface of the judge. Raises ServerError if it is not available."""
 
     async def judge(self, job: messages.JudgePair) -> messages.PairVerdict:
-        """What came of it."""
+        """Judge one pair."""
 
 
 class JobRunner:
-    """`keys` are of clients that have another name here, or another key at the old service, by the key they send."""
+    """Runs comparison jobs. `keys` holds clients with a different name here or a different API key at the old service,
+    by the digest of the key that they send.
+    """
 
     def __init__(
         self,
@@ -67,7 +72,7 @@ class JobRunner:
         self._metrics = metrics
 
     async def run(self, seen: ComparisonJob) -> None:
-        """Compare one request. Whatever goes wrong is counted."""
+        """Compare one request. Failures are counted."""
         asked = self._read(seen)
         own = _checked(seen.response)
         other = NOT_SENT if own.failure is not None else await self._other(asked)
@@ -94,7 +99,7 @@ class JobRunner:
         return _ParsedJob(seen, request, apikey or "", known.baseline if known else None)
 
     async def _other(self, asked: "_ParsedJob") -> SideResponse | None:
-        """The other side's answer; None where there is none to be had."""
+        """Request the other side's response; None where the circuit breaker, the budget or the cache prevents it."""
         try:
             self._breaker.admit()
         except errors.CircuitBreakerOpen:
@@ -112,8 +117,8 @@ class JobRunner:
         return await self._baseline.ask(asked.seen.target, asked.baseline_key)
 
     async def _ask_candidate(self, asked: "_ParsedJob") -> SideResponse | None:
-        """Within the day's parts. What is cut off half-way may have been billed."""
-        assert asked.seen.ask_candidate is not None  # noqa: S101 - that is what was asked before
+        """Request the candidate's response within the daily budget. A cancelled request may have been billed."""
+        assert asked.seen.ask_candidate is not None  # noqa: S101 - the caller checks it
         claim = await self._budget.reserve(asked.request)
         if claim is None:
             self._dropped(asked, "parts")
@@ -145,7 +150,7 @@ class JobRunner:
 
 
 class _ParsedJob(NamedTuple):
-    """A request that was seen, read. The key that the client sent, and the one that the old service knows it by."""
+    """Parsed request of a job, with the key that the client sent and the key for the old service."""
 
     seen: ComparisonJob
     request: V3Request
@@ -154,12 +159,12 @@ class _ParsedJob(NamedTuple):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What may stand in either response and is to be in nothing that is kept."""
+        """Keys that may occur in either response and must not be stored."""
         return tuple(filter(None, (self.apikey, self.baseline_key.reveal() if self.baseline_key else "")))
 
 
 def _checked(response: SideResponse) -> SideResponse:
-    """With its trouble, where it is not v3's way to answer."""
+    """Return the response, marked as failed if it is no valid v3 response."""
     try:
         failures.check_response(response)
     except failures.SideError as failure:

@@ -1,6 +1,6 @@
-"""Judge process as seen by a worker: started with the first pair, used one pair at a time, replaced when it is gone.
+"""Client of the judge process: starts it for the first pair, sends one pair at a time, and replaces it after a failure.
 
-A comparison takes milliseconds of CPU. In the worker's own interpreter, in any thread, responses would wait for it.
+A comparison takes milliseconds of CPU. In the worker's interpreter, in any thread, it would delay responses.
 """
 
 import asyncio
@@ -11,15 +11,18 @@ from proxy import errors
 from proxy.compare.shadow import messages
 from proxy.kit import child_process
 
-SECONDS = 30.0  # for one response, the start of the process with the first
-ANSWER_MAX = 64 * 2**20  # bytes; a tally is of bounded size
-END_SECONDS = 2.0  # until a process that is told to end is killed
+SECONDS = 30.0  # for one message, including the start of the process
+ANSWER_MAX = 64 * 2**20  # bytes; tallies are bounded well below
+END_SECONDS = 2.0  # grace period of the process before it is killed
 
 COMMAND = child_process.command("proxy.compare.shadow.judge_process")
 
 
 class JudgeClient:
-    """`order` says what each process begins with. Raises ServerError where it is gone or does not answer in time."""
+    """Judge process of a worker. `order` makes the setup of each new process.
+
+    Raises ServerError if the process has ended or exceeds the time limit.
+    """
 
     def __init__(
         self,
@@ -32,17 +35,17 @@ class JudgeClient:
         self._seconds = seconds
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
-        self.judged = 0  # jobs so far
+        self.judged = 0  # pairs so far
 
     async def judge(self, job: messages.JudgePair) -> messages.PairVerdict:
-        """What came of a job."""
+        """Judge one pair."""
         answer = await self._asked(job)
         if not isinstance(answer, messages.PairVerdict):
             raise errors.ServerError("the judging process has answered something else")
         return answer
 
     async def gathered(self) -> str | None:
-        """All that it has added up, as JSON; None where no process runs."""
+        """Request the tally, as JSON; None where no process runs."""
         if self._process is None:
             return None
         answer = await self._asked(messages.TallyRequest())
@@ -50,11 +53,11 @@ class JudgeClient:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that runs, if one does."""
+        """Process id; None where no process runs."""
         return None if self._process is None else self._process.pid
 
     async def close(self) -> None:
-        """End the process, and forget what it has gathered. A job that it is at is not judged."""
+        """End the process and discard its tally. A pair in progress is not judged."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -75,10 +78,10 @@ class JudgeClient:
                     if self._process is None:
                         self._process = await self._start()
                     answer = await _exchange(self._process, message)
-            except (OSError, EOFError, ValueError) as error:  # a TimeoutError is an OSError
+            except (OSError, EOFError, ValueError) as error:  # TimeoutError is a subclass of OSError
                 await self._give_up()
                 raise errors.ServerError(f"the judging process is gone ({type(error).__name__})") from error
-            except BaseException:  # half a message may be under way
+            except BaseException:  # a cancelled message may be written or read in part, so the stream is unusable
                 await self._give_up()
                 raise
             self.judged += isinstance(message, messages.JudgePair)
@@ -92,7 +95,7 @@ class JudgeClient:
     async def _start(self) -> asyncio.subprocess.Process:
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         order = messages.encode(await self._order())
-        # A session of its own: Ctrl-C at a terminal is for the worker. It ends when its input does.
+        # A new session, so that Ctrl-C at a terminal reaches only the worker. The process ends with its input.
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=pipe,

@@ -1,4 +1,4 @@
-"""Judge process: reads pairs from standard input, adds up the comparisons, and reports the tally when asked.
+"""Judge process: reads pairs from standard input, adds up the comparisons, and reports the tally on request.
 
 Started by judge_client.py. It does no other I/O, runs at low priority, and ends with its input.
 """
@@ -24,11 +24,11 @@ from proxy.compare.redaction import Redaction
 from proxy.compare.shadow import messages
 from proxy.kit import clock as clocks
 
-NICE = 10  # responses come first
+NICE = 10  # niceness: the worker's responses have priority
 
 
 class JudgeProcess:
-    """One message in, one out. Keys that it has seen are in none of what it keeps."""
+    """Message handler of the process: one message in, one out. Its tally holds none of the keys that it was given."""
 
     def __init__(self, order: messages.JudgeSetup, clock: clocks.Clock) -> None:
         """Raises ConfigError."""
@@ -44,13 +44,13 @@ class JudgeProcess:
         self._judge = self._of_today()
 
     def answer(self, message: messages.Down) -> messages.Up:
-        """To a job or a wish."""
+        """Answer a message."""
         if isinstance(message, messages.JudgePair):
             return self._judged(message)
         return messages.TallyReport(self._redaction.body(msgspec.json.encode(self._tally)).decode())
 
     def _judged(self, job: messages.JudgePair) -> messages.PairVerdict:
-        """Whatever anybody's data does to the judge, it is one request that could not be compared."""
+        """Judge a pair. An unexpected error, which client data may provoke, makes only this pair a failure."""
         self._learn(job.secrets)
         try:
             if job.may_ask_again and self._asks_again(job):
@@ -72,7 +72,7 @@ class JudgeProcess:
         )
 
     def _of_today(self) -> Judge:
-        """Rules expire while the program runs."""
+        """Return the judge of the current date; rules may expire while the process runs."""
         today = datetime.fromtimestamp(self._clock.now(), UTC).date()
         if today != self._day:
             self._day = today
@@ -89,14 +89,14 @@ class JudgeProcess:
         return self._redaction.text(text)
 
     def _add(self, found: Comparison) -> None:
-        """To the tally. A client may have put its key anywhere in a request."""
+        """Add a comparison to the tally, redacted: a client may have put its key anywhere in a request."""
         query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.request.query)
         request = msgspec.structs.replace(found.request, path=self._hidden(found.request.path), query=query)
         self._tally.add(msgspec.structs.replace(found, request=request))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:
-    """Until the input ends."""
+    """Answer messages until the input ends."""
     answer: Callable[[messages.Down], messages.Up] | None = None
     while head := source.read(messages.HEAD):
         message = messages.down(source.read(int.from_bytes(head, "big")))

@@ -1,7 +1,7 @@
 """Messages between a worker and its judge process, over that process's standard input and output.
 
-Each message is its length in four bytes and MessagePack. The setup comes first and has no answer; then every message
-to the process has one message back.
+Each message is its length in four bytes and MessagePack. The setup comes first and has no reply; every later message to
+the process has one.
 """
 
 from typing import Literal, NamedTuple
@@ -11,12 +11,12 @@ import msgspec
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
 
-HEAD = 4  # bytes of a message's length
+HEAD = 4  # bytes of the length prefix
 
 
 class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
-    """What to begin with: the file of rules (None: the shipped one), the catalog site, what was gathered before (JSON,
-    empty where nothing was), and the uids of a site's own table.
+    """First message: the rules file (None: the shipped one), the catalog site, the previous tally (JSON, empty for
+    none), and the uids of a site's own table.
     """
 
     rules: str | None
@@ -26,9 +26,9 @@ class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
 
 
 class JudgePair(msgspec.Struct, frozen=True, tag=True):
-    """A pair of answers to judge and to add up. `may_ask_again`: the old service can be asked once more.
+    """Pair of responses to judge and to count. `may_ask_again`: the request can be repeated at the old service.
 
-    `secrets` are the keys that may stand in the responses; what is kept of them holds none.
+    `secrets` are the keys that may occur in the responses; they are redacted from the tally.
     """
 
     request: V3Request
@@ -41,9 +41,9 @@ class JudgePair(msgspec.Struct, frozen=True, tag=True):
 
 
 class PairVerdict(msgspec.Struct, frozen=True, tag=True):
-    """What came of a job. "again": nothing yet; it is wanted once more, with a second response of the old service.
+    """Outcome of a pair. "again" requests the same pair once more, with a second response of the old service.
 
-    `side` is that which the trouble is of: old, new, or inside.
+    `side` is the origin of a failure: old, new, or inside.
     """
 
     outcome: Literal["equivalent", "different", "failure", "again"]
@@ -51,11 +51,11 @@ class PairVerdict(msgspec.Struct, frozen=True, tag=True):
 
 
 class TallyRequest(msgspec.Struct, frozen=True, tag=True):
-    """What was gathered so far is to be told."""
+    """Request for the tally."""
 
 
 class TallyReport(msgspec.Struct, frozen=True, tag=True):
-    """All of it, as JSON."""
+    """Tally as JSON."""
 
     text: str
 
@@ -74,16 +74,16 @@ _CODERS = _Coders(msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Down), msgs
 
 
 def encode(message: Down | Up) -> bytes:
-    """With its length before it."""
+    """Encode a message with its length prefix."""
     content = _CODERS.encoder.encode(message)
     return len(content).to_bytes(HEAD, "big") + content
 
 
 def down(content: bytes) -> Down:
-    """A message to the process, without its length."""
+    """Decode a message to the process, without its prefix."""
     return _CODERS.down.decode(content)
 
 
 def up(content: bytes) -> Up:
-    """A message from it."""
+    """Decode a message from the process, without its prefix."""
     return _CODERS.up.decode(content)

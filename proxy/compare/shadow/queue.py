@@ -1,7 +1,7 @@
-"""Queue of shadowing: requests are sampled, bounded, and worked off by tasks. No response ever waits for it.
+"""Queue of shadowing: samples and bounds requests, which tasks then process. Responses never wait for it.
 
-A request that does not fit is dropped and counted. Where the other side or the judge only fails, a circuit breaker
-drops everything for a while. Switching off ends what waits and what is under way.
+A request that does not fit is dropped and counted. After repeated failures of the other side or the judge, a circuit
+breaker drops all requests for a cooldown. Switching off drops queued requests and cancels running ones.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from proxy.kit.windows import Window, Windows
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.policies import CircuitBreaker
 
-BYTES_MAX = 64 * 2**20  # of bodies that wait
+BYTES_MAX = 64 * 2**20  # of response bodies in the queue
 
 log = structlog.get_logger()
 
 
 class JobRunning(Protocol):
-    """Whoever compares a request that was chosen."""
+    """Interface of the job runner."""
 
     async def run(self, seen: ComparisonJob) -> None:
-        """To its end."""
+        """Run a job to its end."""
 
 
 class ShadowQueue:
-    """`shares` are of the applications that have any; off until `switch` says on."""
+    """Bounded queue and its tasks. `shares` are the sampling rates by application; off until `switch` is called."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class ShadowQueue:
         self._tasks: list[asyncio.Task[None]] = []
 
     def wants(self, application: str) -> bool:
-        """Whether a request of an application is chosen."""
+        """Decide by the application's sampling rate whether to shadow a request."""
         share = self._shares.get(application, 0.0)
         return share > 0.0 and bool(self._tasks) and self._rng.random() < share
 
     def offer(self, seen: ComparisonJob) -> None:
-        """Take a request that was chosen, or drop it."""
+        """Queue a sampled request, or drop it."""
         reason = self._refusal(seen)
         if reason is not None:
             self._metrics.shadow_dropped[seen.application, reason] += 1
@@ -70,7 +70,7 @@ class ShadowQueue:
         self._waiting(len(seen.response.body))
 
     async def switch(self, on: bool) -> None:
-        """On, or off: then what waits is dropped, and what is under way ends."""
+        """Switch on, or off: queued requests are dropped and running ones cancelled."""
         if on and not self._tasks:
             self._tasks = [
                 asyncio.create_task(self._work(), name=f"shadow {number}") for number in range(self._at_once)
@@ -84,7 +84,7 @@ class ShadowQueue:
                 self._metrics.shadow_dropped[self._next().application, "off"] += 1
 
     def _refusal(self, seen: ComparisonJob) -> str | None:
-        """Why a request is not taken."""
+        """Return the reason to drop a request; None if it fits."""
         if self._breaker.refusal() is not None:
             return "breaker"
         if self._queue.full() or self._bytes + len(seen.response.body) > BYTES_MAX:
@@ -97,7 +97,7 @@ class ShadowQueue:
             self._waiting(-len(seen.response.body))
             try:
                 await self._jobs.run(seen)
-            except Exception as error:  # a request that fails must not be the last one
+            except Exception as error:  # an unexpected error must not end the task
                 self._metrics.shadow_errors[seen.application, "internal"] += 1
                 log.error("shadow comparison failed", exc_info=error)
 

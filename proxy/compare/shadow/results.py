@@ -1,8 +1,8 @@
-"""Results of shadowing in the store that all workers share, and the switch that they all read.
+"""Results of shadowing in the shared store, and the switch that all workers read.
 
 Each worker saves one note with its tally, in a slot that it holds by a lease; readers add the notes up. A worker that
-takes the slot of one that is gone continues its tally, so nothing is counted twice or lost. To forget is to begin a new
-epoch: tallies of an older one are not read.
+takes over an expired slot continues its tally, so nothing is counted twice or lost. A reset begins a new epoch: tallies
+of an older one are ignored.
 """
 
 import secrets
@@ -15,42 +15,42 @@ from proxy.stores.protocols import Store
 
 TALLIES = "shadow-2"  # kinds of notes
 CONTROL = "shadow control"
-SWITCH, EPOCH = "switch", "epoch"  # notes of CONTROL
+SWITCH, EPOCH = "switch", "epoch"  # keys of the CONTROL notes
 
 
 class ShadowControl(msgspec.Struct, frozen=True):
-    """What every worker is told: whether to compare, and which epoch it is."""
+    """State shared by all workers: whether shadowing is on, and the current epoch."""
 
     on: bool
     epoch: str
 
 
 class TallyNote(msgspec.Struct, frozen=True):
-    """A worker's tally, as JSON, of an epoch."""
+    """Tally of one worker as JSON, with its epoch."""
 
     epoch: str
     tally: msgspec.Raw
 
 
 async def control(store: Store) -> ShadowControl:
-    """As it stands; on, unless somebody has switched it off. Raises StoreUnavailable, as all here does."""
+    """Read the shared state; the default is on. Raises StoreUnavailable, as all functions here do."""
     notes = await store.notes(CONTROL)
     return ShadowControl(notes.get(SWITCH) != "off", notes.get(EPOCH, ""))
 
 
 async def switch(store: Store, on: bool) -> None:
-    """Every worker follows within a second or two."""
+    """Switch shadowing on or off; workers follow within two seconds."""
     await store.put_note(CONTROL, SWITCH, "on" if on else "off")
 
 
 async def forget(store: Store) -> None:
-    """Begin anew: what was gathered is gone."""
+    """Discard the results by beginning a new epoch."""
     await store.put_note(CONTROL, EPOCH, secrets.token_hex(8))
     await store.drop_notes(TALLIES)
 
 
 async def read(store: Store) -> Tally | None:
-    """All that workers have gathered, those that are no more included; None where that is nothing."""
+    """Read the sum of all workers' tallies, including workers that have ended; None where there is none."""
     epoch = (await control(store)).epoch
     notes = await store.notes(TALLIES)
     tallies = [tally for owner in sorted(notes) if (tally := _tally(notes[owner], epoch)) is not None]
@@ -60,7 +60,7 @@ async def read(store: Store) -> Tally | None:
 
 
 def tally_of_epoch(text: str | None, epoch: str) -> str:
-    """The JSON of a note's tally; empty where there is none of this epoch, or none that this version can read."""
+    """Return a note's tally as JSON; empty if it is of another epoch or of an incompatible version."""
     return "" if text is None or _tally(text, epoch) is None else bytes(_note(text).tally).decode()
 
 
@@ -68,7 +68,7 @@ def _tally(text: str, epoch: str) -> Tally | None:
     try:
         note = _note(text)
         return msgspec.json.decode(note.tally, type=Tally) if note.epoch == epoch else None
-    except msgspec.DecodeError:  # of a version that counts otherwise
+    except msgspec.DecodeError:  # written by another version
         return None
 
 
@@ -80,7 +80,9 @@ LEASE_SECONDS = 30.0
 
 
 class ResultSlot:
-    """`owner` is this process: no other, before or after, has the same. Raises StoreUnavailable throughout."""
+    """Slot of a worker's note, held by a lease. `owner` identifies this process uniquely. Raises StoreUnavailable
+    throughout.
+    """
 
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
@@ -89,7 +91,7 @@ class ResultSlot:
         self._control = ShadowControl(True, "")
 
     async def look(self) -> ShadowControl:
-        """What every worker is told. The place is held on to; where it was lost, `resume` finds another."""
+        """Read the shared state and renew the lease; a lost slot is replaced by `resume`."""
         self._control = await control(self._store)
         if self._place is not None and not await self._hold(self._place):
             self._place = None
@@ -97,24 +99,26 @@ class ResultSlot:
 
     @property
     def placed(self) -> bool:
-        """Whether there is a place."""
+        """True if a slot is held."""
         return self._place is not None
 
     async def resume(self) -> str:
-        """The JSON of what the place's note holds of this epoch, empty where that is nothing; a place is taken."""
+        """Take a slot if necessary, and return the tally in its note as JSON; empty where there is none of this
+        epoch.
+        """
         if self._place is None:
             self._place = await self._free()
         text = (await self._store.notes(TALLIES)).get(str(self._place))
         return tally_of_epoch(text, self._control.epoch)
 
     async def put(self, tally: str) -> None:
-        """Note the JSON of all that was gathered in this place, the note's own included; without a place, nothing."""
+        """Save the whole tally of this slot, as JSON; without a slot, do nothing."""
         if self._place is not None:
             note = TallyNote(self._control.epoch, msgspec.Raw(tally.encode()))
             await self._store.put_note(TALLIES, str(self._place), msgspec.json.encode(note).decode())
 
     async def close(self) -> None:
-        """Leave the place to others at once."""
+        """Release the slot."""
         if self._place is not None:
             await self._store.unlock(_lock(self._place), self._owner)
             self._place = None

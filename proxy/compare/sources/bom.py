@@ -1,7 +1,7 @@
 """Parts lists (BOM) as parts/match requests: up to 20 queries each, with the row's number as reference.
 
 A part number is sent with its manufacturer where there is a column for that, a seller's number with the seller. The
-columns are looked for in the first rows, because exports begin with titles.
+header is searched for in the first rows, because exports begin with titles.
 """
 
 import json
@@ -14,10 +14,10 @@ from proxy import model
 from proxy.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
 
 HEADER_ROWS = 30
-TARGET_MAX = 8000  # characters; v3 refused longer ones (contract v3-rest.md §6)
-NUMBER_MAX = 200  # characters of one cell
+TARGET_MAX = 8000  # characters; v3 rejected longer ones (contract v3-rest.md §6)
+NUMBER_MAX = 200  # characters per cell
 
-# By v3's key; what names a column best stands first.
+# By v3's key; the best names come first.
 COLUMNS = {
     "mpn": (
         *("mpn", "manufacturer part number", "manufacturer part no", "manufacturer part", "manufacturer pn"),
@@ -33,7 +33,7 @@ COLUMNS = {
 }
 _KNOWN = {key: [name.replace(" ", "") for name in names] for key, names in COLUMNS.items()}
 KEYS = {"mpn": "mpn", "sku": "sku", "manufacturer": "brand", "seller": "seller"}  # as people request v3's keys
-HEADER_MAX = 60  # characters of a column's name that a message repeats
+HEADER_MAX = 60  # characters of a column's name in a message
 NUMBERS = ("mpn", "sku")
 BESIDE = {"mpn": "brand", "sku": "seller"}
 PATH = "/v3/parts/match?queries="
@@ -44,7 +44,7 @@ BROKEN = "has a line break in its part number: a quote may not be closed"
 AGAIN = "asks for the same part as a row before"
 
 TableRow = tuple[int, Sequence[str]]
-Names = Mapping[str, str]  # a column's name by v3's key
+Names = Mapping[str, str]  # column name by v3's key
 NONE: Names = {}
 
 
@@ -54,7 +54,7 @@ class _Query(NamedTuple):
 
 
 def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
-    """Requests for the rows of a table; blank rows are skipped. `named` are columns by v3's keys."""
+    """Yield requests for the rows of a table; blank rows are skipped. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
     first = list(islice(filled, HEADER_ROWS))
     header = next((n for n, (_, row) in enumerate(first) if columns(row, named)), None)
@@ -75,8 +75,9 @@ def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
 
 
 def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Where each of v3's keys stands, if this row is the header; nothing if it names no part number, or not every
-    column of `named`."""
+    """Return the column index of each of v3's keys, if this row is the header; empty if it names no part number, or
+    lacks a column of `named`.
+    """
     names = list(map(_plain, row))
     wanted = {key: [_plain(name)] for key, name in named.items()}
     places = {
@@ -87,12 +88,12 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
 
 
 def _plain(name: str) -> str:
-    """A name without what people spell in different ways; a name of signs alone stays what it is."""
+    """Normalise a column name: no case, spaces or punctuation; a name of punctuation alone is unchanged."""
     return "".join(filter(str.isalnum, name)).lower() or name.strip()
 
 
 def _no_column(first: list[TableRow], named: Names) -> Unreadable:
-    """Which columns there are, all of them: one of them is the one that is missing."""
+    """List the columns in an error message, because the missing one may be among them under another name."""
     if not first:
         return Unreadable(1, "there is no row in it")
     number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
@@ -107,7 +108,7 @@ def _no_column(first: list[TableRow], named: Names) -> Unreadable:
 
 
 def _visible(cell: str) -> str:
-    """A cell of what may be no list of parts at all, but requests with their apikeys."""
+    """Truncate and redact a cell: a file that is no parts list may hold requests with API keys."""
     return "…" if "apikey" in cell.lower() else cell[:HEADER_MAX]
 
 

@@ -1,6 +1,6 @@
-"""Names of clients in place of their keys: sources name clients here, a run gets the keys to send from here.
+"""Clients by API key: sources replace keys by client names, and a run gets the keys to send by these names.
 
-Keys are in memory only. No repr shows one, no name holds one, nothing is written.
+Keys are in memory only: no repr and no name shows one, and none is written.
 """
 
 import hashlib
@@ -15,15 +15,16 @@ from proxy.compare.results import UnnamedKey
 from proxy.config import secret
 
 NO_KEY = "no key"
-SHOWN = 4  # hex digits of a key's SHA-256: enough to tell keys apart, too few to find one by trying
-OTHERS = secret.digest("*")  # a `source` that stands for every key that no other entry has
+SHOWN = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
+OTHERS = secret.digest("*")  # a `source` that applies to all keys without an entry of their own
 
 
 class Clients:
-    """Names for keys, and keys for names. Keys that nobody has named become `key 1`, `key 2` as they appear.
+    """Two-way map of API keys and client names. Keys without an entry are named `key 1`, `key 2` in order of
+    appearance.
 
-    An entry without `source` is for requests without a key, such as lists of parts; one with the source `*` is what all
-    that no other entry names are asked with, and they keep their names.
+    An entry without `source` is for requests without a key, such as parts lists. An entry with the source `*` gives the
+    key to send for all clients without an entry; these keep their generated names.
     """
 
     def __init__(self, known: Iterable[ClientKeys] = ()) -> None:
@@ -41,7 +42,7 @@ class Clients:
         return f"Clients({', '.join(dict.fromkeys([*self._known, *self._seen]))}; keys hidden)"
 
     def name(self, apikey: str | None) -> str:
-        """Who sent this key."""
+        """Return the client's name for a key, creating one if necessary."""
         if not apikey:
             return self._by_source[None].name if None in self._by_source else NO_KEY
         name = self._names.get(apikey)
@@ -52,7 +53,7 @@ class Clients:
         return name
 
     def met(self, apikey: str | None, origin: str, agent: str | None) -> str:
-        """The same, for a request that stands somewhere in a source and was sent by some program."""
+        """Return the client's name, and note the position and User-Agent of a request with an unnamed key."""
         name = self.name(apikey)
         if apikey and name not in self._known:
             first = UnnamedKey(name, _fingerprint(apikey), origin, origin, "")
@@ -61,17 +62,17 @@ class Clients:
         return name
 
     def unnamed(self) -> tuple[UnnamedKey, ...]:
-        """The keys that no entry names, as they were met."""
+        """Keys without an entry, in order of appearance."""
         return tuple(self._seen_at.values())
 
     def key(self, name: str, side: SideName) -> str | None:
-        """The key to send for a client: the one set for that side, else the one it was seen with."""
+        """Return the key to send for a client: the one configured for that side, else the one in the source."""
         entry = self._known.get(name) or (self._by_source.get(OTHERS) if name in self._seen else None)
         chosen = None if entry is None else {"baseline": entry.baseline, "candidate": entry.candidate}[side]
         return chosen.reveal() if chosen else self._seen.get(name)
 
     def secrets(self) -> tuple[str, ...]:
-        """Every key that can be sent, to be taken out of what is shown; the longest first."""
+        """All keys that can be sent, for redaction; the longest first, so that none is hidden only in part."""
         given = {key.reveal() for entry in self._known.values() for key in (entry.baseline, entry.candidate) if key}
         return tuple(sorted(given | set(self._names), key=lambda key: (-len(key), key)))
 
@@ -82,7 +83,7 @@ class Clients:
         self._by_source[entry.source] = self._known[entry.name] = entry
 
     def _next(self) -> str:
-        """A name that nobody has."""
+        """Return an unused name."""
         while True:
             self._numbered += 1
             name = f"key {self._numbered}"

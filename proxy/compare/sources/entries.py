@@ -1,4 +1,4 @@
-"""Entries that readers yield, before they are known to be v3 requests."""
+"""Entries that readers yield, before they are parsed as v3 requests."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,10 +9,10 @@ _LINE = re.compile(r"([A-Z]{2,10}) (\S.*?)(?: HTTP/\d(?:\.\d)?)?")
 
 
 class RequestEntry(NamedTuple):
-    """One request. `place` is where it stands: a line's number, or words; `at` is seconds since 1970.
+    """Request in a source. `place` is a line's number or a description; `at` is in seconds since 1970.
 
-    `key` is an apikey that stands beside the target, `client` a name that is known without one, `agent` the
-    program that sent it, where the file says so.
+    `key` is an apikey outside the target, `client` a name from a source without keys, `agent` the User-Agent, where the
+    file has one.
     """
 
     place: int | str
@@ -26,14 +26,14 @@ class RequestEntry(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """What should have been a request. The reason holds nothing of it."""
+    """Entry that cannot be read. The reason quotes nothing of it."""
 
     place: int | str
     reason: str
 
 
 class Skipped(NamedTuple):
-    """What is left out on purpose."""
+    """Entry that is left out on purpose."""
 
     place: int | str
     reason: str
@@ -44,6 +44,6 @@ Reader = Callable[[BufferedReader], Iterator[Item]]
 
 
 def request_line(text: str) -> tuple[str, str]:
-    """Method and target of `GET /v3/… HTTP/1.1`, `GET /v3/…` or `/v3/…`; blanks in the target stay."""
+    """Split `GET /v3/… HTTP/1.1`, `GET /v3/…` or `/v3/…` into method and target; spaces in the target are retained."""
     found = _LINE.fullmatch(text)
     return (found[1], found[2]) if found else ("GET", text)

@@ -1,7 +1,7 @@
-"""Bytes and lines of a file, whatever its compression and encoding.
+"""Bytes and lines of a file, independent of its compression and encoding.
 
-Log rotation leaves .gz, .bz2 and .xz, recordings are .zst. Bytes that are not UTF-8 are kept as surrogates. A crash or
-a rotation can leave zeros in a log: they count as blank.
+Log rotation produces .gz, .bz2 and .xz, recordings are .zst. Bytes that are not UTF-8 become surrogates. A crash or a
+rotation can leave null bytes in a log: they are treated as blanks.
 """
 
 import bz2
@@ -21,12 +21,12 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
 class TruncatedFile(Exception):  # noqa: N818  (named by what has happened)
-    """A file that ends in the middle of its compressed data, is damaged, or cannot be read on."""
+    """Compressed data that is truncated or damaged, or a file that cannot be read further."""
 
 
 @contextmanager
 def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
-    """The bytes of a file. Reading raises Cut where they end too early; opening raises SourceError."""
+    """Open a file, decompressed. Opening raises SourceError; reading raises TruncatedFile at damage or truncation."""
     try:
         if path.exists() and not path.is_file():
             raise errors.SourceError(f"{path}: is no file")
@@ -57,7 +57,7 @@ def _zstandard(file: io.BufferedReader, path: Path) -> Any:
 
 
 class _Careful(io.RawIOBase):
-    """One kind of error, whoever unpacks."""
+    """Stream that converts the errors of all decompressors to TruncatedFile."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -67,25 +67,25 @@ class _Careful(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         try:
-            data = self._inner.read1(len(buffer))  # read would lose what comes just before a cut
+            data = self._inner.read1(len(buffer))  # `read` would discard the data before a truncation
         except EOFError:
             raise TruncatedFile("the compressed file is cut") from None
         except (OSError, zlib.error, lzma.LZMAError) as error:
             raise TruncatedFile("the file is damaged") from error
-        except Exception as error:  # zstandard's own, which is not there to be named
+        except Exception as error:  # ZstdError; zstandard is imported only if needed, so the class cannot be named here
             raise TruncatedFile("the compressed file is damaged") from error
         buffer[: len(data)] = data
         return len(data)
 
 
-LOG_LINE = 1 << 18  # characters; servers refuse request lines long before
-JSON_LINE = 1 << 26  # lines of recordings hold whole answers
+LOG_LINE = 1 << 18  # characters; servers reject shorter request lines already
+JSON_LINE = 1 << 26  # lines of recordings hold whole responses
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[tuple[int, str | None]]:
-    """Number and text of each line that is not blank, without its end; None for one that is too long to be read."""
+    """Yield number and stripped text of each non-blank line; the text is None for a line that is too long."""
     encoding, mistakes = ("utf-16", "replace") if is_utf16(stream.peek(2)) else ("utf-8", "surrogateescape")
     text = io.TextIOWrapper(stream, encoding, mistakes, newline="\n")
     try:
@@ -102,11 +102,11 @@ def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[t
 
 
 def is_utf16(start: bytes) -> bool:
-    """What Windows writes where it is not told otherwise."""
+    """Return true if the data begins with a UTF-16 byte order mark, as files of Windows programs often do."""
     return start.startswith(_UTF16)
 
 
 def _pass_over(text: io.TextIOWrapper, longest: int) -> None:
-    """The rest of a line."""
+    """Skip the rest of a line."""
     while (more := text.readline(longest)) and not more.endswith("\n"):
         pass

@@ -1,8 +1,8 @@
-"""JSON sources: lines as log shippers and servers write them, recordings of v3bridge, and HAR.
+"""JSON sources: lines written by log shippers and servers, recordings of v3bridge, and HAR.
 
-Fields of a log line (nginx with escape=json, Caddy, Traefik, load balancers, ECS) are known by many names, whatever
-their case and punctuation; those inside `request`, `http` and `url` too. HAR is read entry by entry: responses are
-skipped, and of a truncated file everything before the cut is used.
+Fields of a log line (nginx with escape=json, Caddy, Traefik, load balancers, ECS) have many names, which are compared
+without case and punctuation; fields inside `request`, `http` and `url` are found, too. HAR is parsed incrementally:
+responses are skipped, and of a truncated file everything before the truncation is used.
 """
 
 import json
@@ -38,7 +38,7 @@ NO_TARGET = "has no field such as url, request, target or path"
 
 
 def read_json_lines(stream: BufferedReader) -> Iterator[Item]:
-    """A request for each line."""
+    """Yield an entry for each line."""
     for number, line in files.read_lines(stream, files.JSON_LINE):
         yield Unreadable(number, text_lines.LINE_TOO_LONG) if line is None else _line_entry(number, line)
 
@@ -62,18 +62,20 @@ def _line_entry(number: int, line: str) -> Item:
 
 
 def parsed(line: str) -> Any:
-    """Any JSON. Raises ValueError."""
+    """Parse any JSON, including lone surrogates and NaN. Raises ValueError."""
     try:
         try:
             return msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeEncodeError):  # half a character, or NaN
+        except (msgspec.DecodeError, UnicodeEncodeError):  # lone surrogates, or NaN
             return json.loads(line)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
 def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: int) -> None:
-    """Names without case and punctuation; a name inside stands by itself too, where it is not taken."""
+    """Collect fields by name without case and punctuation; a nested field is also known by its short name, unless
+    taken.
+    """
     inner = []
     for key, found in value.items():
         name = "".join(filter(str.isalnum, key)).lower()
@@ -86,14 +88,14 @@ def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: i
 
 
 def _asked(fields: dict[str, Any]) -> tuple[str, str] | None:
-    """Method and target: of the fields that hold one, the first with a query."""
+    """Return method and target; among several fields with a target, the first with a query."""
     texts = (fields.get(name) for name in TARGETS)
     asked = [request_line(text) for text in texts if isinstance(text, str) and text_lines.ADDRESS.match(text)]
     return next((each for each in asked if "?" in each[1]), asked[0] if asked else None)
 
 
 def _with_query(target: str, fields: dict[str, Any]) -> str:
-    """Some logs keep the query apart, as text or in pieces."""
+    """Append the query, which some logs store separately, as text or as an object."""
     if "?" in target:
         return target
     for name in QUERIES:
@@ -106,7 +108,7 @@ def _with_query(target: str, fields: dict[str, Any]) -> str:
 
 
 def _agent(fields: dict[str, Any]) -> str | None:
-    """The program that asked, named beside the request or among its headers."""
+    """Return the User-Agent, from a field of the line or from its headers."""
     headers = fields.get("headers")
     gathered = dict(fields)
     if isinstance(headers, dict):
@@ -116,7 +118,7 @@ def _agent(fields: dict[str, Any]) -> str | None:
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """Text, half characters in it as question marks."""
+    """Return the first non-empty text, with lone surrogates replaced by question marks."""
     found = next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
     return None if found is None else found.encode("utf-8", "replace").decode()
 
@@ -130,12 +132,12 @@ NO_RECORDED_REQUEST = "is no recorded request, or is cut"
 class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER, "request": "call"}):
     version: int | None = None
     request: V3Request | None = None
-    document: msgspec.Raw = msgspec.Raw()  # these two are what requests have in common
+    document: msgspec.Raw = msgspec.Raw()  # tells lines of documents and shared responses from unreadable ones
     shared: msgspec.Raw = msgspec.Raw()
 
 
 def read_recording(stream: BufferedReader) -> Iterator[Item]:
-    """A request for each recorded request, of the client that asked."""
+    """Yield an entry for each recorded request, with its client."""
     decode = msgspec.json.Decoder(_RecordingLine).decode
     for number, line in files.read_lines(stream, files.JSON_LINE):
         try:
@@ -166,7 +168,7 @@ NO_HAR_REQUEST = "has no request with a URL"
 
 
 def read_har(stream: BufferedReader) -> Iterator[Item]:
-    """A request for each entry."""
+    """Yield an entry for each HAR entry."""
     number, fields = 0, dict[str, Any]()
     try:
         for prefix, event, value in ijson.parse(_Unmarked(stream)):
@@ -190,15 +192,15 @@ def _har_entry(place: str, fields: dict[str, Any]) -> Item:
 
 
 class _Unmarked:
-    """The stream without the mark that Windows programs put before UTF-8."""
+    """Stream without the UTF-8 byte order mark that Windows programs write."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream = stream
         self._begun = False
 
     def read(self, size: int = -1) -> bytes:
-        """What comes next."""
-        data = self._stream.read1(size)  # read would lose what comes just before a cut
+        """Read up to `size` bytes."""
+        data = self._stream.read1(size)  # `read` would discard the data before a truncation
         if size and not self._begun:
             self._begun = True
             return data.removeprefix(b"\xef\xbb\xbf")

@@ -1,6 +1,7 @@
-"""One source file, read into requests: format recognition, and counts of what is no request, which is never fatal.
+"""Source of requests: detects the format of a file and reads it into requests. Unreadable entries are counted, not
+fatal.
 
-The format is recognized by the first bytes and lines, then by the file's name; `--kind` overrides both.
+The format is detected by the first bytes and lines, then by the file's name; `--kind` overrides both.
 """
 
 import csv
@@ -24,12 +25,12 @@ from proxy.compare.sources.entries import Item, Reader, RequestEntry, Unreadable
 READ_METHODS = {"GET", "HEAD"}
 OTHER_METHOD = "its method is not GET or HEAD"
 
-# JSONP's: a new one each time, and answers are compared without it.
+# JSONP parameters that differ in every request; responses are compared without the callback.
 VOLATILE_PARAMETERS = {"callback", "_"}
 
 
 class SkipCount(msgspec.Struct, frozen=True):
-    """How often something was no request, for one reason; `first` is where, such as `access.log:17`."""
+    """Number of skipped entries for one reason; `first` locates the first one, such as `access.log:17`."""
 
     reason: str
     times: int
@@ -37,10 +38,10 @@ class SkipCount(msgspec.Struct, frozen=True):
 
 
 class RequestSource:
-    """Iterates over its file anew each time; `junk`, `skipped` and `seconds` are of what was read last.
+    """Requests of a file, which is read anew for each iteration; the statistics are of the last one.
 
-    `junk` could not be read; `skipped` are requests of something else than v3, and what is asked twice. `seconds` lie
-    between the first and the last timestamp in the file, None where there are not two.
+    `junk` counts unreadable entries; `skipped` counts requests that are not GET requests of v3. `seconds` is the time
+    between the first and the last timestamp, None with fewer than two.
     """
 
     def __init__(self, path: Path, kind: str, reader: Reader, clients: Clients) -> None:
@@ -53,21 +54,21 @@ class RequestSource:
 
     @property
     def junk(self) -> tuple[SkipCount, ...]:
-        """The most frequent first."""
+        """Unreadable entries by reason, the most frequent first."""
         return _sorted(self._junk)
 
     @property
     def skipped(self) -> tuple[SkipCount, ...]:
-        """The most frequent first."""
+        """Skipped requests by reason, the most frequent first."""
         return _sorted(self._skipped)
 
     @property
     def seconds(self) -> float | None:
-        """From the earliest timestamp to the latest."""
+        """Time from the earliest to the latest timestamp, in seconds."""
         return self._last - self._first if self._last > self._first else None
 
     def requests(self) -> Iterator[V3Request]:
-        """Every request, in order. Raises SourceError for a file that cannot be opened or has none, with a reason."""
+        """Yield every request, in order. Raises SourceError for a file that cannot be opened or holds no request."""
         self._begin()
         found = False
         with files.open_file(self._path) as stream, closing(self._read(self._reader(stream))) as read:
@@ -120,7 +121,7 @@ class RequestSource:
         return f"{self.name}:{place}"
 
     def _nothing(self) -> str:
-        """Why there is no request in the file."""
+        """Describe why the file holds no request."""
         counts = [*self._junk.values(), *self._skipped.values()]
         if not counts:
             return f"{self._path}: there is nothing in it"
@@ -133,11 +134,11 @@ def _sorted(counts: dict[str, SkipCount]) -> tuple[SkipCount, ...]:
     return tuple(sorted(counts.values(), key=lambda count: -count.times))
 
 
-HEAD = 1 << 16  # bytes by which a file is known
+HEAD = 1 << 16  # bytes that are read to detect the format
 
 
 class FileKind(NamedTuple):
-    """How a kind of file is read, and what it is in words."""
+    """Format of a source: its reader, and a description."""
 
     read: Reader
     meaning: str
@@ -154,7 +155,7 @@ KINDS = {
     "xlsx": FileKind(tables.read_workbook, "parts as a workbook, with a header"),
     "recording": FileKind(json_files.read_recording, "recordings of v3bridge"),
 }
-TABLES = {"csv": tables.read_csv, "xlsx": tables.read_workbook}  # kinds with columns
+TABLES = {"csv": tables.read_csv, "xlsx": tables.read_workbook}  # formats with columns
 _PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
 _SUFFIXES = {
     ".har": "har",
@@ -164,13 +165,15 @@ _SUFFIXES = {
     ".ndjson": "json",
     **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "xlsx"),
 }
-_ARCHIVE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # ZIP, and OLE of the older .xls
+_ARCHIVE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # ZIP (.xlsx), and OLE of the older .xls
 _HAR = re.compile(r'\s*\{\s*"log"\s*:\s*(?:\{|$)')
 
 
 def open_source(path: Path, clients: Clients, *, kind: str | None = None, named: bom.Names = bom.NONE) -> RequestSource:
-    """The requests of a file; `named` are the columns of a list of parts by v3's keys. Raises SourceError for a file
-    that is not there, for one of no known kind, and for columns of what has none."""
+    """Open a source; `named` are the columns of a parts list by v3's keys.
+
+    Raises SourceError for a missing file, an unknown format, and columns of a format that has none.
+    """
     if kind is not None and kind not in KINDS:
         raise errors.SourceError(f"{kind[:40]!r} is no kind of file; there are {', '.join(KINDS)}")
     with files.open_file(path) as stream:
@@ -183,13 +186,13 @@ def open_source(path: Path, clients: Clients, *, kind: str | None = None, named:
 
 
 def _head(stream: io.BufferedReader) -> bytes:
-    """The beginning, as far as it can be read."""
+    """Read the beginning of a file, up to a truncation."""
     head = b""
     try:
         while len(head) < HEAD and (more := stream.read1(HEAD - len(head))):
             head += more
     except files.TruncatedFile:
-        pass  # is counted when it is read
+        pass  # counted when the file is read
     return head
 
 
@@ -210,7 +213,7 @@ def _kind(path: Path, head: bytes, named: bom.Names) -> str:
 
 
 def _by_content(text: str, named: str | None) -> str | None:
-    """The kind of most of the first lines that are of any; a HAR and a recording are known by how they begin."""
+    """Detect the format by majority of the first lines; HAR files and recordings have unique beginnings."""
     if _HAR.match(text):
         return "har"
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]

@@ -1,7 +1,7 @@
-"""Parts lists as CSV, whatever the delimiter and encoding, and as workbooks (.xlsx, .xlsm).
+"""Parts lists as CSV, with any usual delimiter and encoding, and as workbooks (.xlsx, .xlsm).
 
-Of a workbook the first sheet with a column of part numbers is read, row by row: a stray cell in the last row of a sheet
-costs no memory.
+Of a workbook, the first sheet with a column of part numbers is read. Blank rows are not stored: a stray cell in the
+last row of a sheet costs no memory.
 """
 
 import csv
@@ -16,16 +16,16 @@ from typing import Any
 from proxy.compare.sources import bom, files
 from proxy.compare.sources.entries import Item, Unreadable
 
-SIZE_MAX = 1 << 26  # bytes; a list of parts is read whole to know how it is encoded
+SIZE_MAX = 1 << 26  # bytes; a parts list is read whole, because its encoding is known only then
 DELIMITERS = ",;\t|"
-SAMPLE = 30  # rows by which the delimiter is known
+SAMPLE = 30  # rows that are examined to detect the delimiter
 
 CSV_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
 CSV_BROKEN = "is no CSV from here on: a quote may not be closed"
 
 
 def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
-    """Requests of parts/match for its rows; `named` are columns by v3's keys."""
+    """Yield parts/match requests for the rows; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         yield Unreadable(1, CSV_TOO_LARGE)
@@ -37,7 +37,7 @@ def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[It
 
 
 def _csv_rows(text: str, broken: list[Unreadable], named: bom.Names) -> Iterator[bom.TableRow]:
-    """The rows by the lines they begin in, as far as they can be told apart."""
+    """Yield the rows with the numbers of their first lines, up to a syntax error."""
     begin = 1
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, named))
     try:
@@ -49,7 +49,7 @@ def _csv_rows(text: str, broken: list[Unreadable], named: bom.Names) -> Iterator
 
 
 def decoded(data: bytes) -> str:
-    """UTF-16 where it is marked, UTF-8 where it can be, else what Excel writes in Western Europe."""
+    """Decode UTF-16 with a byte order mark, UTF-8, or else cp1252, which Excel writes in Western Europe."""
     if files.is_utf16(data):
         return data.decode("utf-16", "replace")
     try:
@@ -59,7 +59,7 @@ def decoded(data: bytes) -> str:
 
 
 def delimiter(text: str, named: bom.Names = bom.NONE) -> str:
-    """The one that cuts the first rows into the most cells that make a header, or into the most cells at all."""
+    """Detect the delimiter: the one whose first rows have the most header cells, then the most cells."""
     sample = "\n".join(text.splitlines()[:SAMPLE]) if len(text) < SIZE_MAX // 64 else text[: SIZE_MAX // 64]
     return max(DELIMITERS, key=lambda each: _fitness(sample, each, named))
 
@@ -73,8 +73,8 @@ def _fitness(sample: str, each: str, named: bom.Names) -> tuple[int, int]:
 
 
 SIZE_MAX = 1 << 26  # bytes of the file
-UNPACKED_MAX = 1 << 28  # bytes of what is packed in it
-ROWS_MAX = 1 << 20  # as in Excel
+UNPACKED_MAX = 1 << 28  # bytes of the unpacked content, as protection against zip bombs
+ROWS_MAX = 1 << 20  # Excel's limit
 COLUMNS_MAX = 1 << 8
 
 WORKBOOK_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB, {UNPACKED_MAX >> 20} MiB unpacked)"
@@ -85,7 +85,7 @@ WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of anoth
 
 
 def read_workbook(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
-    """Requests of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
+    """Yield parts/match requests for the rows of a sheet; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
         yield Unreadable(1, WORKBOOK_TOO_LARGE)
@@ -98,7 +98,7 @@ def read_workbook(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Ite
 
 
 def _unpacked(data: bytes) -> int:
-    """What it says that it comes to; 0 for what is no archive."""
+    """Return the unpacked size that the archive declares; 0 for a file that is no archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return sum(member.file_size for member in archive.infolist())
@@ -109,30 +109,32 @@ def _unpacked(data: bytes) -> int:
 def _sheet_with_parts(
     data: bytes, has_parts: Callable[[list[bom.TableRow]], bool]
 ) -> tuple[list[bom.TableRow], str | None]:
-    """The rows of the first sheet that has a column of part numbers, else of the first, and why there are no more."""
+    """Return the rows of the first sheet with a column of part numbers, else of the first sheet, and an error message
+    if reading stopped early.
+    """
     try:
         import openpyxl
     except ImportError:
         return [], OPENPYXL_MISSING
     sheets: list[list[bom.TableRow]] = []
     try:
-        with warnings.catch_warnings(action="ignore"):  # of styles and extensions that nobody asked for
+        with warnings.catch_warnings(action="ignore"):  # warnings about unsupported styles and extensions
             book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
             for sheet in book.worksheets:
                 sheets.append([])
                 _read_into(sheets[-1], sheet)
                 if has_parts(sheets[-1]):
                     return sheets[-1], None
-    except Exception:  # whatever openpyxl, and what it is made of, raise for a file that is damaged
+    except Exception:  # openpyxl and its XML and ZIP libraries raise many kinds of errors for damaged files
         return next(filter(has_parts, sheets), []), WORKBOOK_BROKEN
     return sheets[0] if sheets else [], None
 
 
 def _read_into(rows: list[bom.TableRow], sheet: Any) -> None:
-    """The rows that are not blank, with their numbers."""
-    sheet.reset_dimensions()  # what a sheet says of its size need not be so
+    """Append the non-blank rows with their numbers."""
+    sheet.reset_dimensions()  # the dimensions that a sheet declares may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=ROWS_MAX, max_col=COLUMNS_MAX, values_only=True), 1):
-        if any(row):  # said first: a stray cell at the end of a sheet makes a million rows
+        if any(row):  # checked before the conversion: a stray cell at the end of a sheet makes a million rows
             rows.append((number, [_text(cell) for cell in row]))
 
 
@@ -141,7 +143,7 @@ def _has_parts(rows: list[bom.TableRow], named: bom.Names) -> bool:
 
 
 def _text(cell: Any) -> str:
-    """Numbers as they are shown. What Excel has taken for a date is no part number any more."""
+    """Format a cell as displayed. A cell that Excel has converted to a date is no usable part number, and is blank."""
     if cell is None or isinstance(cell, date | time | timedelta):
         return ""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

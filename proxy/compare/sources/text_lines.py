@@ -1,8 +1,8 @@
 """Text sources: access logs with the request line in quotes (nginx, Apache, ELB, ALB, HAProxy, …), and lists of URLs.
 
-nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with blanks and all:
-`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`. A list has `https://host/v3/…`, `/v3/…` or
-`GET /v3/… HTTP/1.1` in each line, perhaps with a count as `sort | uniq -c` writes it; # begins a comment.
+nginx escapes a quote in a request as \\x22, Apache as \\", others do not escape, and leave spaces, too: `"GET
+/v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`. A list has `https://host/v3/…`, `/v3/…` or `GET /v3/… HTTP/1.1` in
+each line, optionally with a count as `sort | uniq -c` writes it; # begins a comment.
 """
 
 import re
@@ -15,7 +15,7 @@ from proxy.compare.sources.entries import Item, RequestEntry, Unreadable, reques
 
 REQUEST = re.compile(r'"([A-Z]{2,10}) (?=[/*]|\w+://|\S+:\d+ )')
 _END = re.compile(r' HTTP/\d(?:\.\d)?"(?:\s|$)')
-_END_OF_BASELINE = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 names no version; the status follows
+_END_OF_BASELINE = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 requests have no version; the status follows
 _QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
@@ -26,7 +26,7 @@ LINE_TOO_LONG = "is longer than any request line"
 
 
 def read_access_log(stream: BufferedReader) -> Iterator[Item]:
-    """A request for each line."""
+    """Yield an entry for each line."""
     for number, line in files.read_lines(stream):
         yield Unreadable(number, LINE_TOO_LONG) if line is None else _log_entry(number, line)
 
@@ -43,7 +43,7 @@ def _log_entry(number: int, line: str) -> Item:
 
 
 def _agent(rest: str) -> str | None:
-    """The program, of what follows the request: the first text in quotes where nothing stands before it (load
+    """Return the User-Agent in the part of a line after the request: the first quoted text if nothing precedes it (load
     balancers), else the second, after the referrer (nginx, Apache).
     """
     texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
@@ -52,7 +52,7 @@ def _agent(rest: str) -> str | None:
 
 
 def _unescaped(written: str) -> str:
-    """The target as it came over the wire. Where a quote stands by itself, nothing was escaped."""
+    """Undo the escapes of a target. A target with a bare quote was not escaped."""
     if "\\" not in written or _QUOTE.search(written):
         return written
     return _ESCAPE.sub(_byte, written.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
@@ -70,7 +70,7 @@ NO_URL = "is no URL"
 
 
 def read_urls(stream: BufferedReader) -> Iterator[Item]:
-    """A request for each line that is no comment."""
+    """Yield an entry for each line that is no comment."""
     for number, line in files.read_lines(stream):
         if line is None:
             yield Unreadable(number, LINE_TOO_LONG)
@@ -87,7 +87,7 @@ def _url_entry(number: int, line: str) -> Item:
 
 
 def without_count(line: str) -> tuple[str, int]:
-    """A line's address, without what people put around it, and its count."""
+    """Return a line's URL, without surrounding quotes and the like, and its count."""
     counted = _COUNTED.match(line)
     bare = line[counted.end() :] if counted else line
     return bare.strip(_AROUND) if bare[:1] in _AROUND else bare, max(1, int(counted[1])) if counted else 1

@@ -1,4 +1,4 @@
-"""Timestamps as logs write them, converted to seconds since 1970."""
+"""Timestamps in the formats of logs, converted to seconds since 1970."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -9,24 +9,24 @@ ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\
 
 _NAMES = "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
 _MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}
-_EARLIEST, _LATEST = 1e8, 1e20  # what is smaller is something else, such as a date without dashes
-_UNITS = (1e17, 1e9), (1e14, 1e6), (1e11, 1e3)  # numbers above the first count parts of a second
+_EARLIEST, _LATEST = 1e8, 1e20  # smaller numbers are no timestamps, but for example dates without dashes
+_UNITS = (1e17, 1e9), (1e14, 1e6), (1e11, 1e3)  # numbers above the first are in milliseconds or smaller units
 
 
 def find(text: str) -> float | None:
-    """Of the first timestamp in a line, of the common log format or ISO 8601; a time without zone is UTC."""
+    """Find the first timestamp in a line, in common log format or ISO 8601; without a zone it is UTC."""
     try:
         if found := COMMON.search(text):
             return _common(found)
         if found := ISO.search(text):
             return _iso(found[0])
-    except (ValueError, OverflowError):  # such as the 31st of June
+    except (ValueError, OverflowError):  # invalid, such as the 31st of June
         return None
     return None
 
 
 def from_value(value: Any) -> float | None:
-    """Of a JSON value: a timestamp, or a number of seconds, or of thousandths and less, since 1970."""
+    """Convert a JSON value: a formatted timestamp, or a number of seconds, milliseconds or smaller units since 1970."""
     if isinstance(value, str):
         try:
             return _number(float(value))

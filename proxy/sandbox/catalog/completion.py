@@ -66,9 +66,9 @@ class QueryCompletion:
         keys = (-offered << 32) + self._columns.column("name_order")[positions]
         best = positions[search_hits.lowest(keys, limit)]
         labels = self._columns.labels("categories")
-        found = (self._reference.categories[labels[code]] for code in self._category(best).tolist())
+        categories = (self._reference.categories[labels[code]] for code in self._category(best).tolist())
         mpns = self._numbers.written(best.tolist())
-        return [records.Suggestion(mpn, one.name, one.id) for mpn, one in zip(mpns, found, strict=True)]
+        return [records.Suggestion(mpn, one.name, one.id) for mpn, one in zip(mpns, categories, strict=True)]
 
     def _category(self, positions: columns.Array) -> columns.Array:
         return self._columns.column("category")[self._numbers.parts(positions)]
@@ -85,8 +85,8 @@ class QueryCompletion:
             return word
         # The first letters are rarely wrong. There are many words with digits, so more of their letters must be equal.
         stem = word[: 3 if any(char.isdecimal() for char in word) else 1]
-        found = self._text.most_frequent(*self._text.tokens_with_prefix(stem), _MOST_CANDIDATES)
-        candidates = [term for term in found if abs(len(term) - len(word)) <= 2]
+        frequent = self._text.most_frequent(*self._text.tokens_with_prefix(stem), _MOST_CANDIDATES)
+        candidates = [term for term in frequent if abs(len(term) - len(word)) <= 2]
         return next(iter(difflib.get_close_matches(word, candidates, n=1, cutoff=_SIMILARITY)), word)
 
 

@@ -59,11 +59,11 @@ class HitCounts:
             return records.SpecCounts(attribute, (), None, None)
         rows, codes = filters.values(self._columns, attribute.shortname)
         inside = self._mask(hits)[rows]
-        found = self._by_code(codes[inside], rows[inside], len(labels))
-        numbers = [labels[code] for code, _ in found if not isinstance(labels[code], str)]
+        counts = self._by_code(codes[inside], rows[inside], len(labels))
+        numbers = [labels[code] for code, _ in counts if not isinstance(labels[code], str)]
         return records.SpecCounts(
             attribute,
-            tuple(_bucket(labels[code], count, attribute) for code, count in found),
+            tuple(_bucket(labels[code], count, attribute) for code, count in counts),
             min(numbers, default=None),
             max(numbers, default=None),
         )
@@ -116,11 +116,11 @@ def _bucket(value: float | str, count: int, attribute: records.CatalogAttribute)
     return units.displayed(value, attribute.units_symbol).display, value, count
 
 
-def split_values(whole: records.SpecCounts) -> records.SpecCounts:
+def split_values(spec_counts: records.SpecCounts) -> records.SpecCounts:
     """Split texts with several values, such as "I2C, SPI", into a bucket for each value, as filters take each of them.
     Most frequent first; equal ones stay in their order."""
     totals: Counter[tuple[str, float | None]] = Counter()
-    for display, number, count in whole.buckets:
+    for display, number, count in spec_counts.buckets:
         values = [display] if number is not None else dict.fromkeys(map(str.strip, display.split(",")))
         totals.update(dict.fromkeys(((value, number) for value in values), count))
-    return replace(whole, buckets=tuple((*value, count) for value, count in totals.most_common()))
+    return replace(spec_counts, buckets=tuple((*value, count) for value, count in totals.most_common()))

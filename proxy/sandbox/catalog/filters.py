@@ -142,11 +142,11 @@ class CatalogFilters:
             return ordered[self._columns.column("maker")]
         if sort in _SORTS:
             return self._columns.column(_SORTS[sort]).astype(np.float64)
-        found = np.full(self._columns.length("ids"), np.nan)
+        sort_values = np.full(self._columns.length("ids"), np.nan)
         if self._columns.labels(f"spec {sort}"):
             rows, codes = values(self._columns, sort)
-            found[rows] = codes
-        return found
+            sort_values[rows] = codes
+        return sort_values
 
     def _categories(self, text: str) -> tuple[str, ...]:
         reference = self._reference

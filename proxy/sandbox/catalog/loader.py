@@ -214,15 +214,15 @@ def _generated(
 def _exactly(
     source: Iterator[source_files.PartLine], validator: PartsValidator, count: int
 ) -> Iterator[source_files.PartLine]:
-    made = 0
+    yielded = 0
     for line in source:
         yield line
-        made += 1
-        if made == count:
+        yielded += 1
+        if yielded == count:
             return
     if count > 0:
         have = len(validator.taken)
-        raise ValueError(f"parts: {count + have} were asked for, at most {made + have} can be made")
+        raise ValueError(f"parts: {count + have} were asked for, at most {yielded + have} can be made")
 
 
 def generated_parts(
@@ -270,7 +270,7 @@ def _fitting(draft: families.PartDraft, reference: reference_data.ReferenceData)
 
 
 def fits(attribute: records.CatalogAttribute | None, value: float | str) -> bool:
-    """Whether the property exists and `value` is of its type."""
+    """Return true if the property exists and `value` is of its type."""
     return attribute is not None and isinstance(value, str) == (attribute.value_type == "text")
 
 

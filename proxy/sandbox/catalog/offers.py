@@ -36,8 +36,8 @@ def seller_offers(
     """
     path = part.category.path if part.category else ""
     part_listings = listings.listings(int(part.id), path, terms, sellers, seed)
-    shown = [_seller(part, terms, listing, seed, country) for listing in part_listings]
-    return tuple(sorted(shown, key=_sort_key))
+    offers_by_seller = [_seller(part, terms, listing, seed, country) for listing in part_listings]
+    return tuple(sorted(offers_by_seller, key=_sort_key))
 
 
 def variant_for(seller: listings.Seller, country: str) -> tuple[str | None, str]:

@@ -35,13 +35,13 @@ class PartNumberIndex:
 
     def written(self, positions: list[int]) -> list[str]:
         """The numbers at these positions, as they are written."""
-        found = dict(
+        spellings = dict(
             self._connection.execute(
                 "SELECT position, mpn FROM names WHERE position IN (SELECT value FROM json_each(?))",
                 (msgspec.json.encode(positions).decode(),),
             ).fetchall()
         )
-        return [found[position] for position in positions]
+        return [spellings[position] for position in positions]
 
     def with_prefix(self, norm: str) -> slice:
         """The positions of the numbers with this prefix."""
@@ -61,8 +61,8 @@ class PartNumberIndex:
         closest = np.full(self._columns.length("ids"), _NO_MATCH, np.int8)
         for key in range(_NO_MATCH - 1, -1, -1):
             closest[rows[keys == key]] = key
-        found = np.flatnonzero(closest < _NO_MATCH)
-        return found, closest[found]
+        matching_rows = np.flatnonzero(closest < _NO_MATCH)
+        return matching_rows, closest[matching_rows]
 
     def containing(self, norm: str) -> columns.Array:
         """The positions, ascending, of the numbers that contain `norm`."""

@@ -162,8 +162,8 @@ class CatalogSearch:
         ordered = sorted(matches, key=lambda one: (one[1] == mpn, not one[2]))
         rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
         return {
-            row: (matching.LITERAL if held == mpn else matching.EQUAL, held if aka else None)
-            for row, (_, held, aka) in zip(rows, ordered, strict=True)
+            row: (matching.LITERAL if part_number == mpn else matching.EQUAL, part_number if aka else None)
+            for row, (_, part_number, aka) in zip(rows, ordered, strict=True)
         }
 
     def _by_sku(self, code: str, seller: str | None) -> dict[int, tuple[int, str | None]]:

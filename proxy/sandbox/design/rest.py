@@ -71,7 +71,7 @@ class DesignService:
                 response = await self._handle(request, handler)
                 entry.status, complete = response.status, True
             finally:
-                self._journal.finish(entry, whole=complete)
+                self._journal.finish(entry, is_complete=complete)
             return response
 
         return record_exchange

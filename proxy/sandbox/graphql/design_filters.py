@@ -66,7 +66,7 @@ def _matches_operations(
 
 
 def is_later(time: str, than: Any) -> bool:
-    """Whether a record's time is after another one, which comes from the client. Raises DesignError if that is
+    """Return true if a record's time is after another one, which comes from the client. Raises DesignError if that is
     invalid."""
     return _TIME_OPERATIONS["gt"](_moment(time), _moment(than))
 

@@ -75,8 +75,8 @@ class DesignLoaders:
         """Every record."""
 
         async def load(keys: list[str]) -> list[list[R]]:
-            found = await self._client.all(source.service, source.table, source.kind)
-            return [found for _ in keys]
+            rows = await self._client.all(source.service, source.table, source.kind)
+            return [rows for _ in keys]
 
         return cast(list[R], await self._loader(source, "", load).load(""))
 

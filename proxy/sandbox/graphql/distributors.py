@@ -59,7 +59,7 @@ def response_seconds(company: records.Company) -> float:
 
 
 def is_customer(company: records.Company, live: LiveDataRequest | None) -> bool:
-    """Whether the seller responds in time and the request has its credentials."""
+    """Return true if the seller responds in time and the request has its credentials."""
     return _responds(company, live) and live is not None and company.id in live.customer_of
 
 

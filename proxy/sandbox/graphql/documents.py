@@ -59,7 +59,7 @@ class ParsedDocument:
         return operation_name, self.operations.get(operation_name or "", ())
 
     def is_query(self, operation_name: str | None) -> bool:
-        """Whether the operation to execute is a query; True also if that is ambiguous."""
+        """Return true if the operation to execute is a query; True also if that is ambiguous."""
         operations = [
             definition
             for definition in (self.node.definitions if self.node else ())
@@ -86,7 +86,7 @@ class ParsedDocument:
         return None
 
     def is_introspection(self) -> bool:
-        """Whether all root fields are introspection."""
+        """Return true if all root fields are introspection."""
         operations = [
             definition
             for definition in (self.node.definitions if self.node else ())
@@ -131,7 +131,7 @@ def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
 
 
 def _is_async(node: DocumentNode) -> bool:
-    """Whether a root field is design data, or may be because it is in a fragment."""
+    """Return true if a root field is design data, or may be because it is in a fragment."""
     operations = [one for one in node.definitions if isinstance(one, OperationDefinitionNode)]
     roots = [field for one in operations for field in one.selection_set.selections]
     return any(not isinstance(field, FieldNode) or field.name.value.startswith(DESIGN_PREFIX) for field in roots)

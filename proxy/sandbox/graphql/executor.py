@@ -196,7 +196,7 @@ def _whole_as_int(value: Any) -> Any:
 
 
 def _is_empty_selection(field: GraphQLField, details: FieldDetailsList) -> bool:
-    """Whether an object is selected without any sub-fields."""
+    """Return true if an object is selected without any sub-fields."""
     return all(detail.node.selection_set is None for detail in details) and is_composite_type(
         get_named_type(field.type)
     )

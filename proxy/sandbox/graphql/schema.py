@@ -63,7 +63,7 @@ REQUIRED_FEATURES = {
 
 
 def needs_feature(type_name: str, field_name: str) -> bool:
-    """Whether the field needs a feature."""
+    """Return true if the field needs a feature."""
     return (type_name, field_name) in REQUIRED_FEATURES
 
 

@@ -50,12 +50,12 @@ class QueryCaller:
 
     @property
     def may_read_supply(self) -> bool:
-        """Whether the scopes include supply data."""
+        """True if the scopes include supply data."""
         return self.scopes >= SUPPLY_SCOPES
 
     @property
     def may_read_design(self) -> bool:
-        """Whether the token is a user's and its scopes include design data."""
+        """True if the token is a user's and its scopes include design data."""
         return self.user is not None and self.scopes >= DESIGN_SCOPES
 
 
@@ -70,7 +70,7 @@ class PreparedOperation:
 
     @property
     def is_subscription(self) -> bool:
-        """Whether it has more than one response."""
+        """True if it has more than one response."""
         return self.prepared.operation.operation is OperationType.SUBSCRIPTION
 
     def for_event(self, event: Any, budget: executor.ExecutionBudget) -> "PreparedOperation":
@@ -252,7 +252,7 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise errors.RequestError(400, [errors.variable_error(error)]) from error
-        scope_errors = [found for one in roots if (found := _scope_error(one, caller)) is not None]
+        scope_errors = [scope_error for one in roots if (scope_error := _scope_error(one, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
         is_billed = any(one.name in limits.PART_FIELDS for one in roots)

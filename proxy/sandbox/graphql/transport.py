@@ -173,7 +173,7 @@ def _response(answer: service.QueryResponse, media_type: MediaType) -> web.Respo
 
 
 def _wants_page(request: web.Request) -> bool:
-    """Whether a GET has no query and its client accepts HTML at least as well as JSON."""
+    """Return true if a GET has no query and its client accepts HTML at least as well as JSON."""
     accept = request.headers.getall("Accept", [])
     best = negotiate(accept, (HTML, *OFFERED))
     return "query" not in request.query and best is not None and best.name == HTML

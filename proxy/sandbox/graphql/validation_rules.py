@@ -68,8 +68,8 @@ def literal_errors(
 def _object_faults(
     node: ObjectValueNode, expected: GraphQLInputObjectType, specification: str
 ) -> Iterator[GraphQLError]:
-    given = {field.name.value: field for field in node.fields}
-    for name, field in given.items():
+    given_fields = {field.name.value: field for field in node.fields}
+    for name, field in given_fields.items():
         known = expected.fields.get(name)
         if known is None:
             message = f"The specified input object field `{name}` does not exist."
@@ -78,7 +78,7 @@ def _object_faults(
         else:
             yield from literal_errors(field.value, known.type, name, specification)
     for name, known in expected.fields.items():
-        if name not in given and is_required_input_field(known):
+        if name not in given_fields and is_required_input_field(known):
             extensions = {"field": name, "specifiedBy": specification + "Input-Object-Required-Fields"}
             yield GraphQLError(f"`{name}` is a required field and cannot be null.", node, extensions=extensions)
 

@@ -35,7 +35,7 @@ class CloseError(Exception):
 
 
 def is_upgrade(request: web.Request) -> bool:
-    """Whether a GET requests a WebSocket."""
+    """Return true if a GET requests a WebSocket."""
     return request.headers.get("Upgrade", "").lower() == "websocket"
 
 

@@ -75,7 +75,7 @@ class IdeTokenClient:
         return None if token is None or token.expires - EXPIRY_MARGIN <= self._clock.now() else token
 
     def needs_user(self, session: sessions.BrowserSession, application: applications.SandboxApplication) -> bool:
-        """Whether the user has to authorize: no token is cached, and there is no refresh token."""
+        """Return true if the user has to authorize: no token is cached, and there is no refresh token."""
         token = self._tokens.get((session.id, application.client_id))
         return self.cached(session, application) is None and not (token and token.refresh_token)
 

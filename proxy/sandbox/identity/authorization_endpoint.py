@@ -111,12 +111,12 @@ class AuthorizationEndpoint:
         return self._server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
-        """Whether the sign-in is older than `max_age`."""
+        """Return true if the sign-in is older than `max_age`."""
         seconds = grants.max_age(max_age)
         return seconds is not None and self._clock.now() - sign_in.at > seconds
 
     def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
-        """Whether consent is needed. Raises ConsentRequiredError if `prompt` is none."""
+        """Return true if consent is needed. Raises ConsentRequiredError if `prompt` is none."""
         data, names = grant.request.payload.data, grant.request.scope.split()
         if grant.prompt != "consent" and self._server.authorization_store.has_consent(
             sign_in.user, grant.client.get_client_id(), names

@@ -119,7 +119,7 @@ class OAuthServer(AuthorizationServer):
         """No-op: signals are not used."""
 
     def is_known(self, sign_in: tokens.SignIn) -> bool:
-        """Whether the user still exists."""
+        """Return true if the user still exists."""
         return self._users.by_id(sign_in.user) is not None
 
     def issue(self, request: OAuthRequest, names: tuple[str, ...]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class FoundToken:
     refresh: authorizations.IssuedRefreshToken | None = None
 
     def check_client(self, client: OAuthClient) -> bool:
-        """Whether the token belongs to this application."""
+        """Return true if the token belongs to this application."""
         if self.refresh is not None:
             return self.refresh.check_client(client)
         return self.access is not None and self.access.client_id == client.get_client_id()
@@ -204,7 +204,7 @@ class TokenIntrospection(IntrospectionEndpoint):
         return find_token(self.server, token_string)
 
     def check_permission(self, token: FoundToken, client: OAuthClient, _request: OAuthRequest) -> bool:
-        """Whether the token belongs to this application."""
+        """Return true if the token belongs to this application."""
         return token.check_client(client)
 
     def introspect_token(self, token: FoundToken) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class AuthorizationStore:
         self._consents[key] = self._consents.get(key, frozenset()) | frozenset(scopes)
 
     def has_consent(self, user: str, client_id: str, scopes: Iterable[str]) -> bool:
-        """Whether the user has consented to all these scopes."""
+        """Return true if the user has consented to all these scopes."""
         return self._consents.get(f"{user} {client_id}", frozenset[str]()).issuperset(scopes)
 
     def keep_code(self, text: str, code: IssuedCode) -> None:

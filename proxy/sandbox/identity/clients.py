@@ -66,11 +66,11 @@ class OAuthClient(ClientMixin):
         return redirect_uri in self.application.redirect_uris
 
     def check_response_type(self, response_type: str) -> bool:
-        """Whether the authorization code flow is allowed."""
+        """Return true if the authorization code flow is allowed."""
         return response_type == "code" and applications.AUTHORIZATION_CODE in self.application.flows
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Whether the grant type is allowed."""
+        """Return true if the grant type is allowed."""
         if grant_type == "refresh_token":
             return bool(self.application.flows & USER_GRANT_TYPES)
         return grant_type in self.application.flows

@@ -101,7 +101,7 @@ class TokenGrant(BaseGrant):
         if client is None or scopes.granted(client.application, self._asked(), user=self.BY_USERS) is None:
             raise InvalidScopeError
 
-    def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_others: Any) -> Any:
+    def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_unused_options: Any) -> Any:
         """The body of the token response. `user` is a sign-in."""
         self.request.granted = self.authorization(user, scope)
         return self.server.issue(self.request, tuple(dict.fromkeys((scope or "").split())))

@@ -53,7 +53,7 @@ class LoginPages:
         router.add_post(LOGIN_PATH, self.sign_in)
         router.add_get(LOGOUT_PATH, self.confirm)
         router.add_post(LOGOUT_PATH, self.sign_out)
-        router.add_get(ACCOUNT_PATH, self.account)
+        router.add_get(ACCOUNT_PATH, self.user_page)
         router.add_get(END_SESSION_PATH, self.end_session)
         router.add_post(END_SESSION_PATH, self.end_session)
 
@@ -76,7 +76,7 @@ class LoginPages:
         self._sessions.sign_in(request, response, user)
         return response
 
-    async def account(self, request: web.Request) -> web.Response:
+    async def user_page(self, request: web.Request) -> web.Response:
         """The page of the signed-in user."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:

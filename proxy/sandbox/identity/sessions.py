@@ -98,7 +98,7 @@ class BrowserSessions:
         return self._signed("csrf", session.id)
 
     def is_own(self, session: BrowserSession | None, token: object) -> bool:
-        """Whether the CSRF token belongs to the session."""
+        """Return true if the CSRF token belongs to the session."""
         if session is None or not isinstance(token, str):
             return False
         return hmac.compare_digest(token.encode(), self.csrf_token(session).encode())

@@ -63,15 +63,15 @@ class ExchangeMiddleware:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             injected = self._injector.draw(service) if self._injector.active else injector.NO_FAULT
-            exchange, whole = Exchange(self._journal.begin(service), self._journal, injected, request), False
+            exchange, is_complete = Exchange(self._journal.begin(service), self._journal, injected, request), False
             try:
                 answer = await _answer(request, exchange, handler)
-                response, whole = await _deliver(request, exchange, answer)
+                response, is_complete = await _deliver(request, exchange, answer)
             except web.HTTPException as refused:
-                exchange.entry.status, whole = refused.status, True
+                exchange.entry.status, is_complete = refused.status, True
                 raise
             finally:
-                self._journal.finish(exchange.entry, whole=whole)
+                self._journal.finish(exchange.entry, is_complete=is_complete)
             return response
 
         return handle
@@ -84,7 +84,7 @@ class ExchangeMiddleware:
             yield exchange
         finally:
             exchange.entry.status = exchange.entry.status or 200
-            self._journal.finish(exchange.entry, whole=True)
+            self._journal.finish(exchange.entry, is_complete=True)
 
 
 async def _answer(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:

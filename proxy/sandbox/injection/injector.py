@@ -59,7 +59,7 @@ class FaultInjector:
             _DeclaredFault(fault, fault.count) for fault in declared if isinstance(fault, faults.RandomFault)
         ]
         self._latencies = [one for one in self._drawn if isinstance(one.fault, faults.LatencyFault)]
-        self._others = [one for one in self._drawn if not isinstance(one.fault, faults.LatencyFault)]
+        self._response_faults = [one for one in self._drawn if not isinstance(one.fault, faults.LatencyFault)]
         self.active = bool(self._drawn)
 
     def add(self, more: Collection[faults.Fault]) -> None:
@@ -81,6 +81,6 @@ class FaultInjector:
     def draw(self, service: str) -> InjectedFault:
         """Select faults for the next request of `service`, "graphql" or "token"."""
         late = [one.fault for one in self._latencies if one.strikes(service, self._rng)]
-        fault = next((one.fault for one in self._others if one.strikes(service, self._rng)), None)
+        fault = next((one.fault for one in self._response_faults if one.strikes(service, self._rng)), None)
         delay = sum(fault.ms for fault in late if isinstance(fault, faults.LatencyFault)) / 1000
         return InjectedFault(delay, fault) if late or fault else NO_FAULT

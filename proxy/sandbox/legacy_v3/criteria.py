@@ -28,16 +28,16 @@ class Criterion(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether it is a range."""
+        """True if it is a range."""
         return not self.values
 
     @property
     def has_wildcard(self) -> bool:
-        """Whether a value has the wildcard *."""
+        """True if a value has the wildcard *."""
         return any("*" in value for value in self.values)
 
     def holds(self, value: object) -> bool:
-        """Whether a single value meets the criterion."""
+        """Return true if a single value meets the criterion."""
         if not self.is_range:
             return any(like(pattern)(text(value)) for pattern in self.values)
         try:
@@ -98,7 +98,7 @@ def _read(node: tree.Item) -> Iterator[Criterion]:
         for child in node.children:
             yield from _read(child)
     elif isinstance(node, tree.OrOperation):
-        yield _either([found for child in node.children for found in _read(child)], len(node.children))
+        yield _either([criterion for child in node.children for criterion in _read(child)], len(node.children))
     elif isinstance(node, tree.UnknownOperation):
         yield from _beside(node.children)
     else:

@@ -147,12 +147,12 @@ class RequestDisturbances:
 
     @property
     def active(self) -> bool:
-        """Whether anything is declared."""
+        """True if anything is declared."""
         return bool(self._by_kind)
 
     @property
     def moves_parts(self) -> bool:
-        """Whether parts may be missing or duplicated."""
+        """True if parts may be missing or duplicated."""
         return FewerParts in self._by_kind or MoreParts in self._by_kind
 
     @property
@@ -178,12 +178,12 @@ class RequestDisturbances:
         return pieces if drift == 1.0 else max(round(pieces * drift), 0) + (round(pieces * drift) == pieces)
 
     def lacks(self, part_id: str) -> bool:
-        """Whether the part is missing."""
+        """Return true if the part is missing."""
         fewer = self._of(FewerParts)
         return fewer is not None and self._strikes(fewer, part_id)
 
     def doubles(self, part_id: str) -> bool:
-        """Whether the part has a duplicate."""
+        """Return true if the part has a duplicate."""
         more = self._of(MoreParts)
         return more is not None and self._strikes(more, part_id)
 
@@ -193,12 +193,12 @@ class RequestDisturbances:
         return seeded_fraction(self._seed, "place", offer_id) if mixed and self._strikes(mixed, part_id) else None
 
     def flaps(self, flapping: Flapping, place: object) -> bool:
-        """Whether the field is empty in this occurrence."""
+        """Return true if the field is empty in this occurrence."""
         return self._strikes(flapping, self._moment.number, flapping.field, place)
 
     def _of(self, kind: type[D]) -> D | None:
-        found = self._by_kind.get(kind)
-        return found if isinstance(found, kind) else None
+        disturbances = self._by_kind.get(kind)
+        return disturbances if isinstance(disturbances, kind) else None
 
     def _strikes(self, one: Disturbance, *place: object) -> bool:
         return seeded_fraction(self._seed, words.kind_name(type(one)), *place) < one.share

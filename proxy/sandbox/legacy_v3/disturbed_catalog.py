@@ -47,7 +47,7 @@ class DisturbedCatalog:
 
     @property
     def differs(self) -> bool:
-        """Whether parts may be missing or duplicated."""
+        """True if parts may be missing or duplicated."""
         return self._draws.moves_parts
 
     def page(self, hits: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
@@ -62,20 +62,20 @@ class DisturbedCatalog:
 
     def part(self, copy: PartCopy) -> records.Part:
         """The part itself. KeyError for an id that is not the catalog's."""
-        found = self._catalog.part(copy.id)
-        if found is None:
+        part = self._catalog.part(copy.id)
+        if part is None:
             raise KeyError(copy.id)
-        return _twin(found) if copy.is_twin else found
+        return _twin(part) if copy.is_twin else part
 
     def by_uid(self, uid: str) -> records.Part | None:
         """The part of a uid or of one merged into it; None if there is none."""
         if not _UID.fullmatch(uid):
             return None
         if uid.startswith(_TWIN):
-            found = self._catalog.part(str(int(uid[len(_TWIN) :], 16)))
-            return _twin(found) if found and self._draws.doubles(found.id) and not self._draws.lacks(found.id) else None
-        found = self._catalog.part_by_uid(uid)
-        return None if found is None or self._draws.lacks(found.id) else found
+            part = self._catalog.part(str(int(uid[len(_TWIN) :], 16)))
+            return _twin(part) if part and self._draws.doubles(part.id) and not self._draws.lacks(part.id) else None
+        part = self._catalog.part_by_uid(uid)
+        return None if part is None or self._draws.lacks(part.id) else part
 
     def _copies(self, id_: str) -> Iterable[PartCopy]:
         if not self._draws.lacks(id_):

@@ -67,7 +67,7 @@ class LegacyEndpoints:
                 response = await self._answer(request, answer, entry)
                 entry.status = response.status
             finally:
-                self._journal.finish(entry, whole=entry.status is not None)
+                self._journal.finish(entry, is_complete=entry.status is not None)
             return response
 
         return handle

@@ -81,7 +81,7 @@ INCLUDED: Mapping[str, frozenset[str]] = {
 
 
 def is_known(name: str, path: Path) -> bool:
-    """Whether objects of the class have a field at this path; below `specs` a path has a key, or `*`."""
+    """Return true if objects of the class have a field at this path; below `specs` a path has a key, or `*`."""
     if not path or path[0] not in CLASSES.get(name, {}):
         return False
     below, remaining_path = CLASSES[name][path[0]], path[1:]

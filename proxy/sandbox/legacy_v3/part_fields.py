@@ -43,7 +43,7 @@ class SearchField:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part can have a value: of a spec that only v3 knew."""
+        """True if no part can have a value: of a spec that only v3 knew."""
         return self.spec is not None and not self.spec.sources
 
     def values_of(self, part: records.Part) -> list[Any]:
@@ -65,11 +65,11 @@ class SearchField:
 
     def sort_value(self, part: records.Part, downwards: bool) -> Any:
         """The value by which a part is sorted; None if it has none."""
-        found = self.spec.sorted_by(part, downwards) if self.spec else None
-        if self.range is not None and found is None:
+        spec_value = self.spec.sorted_by(part, downwards) if self.spec else None
+        if self.range is not None and spec_value is None:
             return None
-        if found is not None and found.attribute.value_type == "number":
-            return float(found.si_value)
+        if spec_value is not None and spec_value.attribute.value_type == "number":
+            return float(spec_value.si_value)
         return next(iter(self.values_of(part)), None)
 
 
@@ -140,7 +140,7 @@ class PartFields:
         )
 
     def passes(self, part: records.Part, filters_: Iterable[Criterion]) -> bool:
-        """Whether a part meets criteria."""
+        """Return true if a part meets criteria."""
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
     def named(self, criterion: Criterion) -> columns.Array | None:
@@ -186,8 +186,8 @@ class PartFields:
                 return [
                     value for each in spec_names.of_part(part).get(spec.key, []) for value in spec_names.values(each)
                 ]
-            found = spec.spec_of(part)
-            return [] if found is None else spec_names.values(found)
+            spec_value = spec.spec_of(part)
+            return [] if spec_value is None else spec_names.values(spec_value)
 
         return SearchField(name, "spec", shortname, shortname, values=values, spec=spec)
 
@@ -203,11 +203,11 @@ class PartFields:
 
     def _meeting(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
         """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
-        found = [np.zeros(0, np.int64)]
+        row_sets = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
             filter_ = (attribute.shortname, _ANY) if criterion.has_wildcard else _spec_filter(attribute, criterion)
-            found.append(np.intersect1d(rows, self._rows(filter_)))
-        return np.concatenate(found)
+            row_sets.append(np.intersect1d(rows, self._rows(filter_)))
+        return np.concatenate(row_sets)
 
     def _meeting_range(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
         """Row numbers of the parts whose range overlaps a requested one, or whose value is in it; one value is a range
@@ -215,11 +215,11 @@ class PartFields:
         if criterion.has_wildcard or (criterion.is_range and criterion.low is criterion.high is None):
             return np.concatenate([rows for _, rows in self._having(spec)])
         bounds = [(criterion.low, criterion.high)] if criterion.is_range else [(end, end) for end in criterion.values]
-        found = [np.zeros(0, np.int64)]
+        row_sets = [np.zeros(0, np.int64)]
         for low, high in bounds:
             if spec.range and all(end is None or spec_names.as_number(end) is not None for end in (low, high)):
-                found += self._in_common(spec.range, low or "", high or "")
-        return np.concatenate(found)
+                row_sets += self._in_common(spec.range, low or "", high or "")
+        return np.concatenate(row_sets)
 
     def _in_common(self, spec: spec_names.SpecRange, low: str, high: str) -> Iterable[columns.Array]:
         ends = [(spec.high, f"({low}__)")] if low else []

@@ -139,23 +139,23 @@ class PartSearch:
             return self._spec_counts(field, hits)
         if field.count_kind == "stock":
             return [("[1 TO *]" if there_is else "0", count) for there_is, count in self._catalog.in_stock_counts(hits)]
-        counted = {
+        count_hits = {
             "maker": self._catalog.manufacturer_counts,
             "seller": self._catalog.distributor_counts,
             "category": self._catalog.category_counts,
         }.get(field.count_kind)
-        if counted is not None:
-            return [(field.display(named), count) for named, count in counted(hits)]
+        if count_hits is not None:
+            return [(field.display(named), count) for named, count in count_hits(hits)]
         return facets.by_frequency(Counter(self._values(field, hits, disturbed)))
 
     def _spec_counts(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> facets.Counts:
-        found = [
+        counts = [
             (_value(attribute, *bucket[:2]), bucket[2])
             for attribute, some in self._fields.by_source(field, hits)
             for bucket in self._catalog.spec_counts(some, attribute.shortname).buckets
         ]
         merged: Counter[str] = Counter()
-        for value, count in found:
+        for value, count in counts:
             merged[value] += count
         return merged.most_common()
 

@@ -40,7 +40,7 @@ class LegacyProjection:
 def read(parameters: query_string.QueryString, name: str, shown_as: ShownAs) -> LegacyProjection:
     """Parse the projection of a class. `shown_as` returns the keys under which parts have a spec."""
     show, hide = parameters.all("show"), parameters.all("hide")
-    cuts = [(found[1], _cut(found[0], text)) for found, text in parameters.like(_SLICE)]
+    cuts = [(match[1], _cut(match[0], text)) for match, text in parameters.like(_SLICE)]
     return LegacyProjection(
         frozenset(parameters.all("include")) & fields.INCLUDED.get(name, frozenset()),
         _paths(show, name, shown_as) if show else None,
@@ -61,10 +61,10 @@ def _as_shown(path: fields.Path, shown_as: ShownAs) -> list[fields.Path]:
 
 
 def _cut(name: str, text: str) -> slice:
-    found = _RANGE.fullmatch(text.strip())
-    if found is None:
+    range_match = _RANGE.fullmatch(text.strip())
+    if range_match is None:
         raise errors.bad_request(f"{name[:60]} is not a range such as [0:5]: {text[:40]}")
-    return slice(*(None if end is None else int(end) for end in found.groups()))
+    return slice(*(None if end is None else int(end) for end in range_match.groups()))
 
 
 def _project(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:

@@ -100,7 +100,7 @@ class SpecDefinition(NamedTuple):
 
     @property
     def is_numeric(self) -> bool:
-        """Whether v3 had numbers for it."""
+        """True if v3 had numbers for it."""
         return self.about is not None and datatype(self.about) != "string"
 
     def spec_of(self, part: records.Part) -> records.CatalogSpec | None:
@@ -261,7 +261,7 @@ def metadata(spec_key: str, attribute: records.CatalogAttribute) -> dict[str, ob
 
 
 def is_end(attribute: records.CatalogAttribute) -> bool:
-    """Whether the attribute is one end of a range."""
+    """Return true if the attribute is one end of a range."""
     return attribute.shortname in _ENDS
 
 

@@ -26,12 +26,12 @@ class StateStore:
 
     @property
     def is_new(self) -> bool:
-        """Whether the store is empty, so that initial values have to be added."""
+        """True if the store is empty, so that initial values have to be added."""
         return self._file is None or self._file.is_new
 
     @property
     def is_persistent(self) -> bool:
-        """Whether the state is written to a file."""
+        """True if the state is written to a file."""
         return self._file is not None
 
     def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:

@@ -28,7 +28,7 @@ async def start(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def run(start: Any) -> Any:
+def run_command(start: Any) -> Any:
     """Runs the command to its end."""
 
     async def of(*arguments: Any, **changes: Any) -> Any:
@@ -37,7 +37,7 @@ def run(start: Any) -> Any:
     return of
 
 
-class Two:
+class _ServicePair:
     """Two services that answer alike; the candidate says that each response cost two parts. Either can be changed."""
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class Two:
 
 
 @pytest.fixture
-async def two() -> Any:
-    made = Two()
+async def services() -> Any:
+    made = _ServicePair()
     async with AsyncExitStack() as stack:
         made.old_url = await stack.enter_async_context(serve(made.baseline.handle))
         made.new_url = await stack.enter_async_context(serve(made.candidate.handle))
@@ -61,7 +61,7 @@ async def two() -> Any:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Any:
+def make_request_file(tmp_path: Path) -> Any:
     """A file of searches, three parts each at worst."""
 
     def of(number: Any, key: str = "a-key-in-the-log") -> Any:
@@ -73,7 +73,7 @@ def log(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Any:
+def program_copy(tmp_path: Path) -> Any:
     """The program by itself: gives the folder to run it from, and what changes a file there."""
     folder = tmp_path / "copy"
     for name in ("proxy", "mappings"):

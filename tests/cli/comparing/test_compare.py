@@ -14,37 +14,51 @@ from proxy.compare.recording import line_files
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
-async def test_equal_services_are_equivalent(run: Any, two: Any, log: Any) -> None:
-    found = await run("compare", *two.sides, "--requests", log(30, SEEN), "--budget", "90", "--json", "r.json")
+async def test_equal_services_are_equivalent(run_command: Any, services: Any, make_request_file: Any) -> None:
+    found = await run_command(
+        "compare", *services.sides, "--requests", make_request_file(30, SEEN), "--budget", "90", "--json", "r.json"
+    )
     assert found.code == 0, found
     assert "equivalent on 100" in found.out
     assert "30 requests of 30; 90 parts at worst; budget 90 parts" in found.err
-    assert len(two.candidate.requests) == 30
-    assert set(two.candidate.requests) == set(two.baseline.requests)
-    assert set(two.candidate.keys) == {SEEN}
+    assert len(services.candidate.requests) == 30
+    assert set(services.candidate.requests) == set(services.baseline.requests)
+    assert set(services.candidate.keys) == {SEEN}
 
 
-async def test_no_output_holds_an_api_key(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
+async def test_no_output_holds_an_api_key(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
     def echoing(key: Any, price: Any) -> Any:
         return lambda q: {"results": [{"click": f"https://x/?apikey={key}&k={key}", key: price, "q": f"{key} {q}"}]}
 
-    two.baseline.answer, two.candidate.answer = echoing(BASELINE, 1), echoing(CANDIDATE, 2)
+    services.baseline.answer, services.candidate.answer = echoing(BASELINE, 1), echoing(CANDIDATE, 2)
     (tmp_path / "rules.yaml").write_text(
         "shipped_rules: false\n"
-        f'keys: [{{name: erp, source: "{SEEN}", baseline: env:OLD_KEY, candidate: "{CANDIDATE}"}}]\n'
+        f'keys: [{{name: erp, source: "{SEEN}", baseline: env:BASELINE_KEY, candidate: "{CANDIDATE}"}}]\n'
     )
     reports = [("--html", "r.html"), ("--json", "r.json"), ("--markdown", "r.md"), ("--junit", "r.xml")]
-    found = await run(
-        *("compare", *two.sides, "--requests", log(12, SEEN), "--yes", "--rules", "rules.yaml", "--log-level", "debug"),
+    found = await run_command(
+        *(
+            "compare",
+            *services.sides,
+            "--requests",
+            make_request_file(12, SEEN),
+            "--yes",
+            "--rules",
+            "rules.yaml",
+            "--log-level",
+            "debug",
+        ),
         *("--record", "rec.zst", "--progress", "run.jsonl"),
         *(word for pair in reports for word in pair),
         BASELINE_KEY=BASELINE,
     )
     assert found.code == 1, found
-    assert set(two.baseline.keys) == {BASELINE}
-    assert set(two.candidate.keys) == {CANDIDATE}
-    recorded = b"\n".join(line_files.WholeLines(tmp_path / "rec.zst")).decode()
-    texts = [found.out, found.err, recorded, (tmp_path / "run.jsonl").read_text()]
+    assert set(services.baseline.keys) == {BASELINE}
+    assert set(services.candidate.keys) == {CANDIDATE}
+    recording_file = b"\n".join(line_files.WholeLines(tmp_path / "rec.zst")).decode()
+    texts = [found.out, found.err, recording_file, (tmp_path / "run.jsonl").read_text()]
     texts += [(tmp_path / name).read_text() for _, name in reports]
     assert all(len(text) > 100 for text in texts)
     for text in texts:
@@ -52,18 +66,20 @@ async def test_no_output_holds_an_api_key(run: Any, two: Any, log: Any, tmp_path
     assert "erp" in found.out
 
 
-async def test_service_that_returns_html_is_named_and_the_run_completes(run: Any, two: Any, log: Any) -> None:
-    two.baseline.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
-    command = ("compare", *two.sides, "--requests", log(40), "--budget", "200")
-    found = await run(*command)
+async def test_service_that_returns_html_is_named_and_the_run_completes(
+    run_command: Any, services: Any, make_request_file: Any
+) -> None:
+    services.baseline.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
+    command = ("compare", *services.sides, "--requests", make_request_file(40), "--budget", "200")
+    found = await run_command(*command)
     assert found.code == 2, found
     assert "stopped: the baseline answers with HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
     assert "the same command goes on from here" in found.err
-    assert two.candidate.requests == []
-    two.baseline.answer = lambda q: {"hits": len(q)}
-    found = await run(*command, "--json", "r.json")
+    assert services.candidate.requests == []
+    services.baseline.answer = lambda q: {"hits": len(q)}
+    found = await run_command(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert Counter(two.candidate.requests) == Counter(f"part-{n}" for n in range(40))
+    assert Counter(services.candidate.requests) == Counter(f"part-{n}" for n in range(40))
 
 
 @pytest.mark.parametrize(
@@ -96,24 +112,24 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(run: Any
     ],
 )
 async def test_conflicting_options_give_one_clear_message(
-    run: Any, two: Any, log: Any, arguments: Any, words: str
+    run_command: Any, services: Any, make_request_file: Any, arguments: Any, words: str
 ) -> None:
-    found = await run("compare", *two.sides, "--requests", log(1), "--yes", *arguments)
+    found = await run_command("compare", *services.sides, "--requests", make_request_file(1), "--yes", *arguments)
     assert found.code == 2
     assert words in " ".join(found.err.replace("│", " ").split())
     assert "c4n4ry" not in found.err
     assert "Traceback" not in found.err
-    assert two.candidate.requests == []
+    assert services.candidate.requests == []
 
 
-async def test_bom_columns_can_be_named_on_the_command_line(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_bom_columns_can_be_named_on_the_command_line(run_command: Any, services: Any, tmp_path: Path) -> None:
     (tmp_path / "bom.csv").write_text("Pos;Teil;Firma\n1;LM358N;TI\n")
     columns = ("--column", "mpn=Teil", "--column", "manufacturer=Firma")
-    none = await run("compare", *two.sides, "--requests", "bom.csv", "--yes")
+    none = await run_command("compare", *services.sides, "--requests", "bom.csv", "--yes")
     assert (none.code, "the columns are 'Pos', 'Teil', 'Firma'" in none.err) == (2, True)
-    await run("record", *two.sides, "--requests", "bom.csv", "--yes", *columns, "--output", "r")
-    recorded = b"\n".join(line_files.WholeLines(tmp_path / "r")).decode()
-    assert '{\\"mpn\\":\\"LM358N\\",\\"brand\\":\\"TI\\"' in recorded
+    await run_command("record", *services.sides, "--requests", "bom.csv", "--yes", *columns, "--output", "r")
+    recording_file = b"\n".join(line_files.WholeLines(tmp_path / "r")).decode()
+    assert '{\\"mpn\\":\\"LM358N\\",\\"brand\\":\\"TI\\"' in recording_file
 
 
 @pytest.mark.parametrize(
@@ -126,14 +142,14 @@ async def test_bom_columns_can_be_named_on_the_command_line(run: Any, two: Any, 
     ],
 )
 async def test_options_are_checked_before_services_start(
-    run: Any, log: Any, tmp_path: Path, arguments: Any, words: str
+    run_command: Any, make_request_file: Any, tmp_path: Path, arguments: Any, words: str
 ) -> None:
     (tmp_path / "own.yaml").write_text(
         "upstream: {graphql_url: 'http://127.0.0.1:9/g', token_url: 'http://127.0.0.1:9/t'}\n"
         "applications: {a: {apikeys: [k], client_id: c, client_secret: s}}\n"
     )
     given = arguments if "--config" in arguments else ["--config", str(commands.ROOT / "config.yaml"), *arguments]
-    found = await run("compare", "--requests", log(1), *given, PYTHONPROFILEIMPORTTIME="1")
+    found = await run_command("compare", "--requests", make_request_file(1), *given, PYTHONPROFILEIMPORTTIME="1")
     assert found.code == 2
     assert words in found.err
     loaded = {line.rpartition("|")[2].strip() for line in found.err.splitlines()}
@@ -141,36 +157,40 @@ async def test_options_are_checked_before_services_start(
     assert loaded & {"proxy.sandbox.app", "proxy.workers.alone"} == set()
 
 
-async def test_response_file_is_baseline_and_request_source(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:
     lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
-    found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes")
+    found = await run_command("compare", "--old", "own.jsonl", "--new", services.new_url, "--yes")
     assert found.code == 1, found
-    assert sorted(two.candidate.requests) == [f"part-{n}" for n in range(4)]
+    assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
     assert "1 line is no response, the first is 5" in found.err
 
 
-async def test_embedded_baseline_service_has_the_shipped_configuration(run: Any, log: Any) -> None:
-    found = await run("compare", "--old", "sandbox", "--requests", log(2, "EXAMPLE_KEY"))
+async def test_embedded_baseline_service_has_the_shipped_configuration(
+    run_command: Any, make_request_file: Any
+) -> None:
+    found = await run_command("compare", "--old", "sandbox", "--requests", make_request_file(2, "EXAMPLE_KEY"))
     assert found.code == 0, found
     assert "none is paid for" in found.err
 
 
-async def test_no_output_holds_an_api_key_of_a_response_file(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_no_output_holds_an_api_key_of_a_response_file(run_command: Any, services: Any, tmp_path: Path) -> None:
     body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
     line = json.dumps({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part&limit=3", "body": body})
     (tmp_path / "own.jsonl").write_text(line + "\n")
-    found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes", "--json", "r.json")
+    found = await run_command("compare", "--old", "own.jsonl", "--new", services.new_url, "--yes", "--json", "r.json")
     assert found.code == 1, found
     for text in (found.out, found.err, (tmp_path / "r.json").read_text()):
         assert "c4n4ry" not in text
 
 
 @pytest.mark.parametrize("option", ["--old", "--new"])
-async def test_missing_side_is_named(run: Any, two: Any, log: Any, option: str) -> None:
-    given = dict(zip(two.sides[::2], two.sides[1::2], strict=True))
+async def test_missing_side_is_named(run_command: Any, services: Any, make_request_file: Any, option: str) -> None:
+    given = dict(zip(services.sides[::2], services.sides[1::2], strict=True))
     given.pop(option)
-    found = await run("compare", *(word for pair in given.items() for word in pair), "--requests", log(1), "--yes")
+    found = await run_command(
+        "compare", *(word for pair in given.items() for word in pair), "--requests", make_request_file(1), "--yes"
+    )
     assert found.code == 2
     assert f"Invalid value for {option}: there is nothing to compare with" in found.err
-    assert two.baseline.requests == two.candidate.requests == []
+    assert services.baseline.requests == services.candidate.requests == []

@@ -39,7 +39,7 @@ DEFECTS = {  # the file, what is right, what is wrong, and what is in the path o
 
 
 @pytest.fixture
-async def recorded(run: Any, tmp_path: Path) -> None:
+async def recording_file(run_command: Any, tmp_path: Path) -> None:
     """A recording of generated requests, in the folder of the test."""
     chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
     async with app.serve(chosen) as sandbox:
@@ -52,7 +52,7 @@ async def recorded(run: Any, tmp_path: Path) -> None:
     assert len(made) > REQUESTS
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "calls.txt").write_text("".join(f"/v3{request.target(generated_requests.KEY)}\n" for request in made))
-    found = await run(
+    found = await run_command(
         *("record", "--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst"),
         "--yes",
     )
@@ -65,13 +65,13 @@ def _asks_no_uids(request: Any) -> Any:
     return request.path.startswith("/parts") and not any("category_uids]" in name for name, _ in request.query)
 
 
-@pytest.mark.usefixtures("recorded")
-async def test_every_defect_is_found_at_exactly_its_field(run: Any, tmp_path: Path, copied: Any) -> None:
-    folder, change = copied
+@pytest.mark.usefixtures("recording_file")
+async def test_every_defect_is_found_at_exactly_its_field(run_command: Any, tmp_path: Path, program_copy: Any) -> None:
+    folder, change = program_copy
 
     async def paths() -> Any:
         command = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "result.json")
-        found = await run(*command, PYTHONPATH=str(folder))
+        found = await run_command(*command, PYTHONPATH=str(folder))
         result = json.loads((tmp_path / "result.json").read_text("utf-8"))
         assert (result["failures"], result["cost"]["spent"]) == ([], 0), found
         return found.code, {group["path"] for group in result["groups"] if group["counts"]}

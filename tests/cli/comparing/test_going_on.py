@@ -14,7 +14,9 @@ from support import commands
 from support.comparison_server import serve
 
 
-async def test_failed_requests_are_repeated_by_the_same_command(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
+async def test_failed_requests_are_repeated_by_the_same_command(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
     released = asyncio.Event()
 
     async def odd(request: Any) -> Any:
@@ -23,11 +25,22 @@ async def test_failed_requests_are_repeated_by_the_same_command(run: Any, two: A
             await released.wait()
         if q == "part-2" and not released.is_set():
             request.transport.abort()
-        return await two.candidate.handle(request)
+        return await services.candidate.handle(request)
 
     async with serve(odd) as url:
-        command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(6), "--yes")
-        found = await run(*command, "--timeout", "1", "--json", "r.json")
+        command = (
+            "compare",
+            "--old",
+            services.old_url,
+            "--new",
+            url,
+            "--old-rate",
+            "0",
+            "--requests",
+            make_request_file(6),
+            "--yes",
+        )
+        found = await run_command(*command, "--timeout", "1", "--json", "r.json")
         assert "nothing is lost: the same command goes on from here" in found.err
         result = json.loads((tmp_path / "r.json").read_text())
         assert {each["reason"] for each in result["failures"]} == {
@@ -36,10 +49,10 @@ async def test_failed_requests_are_repeated_by_the_same_command(run: Any, two: A
         }
         assert result["cost"]["spent"] == 4 * 2 + 2 * 3  # what may have been paid is counted
         released.set()
-        two.candidate.requests.clear()
-        found = await run(*command, "--json", "r.json")
+        services.candidate.requests.clear()
+        found = await run_command(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert set(two.candidate.requests) == {"part-1", "part-2"}
+    assert set(services.candidate.requests) == {"part-1", "part-2"}
     result = json.loads((tmp_path / "r.json").read_text())
     assert sum(row["requests"] for row in result["rows"]) == 6
     assert result["failures"] == []
@@ -47,18 +60,29 @@ async def test_failed_requests_are_repeated_by_the_same_command(run: Any, two: A
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 async def test_interrupted_run_resumes_without_repeating_requests(
-    start: Any, run: Any, two: Any, log: Any, tmp_path: Path, how: Any
+    start: Any, run_command: Any, services: Any, make_request_file: Any, tmp_path: Path, how: Any
 ) -> None:
     reached, released = asyncio.Event(), asyncio.Event()
 
     async def holding(request: Any) -> Any:
-        if len(two.candidate.requests) >= 15 and not released.is_set():
+        if len(services.candidate.requests) >= 15 and not released.is_set():
             reached.set()
             await released.wait()
-        return await two.candidate.handle(request)
+        return await services.candidate.handle(request)
 
     async with serve(holding) as url:
-        command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(40), "--yes")
+        command = (
+            "compare",
+            "--old",
+            services.old_url,
+            "--new",
+            url,
+            "--old-rate",
+            "0",
+            "--requests",
+            make_request_file(40),
+            "--yes",
+        )
         process = await start(*command)
         async with asyncio.timeout(commands.SECONDS):
             await reached.wait()
@@ -69,63 +93,69 @@ async def test_interrupted_run_resumes_without_repeating_requests(
             await asyncio.sleep(0)
         released.set()
         first = await commands.wait(process)
-        before = Counter(two.candidate.requests)
-        found = await run(*command, "--json", "r.json")
+        before = Counter(services.candidate.requests)
+        found = await run_command(*command, "--json", "r.json")
     assert found.code == 0, found
     assert "going on:" in found.err
     result = json.loads((tmp_path / "r.json").read_text())
     assert sum(row["requests"] for row in result["rows"]) == 40
-    assert set(two.candidate.requests) == {f"part-{n}" for n in range(40)}
+    assert set(services.candidate.requests) == {f"part-{n}" for n in range(40)}
     if how == signal.SIGINT:
         assert first.code == 2, first
         assert "interrupted" in first.out + first.err
-        assert max(Counter(two.candidate.requests).values()) == 1
+        assert max(Counter(services.candidate.requests).values()) == 1
         assert result["cost"]["spent"] == 80
     else:  # what was under way is asked again, and counts as the most that it can have cost
         assert len(before) < 40
-        again = sum(Counter(two.candidate.requests).values()) - 40
+        again = sum(Counter(services.candidate.requests).values()) - 40
         assert again <= 8
         assert result["cost"]["spent"] == 80
         assert any("parts more may have been spent: on requests that were cut off" in note for note in result["notes"])
 
 
-async def test_run_stops_at_its_budget_and_resumes_with_another(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
-    command = ("compare", *two.sides, "--requests", log(30))
-    found = await run(*command, "--budget", "25", "--json", "r.json")
+async def test_run_stops_at_its_budget_and_resumes_with_another(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
+    command = ("compare", *services.sides, "--requests", make_request_file(30))
+    found = await run_command(*command, "--budget", "25", "--json", "r.json")
     assert found.code == 2, found
     result = json.loads((tmp_path / "r.json").read_text())
-    assert result["cost"] == {"spent": len(two.candidate.requests) * 2, "budget": 25, "per_month": None}
+    assert result["cost"] == {"spent": len(services.candidate.requests) * 2, "budget": 25, "per_month": None}
     assert 22 <= result["cost"]["spent"] <= 25
     assert "requests were left out: the budget does not cover" in found.err
-    found = await run(*command, "--budget", "1000", "--json", "r.json")
+    found = await run_command(*command, "--budget", "1000", "--json", "r.json")
     assert found.code == 0, found
     assert json.loads((tmp_path / "r.json").read_text())["cost"]["spent"] == 60
-    assert Counter(two.candidate.requests) == Counter(f"part-{n}" for n in range(30))
+    assert Counter(services.candidate.requests) == Counter(f"part-{n}" for n in range(30))
 
 
-async def test_non_interactive_run_needs_a_part_budget(run: Any, two: Any, log: Any) -> None:
-    found = await run("compare", *two.sides, "--requests", log(5))
+async def test_non_interactive_run_needs_a_part_budget(run_command: Any, services: Any, make_request_file: Any) -> None:
+    found = await run_command("compare", *services.sides, "--requests", make_request_file(5))
     assert found.code == 2
     assert "15 parts at worst; no budget: a request whose data moves meanwhile is paid for twice" in found.err
     assert "up to 15 parts may be spent" in found.err
-    assert two.candidate.requests == []
+    assert services.candidate.requests == []
 
 
-async def test_changed_request_file_does_not_mix_two_runs(run: Any, two: Any, log: Any) -> None:
-    two.baseline.answer = lambda q: web.Response(text="<html>", content_type="text/html")
-    await run("compare", *two.sides, "--requests", log(12), "--yes")
-    two.baseline.answer = lambda q: {"hits": len(q)}
-    found = await run("compare", *two.sides, "--requests", log(13), "--yes")
+async def test_changed_request_file_does_not_mix_two_runs(
+    run_command: Any, services: Any, make_request_file: Any
+) -> None:
+    services.baseline.answer = lambda q: web.Response(text="<html>", content_type="text/html")
+    await run_command("compare", *services.sides, "--requests", make_request_file(12), "--yes")
+    services.baseline.answer = lambda q: {"hits": len(q)}
+    found = await run_command("compare", *services.sides, "--requests", make_request_file(13), "--yes")
     assert found.code == 2
     assert "the file of requests has changed" in found.err
-    found = await run("compare", *two.sides, "--requests", log(13), "--yes", "--fresh")
+    found = await run_command("compare", *services.sides, "--requests", make_request_file(13), "--yes", "--fresh")
     assert found.code == 0, found
 
 
-async def test_requests_compared_before_recording_are_counted(run: Any, two: Any, log: Any) -> None:
-    command = ("compare", *two.sides, "--requests", log(30))
-    await run(*command, "--budget", "25")
-    found = await run(*command, "--budget", "1000", "--record", "rec.zst")
+async def test_requests_compared_before_recording_are_counted(
+    run_command: Any, services: Any, make_request_file: Any
+) -> None:
+    command = ("compare", *services.sides, "--requests", make_request_file(30))
+    await run_command(*command, "--budget", "25")
+    found = await run_command(*command, "--budget", "1000", "--record", "rec.zst")
     assert found.code == 0, found
     before = found.err.partition(" of 30 requests were compared before")[0].rpartition(" ")[2]
     assert f"{before} requests that were compared before are not recorded; with --fresh all are" in found.err
@@ -147,7 +177,7 @@ class Terminal:
 
 
 @pytest.fixture
-def on_terminal(start: Any) -> Any:
+def run_on_terminal(start: Any) -> Any:
     opened = []
 
     async def of(*arguments: Any) -> Any:
@@ -162,21 +192,23 @@ def on_terminal(start: Any) -> Any:
         os.close(primary)
 
 
-async def test_terminal_asks_for_confirmation_before_parts_are_used(on_terminal: Any, two: Any, log: Any) -> None:
-    command = ("compare", *two.sides, "--requests", log(5))
-    asked = await on_terminal(*command)
+async def test_terminal_asks_for_confirmation_before_parts_are_used(
+    run_on_terminal: Any, services: Any, make_request_file: Any
+) -> None:
+    command = ("compare", *services.sides, "--requests", make_request_file(5))
+    asked = await run_on_terminal(*command)
     await asked.until("Up to 15 parts may be spent. Go on?")
     asked.type("n\n")
     assert (await commands.wait(asked.process)).code == 2
-    assert two.candidate.requests == []
-    asked = await on_terminal(*command)
+    assert services.candidate.requests == []
+    asked = await run_on_terminal(*command)
     await asked.until("Go on?")
     asked.process.send_signal(signal.SIGINT)
     assert (await commands.wait(asked.process)).code == 2
-    assert two.candidate.requests == []
-    asked = await on_terminal(*command, "--budget", "4")
+    assert services.candidate.requests == []
+    asked = await run_on_terminal(*command, "--budget", "4")
     await asked.until("Up to 4 parts may be spent. Go on?")
     asked.type("y\n")
     await asked.until("2 parts")  # of the bar
     assert (await commands.wait(asked.process)).code == 2
-    assert len(two.candidate.requests) == 1
+    assert len(services.candidate.requests) == 1

@@ -18,18 +18,20 @@ TARGETS = """/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N"}]
 """
 
 
-async def test_replay_verifies_a_changed_mapping_without_cost(run: Any, tmp_path: Path, copied: Any) -> None:
-    folder, change = copied
+async def test_replay_verifies_a_changed_mapping_without_cost(
+    run_command: Any, tmp_path: Path, program_copy: Any
+) -> None:
+    folder, change = program_copy
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
-    found = await run(
+    found = await run_command(
         *("compare", "--old", "sandbox", "--config", "own.yaml", "--requests", "urls.txt", "--record", "rec.zst")
     )
     assert found.code == 0, found
     replay = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "r.json")
 
     async def replayed() -> Any:
-        made = await run(*replay, PYTHONPATH=str(folder))
+        made = await run_command(*replay, PYTHONPATH=str(folder))
         return made, json.loads((tmp_path / "r.json").read_text())
 
     found, result = await replayed()
@@ -53,23 +55,25 @@ async def test_replay_verifies_a_changed_mapping_without_cost(run: Any, tmp_path
         assert ".shortDescription): record again" in failure["reason"]
 
 
-async def test_replay_is_compared_with_a_response_file(run: Any, tmp_path: Path) -> None:
+async def test_replay_is_compared_with_a_response_file(run_command: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
-    found = await run("record", "--config", "own.yaml", "--requests", "urls.txt", "--output", "r.zst")
+    found = await run_command("record", "--config", "own.yaml", "--requests", "urls.txt", "--output", "r.zst")
     assert found.code == 0, found
     baseline = {"url": "/v3/brands/search?q=texas", "body": {"hits": "many"}}
     (tmp_path / "old.jsonl").write_text(json.dumps(baseline) + "\n")
-    found = await run("compare", "--replay", "r.zst", "--config", "own.yaml", "--old", "old.jsonl", "--json", "r.json")
+    found = await run_command(
+        "compare", "--replay", "r.zst", "--config", "own.yaml", "--old", "old.jsonl", "--json", "r.json"
+    )
     result = json.loads((tmp_path / "r.json").read_text())
     assert found.code == 1, found
     assert any(sample["baseline"] == '"many"' for group in result["groups"] for sample in group["samples"])
 
 
-async def test_replay_needs_no_credentials(run: Any, tmp_path: Path) -> None:
+async def test_replay_needs_no_credentials(run_command: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
-    found = await run(
+    found = await run_command(
         "record", "--config", "own.yaml", "--old", "sandbox", "--requests", "urls.txt", "--output", "r.zst"
     )
     assert found.code == 0, found
@@ -81,29 +85,55 @@ applications:
   shop: {client_id: env:NOT_SET_ID, client_secret: env:NOT_SET_SECRET, apikeys: ["another"], parts: 0}
 """
     )
-    found = await run("compare", "--replay", "r.zst", "--config", "real.yaml")
+    found = await run_command("compare", "--replay", "r.zst", "--config", "real.yaml")
     assert found.code == 0, found
 
 
-async def test_baseline_only_recording_is_free_and_resumes(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
-    two.baseline.answer = lambda q: {"hits": 1} if len(two.baseline.requests) <= 5 else web.Response(status=502)
-    command = ("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(30), "--output", "rec.zst")
-    found = await run(*command)
+async def test_baseline_only_recording_is_free_and_resumes(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
+    services.baseline.answer = lambda q: (
+        {"hits": 1} if len(services.baseline.requests) <= 5 else web.Response(status=502)
+    )
+    command = (
+        "record",
+        "--old",
+        services.old_url,
+        "--old-rate",
+        "0",
+        "--requests",
+        make_request_file(30),
+        "--output",
+        "rec.zst",
+    )
+    found = await run_command(*command)
     assert found.code == 2, found
     assert "10 times in a row" in found.err
-    two.baseline.answer = lambda q: {"hits": len(q)}
-    two.baseline.requests.clear()
-    found = await run(*command)
+    services.baseline.answer = lambda q: {"hits": len(q)}
+    services.baseline.requests.clear()
+    found = await run_command(*command)
     assert found.code == 0, found
     assert "going on: 5 requests were recorded before" in found.err
-    assert len(two.baseline.requests) == 25
-    assert two.candidate.requests == []
-    found = await run("compare", "--old", "rec.zst", "--new", two.new_url, "--yes", "--json", "r.json")
+    assert len(services.baseline.requests) == 25
+    assert services.candidate.requests == []
+    found = await run_command("compare", "--old", "rec.zst", "--new", services.new_url, "--yes", "--json", "r.json")
     assert sum(row["requests"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
 
 
-async def test_recording_without_upstream_responses_cannot_be_replayed(run: Any, two: Any, log: Any) -> None:
-    await run("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(2), "--output", "rec.zst")
-    found = await run("compare", "--replay", "rec.zst")
+async def test_recording_without_upstream_responses_cannot_be_replayed(
+    run_command: Any, services: Any, make_request_file: Any
+) -> None:
+    await run_command(
+        "record",
+        "--old",
+        services.old_url,
+        "--old-rate",
+        "0",
+        "--requests",
+        make_request_file(2),
+        "--output",
+        "rec.zst",
+    )
+    found = await run_command("compare", "--replay", "rec.zst")
     assert found.code == 2
     assert "holds no responses of the GraphQL service" in " ".join(found.err.split())

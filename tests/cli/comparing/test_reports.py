@@ -16,28 +16,28 @@ def asked(tmp_path: Path) -> Any:
     return ("--requests", "urls.txt", "--yes")
 
 
-async def test_report_can_be_written_to_standard_output(run: Any, two: Any, asked: Any) -> None:
-    found = await run("compare", *two.sides, *asked, "--json", "-")
+async def test_report_can_be_written_to_standard_output(run_command: Any, services: Any, asked: Any) -> None:
+    found = await run_command("compare", *services.sides, *asked, "--json", "-")
     assert (found.code, json.loads(found.out)["verdict"]) == (0, "ready")
     assert "Ready: equivalent on 100" in found.err
-    refused = await run("compare", *two.sides, *asked, "--json", "-", "--markdown", "-")
+    refused = await run_command("compare", *services.sides, *asked, "--json", "-", "--markdown", "-")
     assert (refused.code, refused.out) == (2, "")
     assert "only one report can go to standard output" in refused.err
 
 
-async def test_single_request_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
+async def test_single_request_is_inconclusive(run_command: Any, services: Any, tmp_path: Path) -> None:
     (tmp_path / "urls.txt").write_text(REQUESTS.partition("\n")[0])
-    found = await run("compare", *two.sides, "--requests", "urls.txt", "--yes", "--json", "-")
+    found = await run_command("compare", *services.sides, "--requests", "urls.txt", "--yes", "--json", "-")
     assert json.loads(found.out)["verdict"] == "inconclusive"
     assert "Inconclusive: equivalent on 100" in found.err
 
 
-async def test_refusal_message_is_in_every_report(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
+async def test_refusal_message_is_in_every_report(run_command: Any, services: Any, asked: Any, tmp_path: Path) -> None:
     refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
-    two.candidate.answer = lambda q: web.json_response(refusal, status=400)
+    services.candidate.answer = lambda q: web.json_response(refusal, status=400)
     files = {name: tmp_path / f"report.{name}" for name in ("html", "json", "markdown", "junit")}
     options = [each for name, file in files.items() for each in (f"--{name}", file)]
-    found = await run("compare", *two.sides, *asked, *options)
+    found = await run_command("compare", *services.sides, *asked, *options)
     assert found.code == 1, found
     result = json.loads(files["json"].read_text("utf-8"))
     assert [group["path"] for group in result["groups"]] == ["(status)"]
@@ -46,12 +46,12 @@ async def test_refusal_message_is_in_every_report(run: Any, two: Any, asked: Any
 
 
 async def test_curl_line_is_shown_only_for_sides_with_an_address(
-    run: Any, two: Any, asked: Any, tmp_path: Path
+    run_command: Any, services: Any, asked: Any, tmp_path: Path
 ) -> None:
-    recorded = await run("record", "--old", two.old_url, "--old-rate", "0", *asked, "--output", "old.zst")
+    recorded = await run_command("record", "--old", services.old_url, "--old-rate", "0", *asked, "--output", "old.zst")
     assert recorded.code == 0, recorded
-    two.candidate.answer = lambda q: {"hits": -1}
-    found = await run("compare", "--old", "old.zst", "--new", two.new_url, *asked, "--html", "report.html")
+    services.candidate.answer = lambda q: {"hits": -1}
+    found = await run_command("compare", "--old", "old.zst", "--new", services.new_url, *asked, "--html", "report.html")
     assert found.code == 1, found
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count('<p class="curl"><span>Candidate</span><code>curl ') == 3
@@ -65,41 +65,45 @@ rules:
 """
 
 
-async def test_rule_that_ignores_more_than_before_fails_the_run(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
+async def test_rule_that_ignores_more_than_before_fails_the_run(
+    run_command: Any, services: Any, asked: Any, tmp_path: Path
+) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
-    command = ("compare", *two.sides, *asked, "--rules", "own.yaml")
-    two.candidate.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
-    saved = await run(*command, "--save-hidden", "hidden.json")
+    command = ("compare", *services.sides, *asked, "--rules", "own.yaml")
+    services.candidate.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
+    saved = await run_command(*command, "--save-hidden", "hidden.json")
     assert (saved.code, "rules hid 1 difference (any hits 1)" in " ".join(saved.out.split())) == (0, True), saved
     assert json.loads((tmp_path / "hidden.json").read_text()) == {"requests": 4, "hidden": {"any hits": 1}}
     held = ("--hidden-baseline", "hidden.json")
-    assert (await run(*command, *held, "--fresh")).code == 0
-    two.candidate.answer = lambda q: {"hits": 0}
-    more = await run(*command, *held, "--fresh")
+    assert (await run_command(*command, *held, "--fresh")).code == 0
+    services.candidate.answer = lambda q: {"hits": 0}
+    more = await run_command(*command, *held, "--fresh")
     assert more.code == 1, more
     words = "the rule any hits hides 4 differences of 4 requests, more than the baseline: 1 of 4"
     assert words in " ".join(more.out.split())
     (tmp_path / "own.yaml").write_text(RULES + "hidden_margin: 3\n")
-    assert (await run(*command, *held, "--fresh")).code == 0
+    assert (await run_command(*command, *held, "--fresh")).code == 0
 
 
 async def test_varying_values_are_not_compared_with_the_baseline_report(
-    run: Any, two: Any, asked: Any, tmp_path: Path
+    run_command: Any, services: Any, asked: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
     (tmp_path / "hidden.json").write_text('{"requests": 4, "hidden": {}}')
-    two.baseline.answer = lambda q: {"hits": len(q), "took": 1}
-    two.candidate.answer = lambda q: {"hits": len(q), "took": 2}
-    found = await run("compare", *two.sides, *asked, "--rules", "own.yaml", "--hidden-baseline", "hidden.json")
+    services.baseline.answer = lambda q: {"hits": len(q), "took": 1}
+    services.candidate.answer = lambda q: {"hits": len(q), "took": 2}
+    found = await run_command(
+        "compare", *services.sides, *asked, "--rules", "own.yaml", "--hidden-baseline", "hidden.json"
+    )
     assert (found.code, "(any time 4)" in found.out) == (0, True), found
 
 
 @pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is no baseline: ")])
 async def test_invalid_baseline_report_is_refused_before_any_request(
-    run: Any, two: Any, asked: Any, tmp_path: Path, text: str | None, words: str
+    run_command: Any, services: Any, asked: Any, tmp_path: Path, text: str | None, words: str
 ) -> None:
     if text is not None:
         (tmp_path / "hidden.json").write_text(text)
-    found = await run("compare", *two.sides, *asked, "--hidden-baseline", "hidden.json")
-    assert (found.code, words in found.err, two.baseline.requests) == (2, True, []), found
+    found = await run_command("compare", *services.sides, *asked, "--hidden-baseline", "hidden.json")
+    assert (found.code, words in found.err, services.baseline.requests) == (2, True, []), found
     assert "--save-hidden FILE writes one" in found.err

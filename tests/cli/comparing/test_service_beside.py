@@ -15,15 +15,27 @@ shadow: {{old_url: "{old}", rate: 0}}
 """
 
 
-async def test_forwarded_clients_are_compared_with_the_candidate(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=two.old_url))
-    found = await run(
-        *("compare", "--old", two.old_url, "--config", "own.yaml", "--requests", log(3, "EXAMPLE_KEY")),
+async def test_forwarded_clients_are_compared_with_the_candidate(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=services.old_url))
+    found = await run_command(
+        *(
+            "compare",
+            "--old",
+            services.old_url,
+            "--config",
+            "own.yaml",
+            "--requests",
+            make_request_file(3, "EXAMPLE_KEY"),
+        ),
         *("--old-rate", "0", "--log-level", "warning"),
     )
     assert found.code == 1, found  # the baseline's answers are made up, and the new way does not give them back
-    assert set(two.baseline.keys) == {"EXAMPLE_KEY"}
-    assert len(two.baseline.requests) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
+    assert set(services.baseline.keys) == {"EXAMPLE_KEY"}
+    assert (
+        len(services.baseline.requests) <= 2 * 3
+    )  # by the comparison, which asks again where answers differ; by no shadow
 
 
 def log_line(request: Any, key: Any) -> Any:
@@ -32,11 +44,11 @@ def log_line(request: Any, key: Any) -> Any:
     return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
 
 
-async def test_clients_with_unknown_keys_are_named(run: Any, tmp_path: Path) -> None:
+async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: Path) -> None:
     key = "c4n4ry-of-nobody"
     lines = [log_line(request, key) for request in (SEARCH, PART, BRANDS, SEARCH)]
     (tmp_path / "access.log").write_text("".join(lines))
-    found = await run("compare", "--old", "sandbox", "--requests", "access.log", "--json", "result.json")
+    found = await run_command("compare", "--old", "sandbox", "--requests", "access.log", "--json", "result.json")
     assert found.code == 2, found
     result = json.loads((tmp_path / "result.json").read_text("utf-8"))
     assert result["groups"] == []  # one cause, not a difference at each endpoint

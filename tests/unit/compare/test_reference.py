@@ -24,7 +24,7 @@ def text() -> str:
 
 
 @pytest.fixture(scope="module")
-def everything(text: str) -> str:
+def uncommented_file(text: str) -> str:
     """The file with every commented setting switched on, as its own first lines explain."""
     return re.sub(
         r"(?m)^#(?=\S| {2,}(?:- )?\w+: +\S)(?! +\w+: (all|a block|lower))", "", text.replace("\nkeys: []\n", "\n")
@@ -35,8 +35,8 @@ def test_shipped_file_holds_exactly_the_defaults_beside_its_rules() -> None:
     assert msgspec.structs.replace(loader.load(None, {}), rules=()) == ComparisonSettings()
 
 
-def test_every_setting_is_in_the_shipped_file(everything: str) -> None:
-    written = yaml.safe_load(everything)
+def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
+    written = yaml.safe_load(uncommented_file)
     assert set(written) == set(ComparisonSettings.__struct_fields__)
     assert set(written["keys"][0]) == set(ClientKeys.__struct_fields__)
     assert set(written["noise"]) == set(NoiseSettings.__struct_fields__)

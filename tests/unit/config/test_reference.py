@@ -25,7 +25,7 @@ INNER = {"timeouts": config.TimeoutSettings, "breaker": config.BreakerSettings, 
 
 
 @pytest.fixture(scope="module")
-def everything() -> str:
+def uncommented_file() -> str:
     """The file with every commented setting switched on, as its own first lines explain."""
     text = FILE.read_text(encoding="utf-8").replace("\nupstream: sandbox\n", "\n")
     return re.sub(r"(?m)^#(?=\S| {2,}(?:- )?\w+:)", "", text)
@@ -36,8 +36,8 @@ def test_shipped_file_holds_exactly_the_defaults() -> None:
     assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
 
 
-def test_every_setting_is_in_the_shipped_file(everything: str) -> None:
-    written = yaml.safe_load(everything)
+def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
+    written = yaml.safe_load(uncommented_file)
     assert set(written) == set(config.Config.__struct_fields__)
     assert {name: set(written[name]) for name in BLOCKS} == {
         name: set(kind.__struct_fields__) for name, kind in BLOCKS.items()
@@ -55,9 +55,9 @@ def test_every_setting_is_in_the_shipped_file(everything: str) -> None:
     assert set(demo["reconcile"]) == set(config.ReconciliationSettings.__struct_fields__)
 
 
-def test_commented_block_is_the_real_upstream_with_defaults(everything: str, tmp_path: Path) -> None:
+def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text(everything, encoding="utf-8")
+    file.write_text(uncommented_file, encoding="utf-8")
     loaded = config.load(
         file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret", "V3BRIDGE_STORE_KEY": f"{'A' * 43}="}
     )
@@ -86,9 +86,9 @@ def test_every_setting_documents_accepted_values(kind: Any) -> None:
         assert any(meta.description for meta in metas), name
 
 
-def test_every_setting_has_a_comment_in_the_file(everything: str) -> None:
+def test_every_setting_has_a_comment_in_the_file(uncommented_file: str) -> None:
     """Each key is followed by a comment on its line, or follows one."""
-    lines = everything.splitlines()
+    lines = uncommented_file.splitlines()
     for number, line in enumerate(lines):
         if re.match(r"\s*[a-z_]+: ?\S", line) and "_url:" not in line:
             assert "#" in line or "#" in lines[number - 1] or "client_" in line, line

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def exposed(tmp_path: Path) -> Any:
+def exposed_files(tmp_path: Path) -> Any:
     """Names of the files, for a configuration of some mode; those that it may name have mode 0644."""
     for name in ("secret", "key.pem"):
         (tmp_path / name).write_text("text")
@@ -38,8 +38,13 @@ def exposed(tmp_path: Path) -> Any:
         "upstream: {proxy: 'http://name:password@proxy.internal'}",
     ],
 )
-def test_plain_secret_needs_an_owner_only_configuration(exposed: Any, text: str) -> None:
-    assert [exposed(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [[], [], ["config.yaml"], ["config.yaml"]]
+def test_plain_secret_needs_an_owner_only_configuration(exposed_files: Any, text: str) -> None:
+    assert [exposed_files(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [
+        [],
+        [],
+        ["config.yaml"],
+        ["config.yaml"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,8 +57,8 @@ def test_plain_secret_needs_an_owner_only_configuration(exposed: Any, text: str)
         "listen: {port: 1}",
     ],
 )
-def test_configuration_without_secret_may_be_readable_by_all(exposed: Any, text: str) -> None:
-    assert exposed(text) == []
+def test_configuration_without_secret_may_be_readable_by_all(exposed_files: Any, text: str) -> None:
+    assert exposed_files(text) == []
 
 
 @pytest.mark.parametrize(
@@ -66,11 +71,11 @@ def test_configuration_without_secret_may_be_readable_by_all(exposed: Any, text:
         ("upstream: {tls: {client_cert: key.pem}}", "key.pem"),
     ],
 )
-def test_secret_file_must_be_owner_only(exposed: Any, tmp_path: Path, text: str, file: str) -> None:
-    assert exposed(text) == [file]
+def test_secret_file_must_be_owner_only(exposed_files: Any, tmp_path: Path, text: str, file: str) -> None:
+    assert exposed_files(text) == [file]
     (tmp_path / file).chmod(0o600)
-    assert exposed(text) == []
+    assert exposed_files(text) == []
 
 
-def test_shipped_configuration_holds_no_secret(exposed: Any) -> None:
-    assert exposed((ROOT / "config.yaml").read_text()) == []
+def test_shipped_configuration_holds_no_secret(exposed_files: Any) -> None:
+    assert exposed_files((ROOT / "config.yaml").read_text()) == []

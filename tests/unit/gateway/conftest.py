@@ -61,7 +61,7 @@ def counted() -> metrics.Metrics:
 
 
 @pytest.fixture
-def written() -> Iterator[io.StringIO]:
+def log_output() -> Iterator[io.StringIO]:
     """What the log says."""
     with log_lines.collected() as stream:
         yield stream

@@ -52,7 +52,7 @@ def maker(id_: str, name: str) -> Any:
 
 
 @pytest.fixture
-def turned() -> clocks.ManualClock:
+def manual_clock() -> clocks.ManualClock:
     return clocks.ManualClock()
 
 
@@ -62,8 +62,8 @@ def upstream() -> _Upstream:
 
 
 @pytest.fixture
-async def kept(upstream: _Upstream, turned: clocks.ManualClock) -> Any:
-    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
+async def kept(upstream: _Upstream, manual_clock: clocks.ManualClock) -> Any:
+    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, manual_clock)  # type: ignore[arg-type]
     yield lists
     await lists.close()
 
@@ -86,14 +86,14 @@ async def test_list_is_fetched_once_for_concurrent_callers(kept: directory.Direc
 
 
 async def test_old_list_is_refreshed_in_the_background(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
     upstream.names.append("Vishay")
-    turned.advance(DAY - 1)
+    manual_clock.advance(DAY - 1)
     assert await size(kept) == 2
     assert len(upstream.asked) == 1
-    turned.advance(1)
+    manual_clock.advance(1)
     upstream.gate.clear()
     assert [await size(kept) for _ in range(5)] == [2] * 5  # nobody waits for the refresh
     upstream.gate.set()
@@ -106,17 +106,17 @@ async def test_old_list_is_refreshed_in_the_background(
     "error", [errors.UpstreamUnreachable("gone"), errors.CredentialsRefused("no"), errors.QueryRefused("no")]
 )
 async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, error: Exception
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, error: Exception
 ) -> None:
     await size(kept)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.error = error
     for _ in range(5):
         assert await size(kept) == 2
         await settled()
     assert len(upstream.asked) == 2
     upstream.error, upstream.names = None, ["Vishay"]
-    turned.advance(directory.PAUSE_SECONDS)
+    manual_clock.advance(directory.PAUSE_SECONDS)
     assert await size(kept) == 2
     await settled()
     assert (await size(kept), len(upstream.asked)) == (1, 3)
@@ -124,17 +124,17 @@ async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
 async def test_possibly_incomplete_list_does_not_replace_a_good_one(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
     await size(kept)
     upstream.names, upstream.failures = names, failures
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     for asked in (2, 3):
         assert await size(kept) == 3
         await settled()
         assert (await size(kept), len(upstream.asked)) == (3, asked)
-        turned.advance(directory.PAUSE_SECONDS)
+        manual_clock.advance(directory.PAUSE_SECONDS)
     upstream.names, upstream.failures = ["Vishay", "Rohm"], 0
     await size(kept)
     await settled()
@@ -142,12 +142,12 @@ async def test_possibly_incomplete_list_does_not_replace_a_good_one(
 
 
 async def test_list_that_stays_small_is_accepted_after_a_second_lifetime(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
     await size(kept)
     upstream.names = ["Vishay"]
-    turned.advance(2 * DAY)
+    manual_clock.advance(2 * DAY)
     await size(kept)
     await settled()
     assert await size(kept) == 1
@@ -155,25 +155,25 @@ async def test_list_that_stays_small_is_accepted_after_a_second_lifetime(
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
 async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, names: list[str], failures: int
 ) -> None:
     upstream.names, upstream.failures = names, failures
     assert await size(kept) == len(names)
     upstream.names, upstream.failures = ["Vishay", "Yageo"], 0
     assert await size(kept) == len(names)
-    turned.advance(directory.PAUSE_SECONDS)
+    manual_clock.advance(directory.PAUSE_SECONDS)
     await size(kept)
     await settled()
     assert await size(kept) == 2
-    turned.advance(DAY - 1)
+    manual_clock.advance(DAY - 1)
     assert (await size(kept), len(upstream.asked)) == (2, 2)
 
 
 async def test_untranslatable_list_does_not_replace_a_good_one(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.ids = "x"
     for _ in range(3):
         assert await size(kept) == 2
@@ -193,10 +193,10 @@ async def test_untranslatable_record_is_left_out(
 
 
 async def test_unexpected_refresh_error_keeps_the_list(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.error = RuntimeError("nobody thought of this")
     for _ in range(3):
         assert await size(kept) == 2
@@ -258,10 +258,10 @@ async def test_large_list_does_not_block_the_event_loop(kept: directory.Director
     assert turns > 5
 
 
-async def test_close_cancels_a_running_refresh(upstream: _Upstream, turned: clocks.ManualClock) -> None:
-    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
+async def test_close_cancels_a_running_refresh(upstream: _Upstream, manual_clock: clocks.ManualClock) -> None:
+    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, manual_clock)  # type: ignore[arg-type]
     await size(lists)
-    turned.advance(DAY)
+    manual_clock.advance(DAY)
     upstream.gate.clear()
     await size(lists)
     await lists.close()
@@ -280,13 +280,13 @@ async def test_a_list_is_exempt_from_garbage_collection(kept: directory.Director
 
 
 async def test_a_replaced_list_is_freed_without_garbage_collection(
-    kept: directory.Directory, upstream: _Upstream, turned: clocks.ManualClock
+    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
 ) -> None:
     await size(kept)
     former = weakref.ref(kept._lists["Brand"].listing)
     gc.disable()
     try:
-        turned.advance(DAY)
+        manual_clock.advance(DAY)
         await size(kept)
         await settled()
         assert former() is None

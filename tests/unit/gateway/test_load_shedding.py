@@ -34,7 +34,7 @@ class _Load:
 
 
 @pytest.fixture
-def written() -> Any:
+def log_output() -> Any:
     with log_lines.collected() as stream:
         yield stream
 
@@ -82,13 +82,13 @@ def test_zero_disables_load_shedding() -> None:
     assert load.admitted() == 1000
 
 
-def test_begin_and_end_of_overload_are_logged(written: Any) -> None:
+def test_begin_and_end_of_overload_are_logged(log_output: Any) -> None:
     load = _Load()
     load.used = 123
     load.look(LATE, LATE_LOOKS + 5)
     refused = 10 - load.admitted(of=10)
     load.look(CALM, 100)
-    began, ended = events(written)
+    began, ended = events(log_output)
     assert (began["event"], began["reason"], began["lag_seconds"], began["memory_mb"]) == (
         "overload began",
         "event loop lag",

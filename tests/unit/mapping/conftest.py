@@ -50,7 +50,7 @@ def load(tmp_path: Path) -> Load:
 
 
 @pytest.fixture
-def mapped(load: Load) -> Callable[..., object]:
+def map_part(load: Load) -> Callable[..., object]:
     """A part of the small schema mapped by some rules, in a projection; `cuts` are those of the request."""
 
     def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **projection: object) -> object:

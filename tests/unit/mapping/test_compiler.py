@@ -48,9 +48,9 @@ RECORD: dict[str, Any] = {
         ("{from: offers, keyed: Offer, key: {from: sku}, feature: ABSENT}", {}),
     ],
 )  # fmt: skip
-def test_rule_produces_a_value(mapped: Map, rule: str, value: Any) -> None:
+def test_rule_produces_a_value(map_part: Map, rule: str, value: Any) -> None:
     used = "    o: {from: offers, each: Offer, include: true}\n    m: {from: maker, is: Maker, include: true}\n"
-    assert mapped(f"{PART}    x: {rule}\n{used}{OFFER}{MAKER}", RECORD) == {"__class__": "Part", "x": value}
+    assert map_part(f"{PART}    x: {rule}\n{used}{OFFER}{MAKER}", RECORD) == {"__class__": "Part", "x": value}
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_rule_produces_a_value(mapped: Map, rule: str, value: Any) -> None:
         ("{from: [maker.name, mpn], through: redirected}", ["A1"]),
     ],
 )
-def test_null_in_a_path_gives_the_blank_value(mapped: Map, rule: str, value: Any) -> None:
+def test_null_in_a_path_gives_the_blank_value(map_part: Map, rule: str, value: Any) -> None:
     rules = f"{PART}    x: {rule}\n    m: {{from: maker, is: Maker, include: true}}\n{MAKER}"
-    assert mapped(rules, {**RECORD, "maker": None}) == {"__class__": "Part", "x": value}
+    assert map_part(rules, {**RECORD, "maker": None}) == {"__class__": "Part", "x": value}
 
 
-def test_object_of_the_same_record_has_the_same_context(mapped: Map) -> None:
+def test_object_of_the_same_record_has_the_same_context(map_part: Map) -> None:
     whole = OFFER.replace("{sku: sku, of: ^mpn}", "{data: {from: ., is: Data}}")
     data = OFFER.replace("Offer:", "Data:").replace("{sku: sku, of: ^mpn}", "{of: ^mpn}")
-    found = mapped(f"{PART}    offers: {{from: offers, each: Offer}}\n{whole}{data}", RECORD)
+    found = map_part(f"{PART}    offers: {{from: offers, each: Offer}}\n{whole}{data}", RECORD)
     assert found["offers"][0] == {"__class__": "Offer", "data": {"__class__": "Data", "of": "A1"}}
 
 
@@ -125,24 +125,24 @@ def _record(part: compiler.CompiledObject) -> Any:
     return msgspec.convert(RECORD, part.record)
 
 
-def test_show_of_a_nested_field_keeps_only_that_without_class(mapped: Map) -> None:
-    shown = mapped(PROJECTED, RECORD, show=paths("maker.name", "offers.sku"))
+def test_show_of_a_nested_field_keeps_only_that_without_class(map_part: Map) -> None:
+    shown = map_part(PROJECTED, RECORD, show=paths("maker.name", "offers.sku"))
     assert shown == {"maker": {"name": "TI"}, "offers": [{"sku": "s1"}, {"sku": "s2"}, {"sku": "s3"}]}
 
 
-def test_show_of_an_object_keeps_its_class(mapped: Map) -> None:
-    assert mapped(PROJECTED, RECORD, show=paths("maker")) == {"maker": {"__class__": "Maker", "name": "TI"}}
+def test_show_of_an_object_keeps_its_class(map_part: Map) -> None:
+    assert map_part(PROJECTED, RECORD, show=paths("maker")) == {"maker": {"__class__": "Maker", "name": "TI"}}
 
 
-def test_hide_of_a_nested_field_drops_only_that(mapped: Map) -> None:
-    hidden = mapped(PROJECTED, RECORD, hide=paths("offers.of", "maker.name"))
+def test_hide_of_a_nested_field_drops_only_that(map_part: Map) -> None:
+    hidden = map_part(PROJECTED, RECORD, hide=paths("offers.of", "maker.name"))
     assert hidden["maker"] == {"__class__": "Maker"}
     assert hidden["offers"][0] == {"__class__": "Offer", "sku": "s1"}
 
 
-def test_keys_of_a_keyed_object_are_shown_and_hidden_by_name(mapped: Map) -> None:
-    picked = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), show=paths("by_sku.s2", "by_sku.s9"))
-    dropped = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
+def test_keys_of_a_keyed_object_are_shown_and_hidden_by_name(map_part: Map) -> None:
+    picked = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), show=paths("by_sku.s2", "by_sku.s9"))
+    dropped = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
     assert list(picked["by_sku"]) == ["s2"]
     assert list(dropped["by_sku"]) == ["s1", "s3"]
 
@@ -167,9 +167,9 @@ SKU, ALL = {"sku"}, {"__class__", "sku", "of"}
     ],
 )
 def test_single_key_of_a_keyed_object_can_be_shown(
-    mapped: Map, projection: dict[str, Any], fields: dict[str, Any]
+    map_part: Map, projection: dict[str, Any], fields: dict[str, Any]
 ) -> None:
-    seen = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), **projection)
+    seen = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), **projection)
     assert {key: set(offer) for key, offer in seen["by_sku"].items()} == fields
 
 
@@ -191,17 +191,17 @@ def test_client_input_is_never_source_of_the_mapping_function(load: Callable[...
         (5, 9, []),
     ],
 )
-def test_slice_equals_a_python_slice(mapped: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
-    cut = mapped(PROJECTED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
+def test_slice_equals_a_python_slice(map_part: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
+    cut = map_part(PROJECTED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
     assert [offer["sku"] for offer in cut["offers"]] == skus
 
 
-def test_empty_slice_empties_lists_and_keeps_other_values(mapped: Map) -> None:
+def test_empty_slice_empties_lists_and_keeps_other_values(map_part: Map) -> None:
     fields = paths("offers", "maker", "mpn", "by_sku")
     projection = {"include": frozenset({"by_sku"}), "emptied": fields}
-    whole = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}))
-    assert mapped(PROJECTED, RECORD, **projection) == {**whole, "offers": []}
-    cut = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), cut=fields, cuts=dict.fromkeys(fields, slice(0)))
+    whole = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}))
+    assert map_part(PROJECTED, RECORD, **projection) == {**whole, "offers": []}
+    cut = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), cut=fields, cuts=dict.fromkeys(fields, slice(0)))
     assert cut == {**whole, "offers": []}
 
 
@@ -220,12 +220,12 @@ def test_required_field_is_selected_although_hidden(load: Callable[..., loader.M
     )
 
 
-def test_order_is_a_stable_sort(mapped: Map) -> None:
+def test_order_is_a_stable_sort(map_part: Map) -> None:
     rules = f"{PART}    x: {{from: offers, each: Offer, order: {{from: ^mpn, through: text}}}}\n{OFFER}"
     by_sku = rules.replace("^mpn, through", "sku, through")
     shuffled = {**RECORD, "offers": RECORD["offers"][::-1]}
-    assert [offer["sku"] for offer in mapped(rules, shuffled)["x"]] == ["s3", "s2", "s1"]
-    assert [offer["sku"] for offer in mapped(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]
+    assert [offer["sku"] for offer in map_part(rules, shuffled)["x"]] == ["s3", "s2", "s1"]
+    assert [offer["sku"] for offer in map_part(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]
 
 
 def test_order_is_independent_of_shown_fields(load: Callable[..., loader.Mappings]) -> None:

@@ -16,12 +16,12 @@ EVERYTHING = frozenset(config.FEATURES)
 
 
 @pytest.fixture(scope="session")
-def complete() -> graphql.GraphQLSchema:
+def complete_schema() -> graphql.GraphQLSchema:
     return graphql.build_schema(COMPLETE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")
-def ours() -> graphql.GraphQLSchema:
+def shipped_schema() -> graphql.GraphQLSchema:
     text = (shipped.path("mappings") / "schema.graphql").read_text(encoding="utf-8")
     return graphql.build_schema(text.replace("{site}", "octopart"))
 
@@ -58,16 +58,16 @@ def every_document(mappings: loader.Mappings) -> list[operations.Document]:
 
 
 def test_every_document_is_valid_against_the_complete_schema(
-    mappings: loader.Mappings, complete: graphql.GraphQLSchema
+    mappings: loader.Mappings, complete_schema: graphql.GraphQLSchema
 ) -> None:
     texts = {document.text for document in every_document(mappings)}
     assert len(texts) > 40
-    faults = {text: graphql.validate(complete, graphql.parse(text)) for text in texts}
+    faults = {text: graphql.validate(complete_schema, graphql.parse(text)) for text in texts}
     assert {text: found for text, found in faults.items() if found} == {}
 
 
-def test_validation_finds_an_invalid_document(complete: graphql.GraphQLSchema) -> None:
-    assert graphql.validate(complete, graphql.parse("{ supSearch(q: 1) { hit } }"))
+def test_validation_finds_an_invalid_document(complete_schema: graphql.GraphQLSchema) -> None:
+    assert graphql.validate(complete_schema, graphql.parse("{ supSearch(q: 1) { hit } }"))
 
 
 def test_plan_without_features_selects_none_of_their_fields(mappings: loader.Mappings) -> None:
@@ -82,22 +82,22 @@ def types_of(schema: graphql.GraphQLSchema) -> dict[str, graphql.GraphQLNamedTyp
 
 
 def test_shipped_schema_has_only_types_of_the_complete_one(
-    ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
+    shipped_schema: graphql.GraphQLSchema, complete_schema: graphql.GraphQLSchema
 ) -> None:
-    theirs = types_of(complete)
-    assert {name: type(kind) for name, kind in types_of(ours).items()} == {
-        name: type(theirs[name]) for name in types_of(ours) if name in theirs
+    theirs = types_of(complete_schema)
+    assert {name: type(kind) for name, kind in types_of(shipped_schema).items()} == {
+        name: type(theirs[name]) for name in types_of(shipped_schema) if name in theirs
     }
 
 
 def test_shipped_schema_fields_equal_the_complete_ones(
-    ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
+    shipped_schema: graphql.GraphQLSchema, complete_schema: graphql.GraphQLSchema
 ) -> None:
     different = []
-    for name, kind in types_of(ours).items():
+    for name, kind in types_of(shipped_schema).items():
         if not isinstance(kind, graphql.GraphQLObjectType | graphql.GraphQLInputObjectType):
             continue
-        theirs = complete.type_map[name].fields  # type: ignore[attr-defined]
+        theirs = complete_schema.type_map[name].fields  # type: ignore[attr-defined]
         different += [
             f"{name}.{field}: {one.type}, not {theirs[field].type if field in theirs else 'there'}"
             for field, one in kind.fields.items()
@@ -107,11 +107,11 @@ def test_shipped_schema_fields_equal_the_complete_ones(
 
 
 def test_shipped_schema_arguments_and_enums_equal_the_complete_ones(
-    ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
+    shipped_schema: graphql.GraphQLSchema, complete_schema: graphql.GraphQLSchema
 ) -> None:
     different = []
-    for name, kind in types_of(ours).items():
-        theirs = complete.type_map[name]
+    for name, kind in types_of(shipped_schema).items():
+        theirs = complete_schema.type_map[name]
         if isinstance(kind, graphql.GraphQLEnumType):
             different += [f"{name}.{value}" for value in set(kind.values) - set(theirs.values)]  # type: ignore[attr-defined]
         if isinstance(kind, graphql.GraphQLObjectType):

@@ -30,7 +30,7 @@ def book(mappings: loader.Mappings) -> dict[str, uids.Uids]:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
+def site_uids(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
     """The shipped uids with a table of a site's own."""
 
     def read(text: str) -> dict[str, uids.Uids]:
@@ -126,9 +126,9 @@ def test_source_has_a_recorded_uid_or_a_stable_digest(book: dict[str, uids.Uids]
 
 
 def test_site_uids_override_shipped_ones_which_stay_accepted(
-    own: Callable[[str], dict[str, uids.Uids]],
+    site_uids: Callable[[str], dict[str, uids.Uids]],
 ) -> None:
-    ours = own(
+    ours = site_uids(
         "Seller:\n"
         f'  - {{uid: "{NEW}", name: "RS Components", year: 2014}}\n'
         f'  - {{uid: "{OLD}", name: "Zoro", id: "8284", year: 2013}}\n'
@@ -153,7 +153,7 @@ def test_site_uids_override_shipped_ones_which_stay_accepted(
     ],
 )
 def test_mistake_in_a_site_table_names_file_line_and_value(
-    own: Callable[[str], dict[str, uids.Uids]], text: str, message: str
+    site_uids: Callable[[str], dict[str, uids.Uids]], text: str, message: str
 ) -> None:
     with pytest.raises(errors.MappingError, match=message):
-        own(text)
+        site_uids(text)

@@ -73,7 +73,7 @@ def test_requested_buckets_are_limited(start: int, limit: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["mpn", "avg_price"])
-def test_unsupported_facets_are_reported(name: str) -> None:
+def test_unsupported_facet_is_refused(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=f"cannot count by '{name}'; it can by brand.name"):
         facets.request(TABLES, [field(name)], [], False, ALL)
 

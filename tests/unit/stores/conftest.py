@@ -13,7 +13,7 @@ from proxy.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
-def now() -> clock.ManualClock:
+def manual_clock() -> clock.ManualClock:
     return clock.ManualClock()
 
 
@@ -23,7 +23,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def lasting(request: pytest.FixtureRequest) -> str:
+def persistent_kind(request: pytest.FixtureRequest) -> str:
     """The kinds that several processes share, and that outlive them."""
     return str(request.param)
 
@@ -32,7 +32,7 @@ Opens = Callable[[str], Awaitable[Store]]
 
 
 @pytest.fixture
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
     """What `store` says for a kind: the same place each time within a test."""
 
     def of(kind: str) -> str:
@@ -44,12 +44,12 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], s
 
 
 @pytest.fixture
-async def opens(address: Callable[[str], str], now: clock.ManualClock) -> AsyncIterator[Opens]:
+async def open_store(store_address: Callable[[str], str], manual_clock: clock.ManualClock) -> AsyncIterator[Opens]:
     """Opens a store of a kind; closed with the test."""
     opened: list[Store] = []
 
     async def open_(kind: str) -> Store:
-        opened.append(await open_at(address(kind), now))
+        opened.append(await open_at(store_address(kind), manual_clock))
         return opened[-1]
 
     yield open_
@@ -65,5 +65,5 @@ async def open_at(url: str, time_: clock.Clock) -> Store:
 
 
 @pytest.fixture
-async def store(opens: Opens, kind: str) -> Store:
-    return await opens(kind)
+async def store(open_store: Opens, kind: str) -> Store:
+    return await open_store(kind)

@@ -14,8 +14,8 @@ from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, S
 LINE = LedgerEntry("demo", "2023-11")
 
 
-async def main(address: str, name: str, limit: int, calls: int) -> None:
-    store = await open_at(address, clock.SystemClock())
+async def main(store_address: str, name: str, limit: int, calls: int) -> None:
+    store = await open_at(store_address, clock.SystemClock())
     await store.heartbeat(name, 60)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -38,16 +38,16 @@ async def counts(store: Any, line: Any = NOVEMBER) -> Any:
     return state[1:]
 
 
-async def test_request_counts_in_every_window_or_in_none(store: Store, now: clock.ManualClock) -> None:
+async def test_request_counts_in_every_window_or_in_none(store: Store, manual_clock: clock.ManualClock) -> None:
     both = (SECOND, MINUTE)
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
     assert await store.take("a", both) == pytest.approx(1.0)
-    now.advance(0.25)
+    manual_clock.advance(0.25)
     assert await store.take("a", both) == pytest.approx(0.75)
-    now.advance(0.75)
+    manual_clock.advance(0.75)
     assert await store.take("a", both) == 0.0
     assert await store.take("a", both) == pytest.approx(59.0)
-    now.advance(59.0)
+    manual_clock.advance(59.0)
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
 
 
@@ -57,27 +57,29 @@ async def test_requests_are_counted_per_key(store: Store) -> None:
     assert await store.take("a", one) == pytest.approx(60.0)
 
 
-async def test_action_runs_once_in_a_period(store: Store, now: clock.ManualClock) -> None:
+async def test_action_runs_once_in_a_period(store: Store, manual_clock: clock.ManualClock) -> None:
     assert [await store.claim_once("a", 60) for _ in range(3)] == [True, False, False]
     assert await store.claim_once("b", 60)
-    now.advance(60)
+    manual_clock.advance(60)
     assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
 
 
-async def test_clock_set_back_blocks_no_action_beyond_its_period(store: Store, now: clock.ManualClock) -> None:
-    now.advance(86_400)
+async def test_clock_set_back_blocks_no_action_beyond_its_period(store: Store, manual_clock: clock.ManualClock) -> None:
+    manual_clock.advance(86_400)
     assert await store.claim_once("a", 60)
-    now.advance(-86_400)
+    manual_clock.advance(-86_400)
     assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
 
 
-async def test_cooldown_lasts_until_its_end_and_the_last_one_counts(store: Store, now: clock.ManualClock) -> None:
+async def test_cooldown_lasts_until_its_end_and_the_last_one_counts(
+    store: Store, manual_clock: clock.ManualClock
+) -> None:
     assert await store.cooldown("demo") is None
-    await store.start_cooldown("demo", "refused", now.now() + 30)
-    await store.start_cooldown("demo", "gone", now.now() + 10)
+    await store.start_cooldown("demo", "refused", manual_clock.now() + 30)
+    await store.start_cooldown("demo", "gone", manual_clock.now() + 10)
     assert (await store.cooldown("demo"), await store.cooldown("other")) == ("gone", None)
     assert await store.token("demo") is None
-    now.advance(10)
+    manual_clock.advance(10)
     assert await store.cooldown("demo") is None
 
 
@@ -86,28 +88,28 @@ async def test_concurrent_requests_are_all_counted(store: Store) -> None:
     assert waits == [0.0] * 50 + [pytest.approx(60.0)]
 
 
-async def test_wait_is_never_zero_within_a_cooldown(store: Store, now: clock.ManualClock) -> None:
+async def test_wait_is_never_zero_within_a_cooldown(store: Store, manual_clock: clock.ManualClock) -> None:
     one = (windows.Window(1, 1.0),)
     await store.take("a", one)
-    now.advance(0.999999)
+    manual_clock.advance(0.999999)
     assert await store.take("a", one) > 0.0
 
 
-async def test_token_is_stored_until_expiry(store: Store, now: clock.ManualClock) -> None:
+async def test_token_is_stored_until_expiry(store: Store, manual_clock: clock.ManualClock) -> None:
     assert await store.token("demo") is None
-    await store.keep_token("demo", "first", now.now() + 10)
-    await store.keep_token("demo", "second", now.now() + 20)
-    assert await store.token("demo") == ("second", now.now() + 20)
+    await store.keep_token("demo", "first", manual_clock.now() + 10)
+    await store.keep_token("demo", "second", manual_clock.now() + 20)
+    assert await store.token("demo") == ("second", manual_clock.now() + 20)
     assert await store.token("other") is None
-    now.advance(20)
+    manual_clock.advance(20)
     assert await store.token("demo") is None
 
 
-async def test_only_the_given_token_is_removed(store: Store, now: clock.ManualClock) -> None:
-    await store.keep_token("demo", "new", now.now() + 10)
+async def test_only_the_given_token_is_removed(store: Store, manual_clock: clock.ManualClock) -> None:
+    await store.keep_token("demo", "new", manual_clock.now() + 10)
     await store.drop_token("demo", "old")
     await store.drop_token("other", "new")
-    assert await store.token("demo") == ("new", now.now() + 10)
+    assert await store.token("demo") == ("new", manual_clock.now() + 10)
     await store.drop_token("demo", "new")
     assert await store.token("demo") is None
 
@@ -122,13 +124,13 @@ async def test_lock_has_one_holder_at_a_time(store: Store) -> None:
     assert await store.lock("token:demo", "other", 10)
 
 
-async def test_lock_expires_and_can_be_renewed(store: Store, now: clock.ManualClock) -> None:
+async def test_lock_expires_and_can_be_renewed(store: Store, manual_clock: clock.ManualClock) -> None:
     assert await store.lock("token:demo", "one", 10)
-    now.advance(9)
+    manual_clock.advance(9)
     assert await store.lock("token:demo", "one", 10)
-    now.advance(9)
+    manual_clock.advance(9)
     assert not await store.lock("token:demo", "other", 10)
-    now.advance(1)
+    manual_clock.advance(1)
     assert await store.lock("token:demo", "other", 10)
     await store.unlock("token:demo", "one")
     assert not await store.lock("token:demo", "one", 10)
@@ -184,41 +186,43 @@ async def test_upstream_count_raises_usage_and_settles_uncertain_usage(store: St
     assert await counts(store, ERP) == (3, 0, 0)
 
 
-async def test_reservations_of_an_expired_lease_become_uncertain_usage(store: Store, now: clock.ManualClock) -> None:
+async def test_reservations_of_an_expired_lease_become_uncertain_usage(
+    store: Store, manual_clock: clock.ManualClock
+) -> None:
     await store.heartbeat("dead", 10)
     await store.heartbeat("worker", 10)
     await store.reserve([claim("a", 60, owner="dead", lines=(NOVEMBER, ERP)), claim("b", 30)])
-    now.advance(9)
+    manual_clock.advance(9)
     await store.heartbeat("worker", 10)
     assert await counts(store) == (0, 0, 90)
-    now.advance(1)
+    manual_clock.advance(1)
     for _ in range(2):
         await store.heartbeat("worker", 10)
         assert (await counts(store), await counts(store, ERP)) == ((0, 60, 30), (0, 60, 0))
     assert await store.reserve([claim("c", 11), claim("d", 10)]) == [NOVEMBER, None]
 
 
-async def test_uncertain_usage_counts_until_reconciliation(store: Store, now: clock.ManualClock) -> None:
+async def test_uncertain_usage_counts_until_reconciliation(store: Store, manual_clock: clock.ManualClock) -> None:
     await store.heartbeat("dead", 10)
     await store.reserve([claim("a", 60, owner="dead"), claim("b", 7, owner="dead")])
-    now.advance(8 * 86_400)
+    manual_clock.advance(8 * 86_400)
     for _ in range(2):
         await store.heartbeat("worker", 10)
-        now.advance(8 * 86_400)
+        manual_clock.advance(8 * 86_400)
     assert await counts(store) == (0, 67, 0)
     await store.adjust(NOVEMBER, 5, 67)
     assert await counts(store) == (5, 0, 0)
 
 
 async def test_unlimited_reservation_becomes_uncertain_usage_of_a_dead_owner(
-    store: Store, now: clock.ManualClock
+    store: Store, manual_clock: clock.ManualClock
 ) -> None:
     record = claim("a", 200, owner="dead", lines=(NOVEMBER,))._replace(limits=())
     await store.heartbeat("dead", 10)
     assert await store.reserve([record, record, record._replace(id="b", parts=3)]) == [None, None, None]
     assert await counts(store) == (0, 0, 0)
     await store.settle(settlement(1, (NOVEMBER, 2, 0), claims="b", owner="dead"))
-    now.advance(10)
+    manual_clock.advance(10)
     await store.heartbeat("worker", 10)
     assert await counts(store) == (2, 200, 0)
 
@@ -228,12 +232,12 @@ async def test_store_reports_whether_it_is_writable(store: Store) -> None:
     assert await store.all_usage() == []
 
 
-async def test_owner_with_an_expired_lease_books_once(store: Store, now: clock.ManualClock) -> None:
+async def test_owner_with_an_expired_lease_books_once(store: Store, manual_clock: clock.ManualClock) -> None:
     await store.heartbeat("slow", 10)
     await store.reserve([claim("a", 60, owner="slow")])
     await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
     await store.settle(settlement(1, (NOVEMBER, 0, 8), (ERP, 0, 9)))
-    now.advance(60)
+    manual_clock.advance(60)
     await store.heartbeat("worker", 10)
     assert await counts(store) == (1, 68, 0)
     for _ in range(2):
@@ -290,17 +294,17 @@ async def test_entry_with_reservations_is_not_pruned(store: Store) -> None:
     assert await counts(store) == (0, 0, 0)
 
 
-async def test_exhausted_quota_lasts_until_its_end_or_reopening(store: Store, now: clock.ManualClock) -> None:
-    first = ExhaustedQuota("demo", now.now() + 10, "You have exceeded your part limit of 3.")
-    later = first._replace(until=now.now() + 20)
-    other = ExhaustedQuota("other", now.now() + 90, "spent")
+async def test_exhausted_quota_lasts_until_its_end_or_reopening(store: Store, manual_clock: clock.ManualClock) -> None:
+    first = ExhaustedQuota("demo", manual_clock.now() + 10, "You have exceeded your part limit of 3.")
+    later = first._replace(until=manual_clock.now() + 20)
+    other = ExhaustedQuota("other", manual_clock.now() + 90, "spent")
     for closure in (first, later, other):
         await store.mark_exhausted(closure)
     assert sorted(await store.exhausted_quotas()) == [later, other]
     await store.clear_exhausted("other")
     await store.clear_exhausted("none such")
     assert await store.exhausted_quotas() == [later]
-    now.advance(20)
+    manual_clock.advance(20)
     assert await store.exhausted_quotas() == []
 
 

@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def written() -> Iterator[io.StringIO]:
+def log_output() -> Iterator[io.StringIO]:
     """What the log says."""
     with log_lines.collected() as stream:
         yield stream
@@ -306,12 +306,12 @@ async def test_usage_only_in_memory_keeps_its_intent_open(file: Path, monkeypatc
     assert await reopened(file) == [(0, 20), (0, 20)]
 
 
-async def test_usage_in_the_journal_is_not_reported_as_lost(file: Path, written: io.StringIO) -> None:
+async def test_usage_in_the_journal_is_not_reported_as_lost(file: Path, log_output: io.StringIO) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     await book.book(ledger.RequestUsage(GROUP, 3, 0, "", book.open_intent(20, GROUP)))
     await store.aclose()
     await book.close()
-    assert "usage booking failed" not in written.getvalue()
-    assert "unsettled usage left in journal" in written.getvalue()
+    assert "usage booking failed" not in log_output.getvalue()
+    assert "unsettled usage left in journal" in log_output.getvalue()
     assert await reopened(file) == [(3, 0), (3, 0)]

@@ -15,23 +15,23 @@ from proxy.stores.sqlite import SqliteStore
 
 
 @pytest.mark.parametrize("url", ["redis://localhost:1/0", "rediss://:word@localhost:1/0", "unix:///nowhere.sock"])
-async def test_redis_url_opens_without_a_request(url: str, now: clock.ManualClock) -> None:
-    store = await opening.open_store(config.StoreUrl(url), now)
+async def test_redis_url_opens_without_a_request(url: str, manual_clock: clock.ManualClock) -> None:
+    store = await opening.open_store(config.StoreUrl(url), manual_clock)
     assert isinstance(store, RedisStore)
     await store.aclose()
 
 
-async def test_memory_and_sqlite_stores_are_opened(tmp_path: Path, now: clock.ManualClock) -> None:
-    assert isinstance(await opening.open_store(config.StoreUrl("memory:"), now), MemoryStore)
-    store = await opening.open_store(config.StoreUrl(f"sqlite:{tmp_path}/own.sqlite"), now)
+async def test_memory_and_sqlite_stores_are_opened(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
+    assert isinstance(await opening.open_store(config.StoreUrl("memory:"), manual_clock), MemoryStore)
+    store = await opening.open_store(config.StoreUrl(f"sqlite:{tmp_path}/own.sqlite"), manual_clock)
     assert isinstance(store, SqliteStore)
     await store.aclose()
     assert (tmp_path / "own.sqlite").exists()
 
 
-async def test_sqlite_without_path_is_in_the_state_directory(tmp_path: Path, now: clock.ManualClock) -> None:
+async def test_sqlite_without_path_is_in_the_state_directory(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    await (await opening.open_store(config.StoreUrl("sqlite"), now, environ)).aclose()
+    await (await opening.open_store(config.StoreUrl("sqlite"), manual_clock, environ)).aclose()
     assert (tmp_path / "state" / "v3bridge" / "state.sqlite").exists()
 
 
@@ -40,7 +40,9 @@ def test_state_directory_defaults_to_home(state: Any) -> None:
     assert opening.default_file({"HOME": "/ada", **state}) == Path("/ada/.local/state/v3bridge/state.sqlite")
 
 
-async def test_missing_redis_package_is_a_clear_error(monkeypatch: pytest.MonkeyPatch, now: clock.ManualClock) -> None:
+async def test_missing_redis_package_is_a_clear_error(
+    monkeypatch: pytest.MonkeyPatch, manual_clock: clock.ManualClock
+) -> None:
     monkeypatch.setitem(sys.modules, "proxy.stores.redis", None)
     with pytest.raises(errors.ConfigError, match=r"pip install 'v3bridge\[redis\]'"):
-        await opening.open_store(config.StoreUrl("redis://localhost"), now)
+        await opening.open_store(config.StoreUrl("redis://localhost"), manual_clock)

@@ -17,8 +17,8 @@ SECRET = "passw0rd-PLANTED"
 
 
 @pytest.fixture
-async def store(redis_server: RedisServer, now: clock.ManualClock) -> Any:
-    opened = RedisStore(redis_server.url, now)
+async def store(redis_server: RedisServer, manual_clock: clock.ManualClock) -> Any:
+    opened = RedisStore(redis_server.url, manual_clock)
     yield opened
     await opened.aclose()
 
@@ -30,15 +30,15 @@ def inside(redis_server: RedisServer) -> Any:
 
 
 async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
-    store: Any, inside: Any, now: clock.ManualClock
+    store: Any, inside: Any, manual_clock: clock.ManualClock
 ) -> None:
     await store.heartbeat("worker", 10)
-    await store.keep_token("demo", "a-token", now.now() + 600)
+    await store.keep_token("demo", "a-token", manual_clock.now() + 600)
     await store.lock("token:demo", "worker", 30)
     await store.take("demo", (windows.Window(2, 1.0), windows.Window(9, 900.0)))
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
-    await store.mark_exhausted(ExhaustedQuota("demo", now.now() + 99, "spent"))
+    await store.mark_exhausted(ExhaustedQuota("demo", manual_clock.now() + 99, "spent"))
     lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
     assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker"}
@@ -49,10 +49,12 @@ async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     assert set(lives) - set(ending) == {"line:demo 2023-11", "lines", "owners", "claims:worker", "closures"}
 
 
-async def test_request_log_is_trimmed_to_its_largest_window(store: Any, inside: Any, now: clock.ManualClock) -> None:
+async def test_request_log_is_trimmed_to_its_largest_window(
+    store: Any, inside: Any, manual_clock: clock.ManualClock
+) -> None:
     for _ in range(20):
         await store.take("demo", (windows.Window(5, 1.0),))
-        now.advance(0.3)
+        manual_clock.advance(0.3)
     assert inside.llen("{v3bridge}:windows:demo") == 5
 
 
@@ -68,8 +70,8 @@ async def test_closed_connection_is_reopened(store: Any, inside: Any) -> None:
     assert await store.reserve([claim("a", 5)]) == [None]
 
 
-async def test_unreachable_server_is_an_error_without_password(tmp_path: Path, now: clock.ManualClock) -> None:
-    store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", now)
+async def test_unreachable_server_is_an_error_without_password(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
+    store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", manual_clock)
     for asked in (store.all_usage(), store.heartbeat("worker", 10), store.token("demo"), store.settle(settlement(1))):
         with pytest.raises(errors.StoreUnavailable, match="Redis") as caught:
             await asked
@@ -84,8 +86,8 @@ async def test_refusing_server_is_an_error(store: Any, inside: Any) -> None:
         await store.all_usage()
 
 
-async def test_invalid_url_is_an_error_without_password(now: clock.ManualClock) -> None:
+async def test_invalid_url_is_an_error_without_password(manual_clock: clock.ManualClock) -> None:
     with pytest.raises(errors.ConfigError) as caught:
-        RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", now)
+        RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", manual_clock)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -17,9 +17,9 @@ SECONDS = 60
 TESTS = Path(__file__).parents[2]
 
 
-def spending(address: Any, limit: Any, calls: Any, workers: Any) -> Any:
+def spending(store_address: Any, limit: Any, calls: Any, workers: Any) -> Any:
     """What each of some processes was allowed: claims held, requests taken, times it had the lock."""
-    command = [sys.executable, str(Path(__file__).with_name("spender.py")), address]
+    command = [sys.executable, str(Path(__file__).with_name("spender.py")), store_address]
     processes = [
         subprocess.Popen(
             [*command, f"worker-{number}", str(limit), str(calls)],
@@ -41,10 +41,10 @@ def spending(address: Any, limit: Any, calls: Any, workers: Any) -> Any:
 
 
 async def test_processes_together_stay_within_the_limit(
-    opens: Any, address: Callable[[str], str], lasting: str
+    open_store: Any, store_address: Callable[[str], str], persistent_kind: str
 ) -> None:
-    store = await opens(lasting)
-    allowed = spending(address(lasting), limit=201, calls=60, workers=3)
+    store = await open_store(persistent_kind)
+    allowed = spending(store_address(persistent_kind), limit=201, calls=60, workers=3)
     held, taken, locked = (sum(column) for column in zip(*allowed, strict=True))
     used, doubtful, reserved = await counts(store)
     assert (used, doubtful, reserved) == (2 * held, 0, 0)
@@ -54,15 +54,17 @@ async def test_processes_together_stay_within_the_limit(
     assert locked == 60
 
 
-async def test_concurrent_processes_lose_no_update(opens: Any, address: Callable[[str], str], lasting: str) -> None:
-    store = await opens(lasting)
-    allowed = spending(address(lasting), limit=10**6, calls=50, workers=2)
+async def test_concurrent_processes_lose_no_update(
+    open_store: Any, store_address: Callable[[str], str], persistent_kind: str
+) -> None:
+    store = await open_store(persistent_kind)
+    allowed = spending(store_address(persistent_kind), limit=10**6, calls=50, workers=2)
     assert [worker[0] for worker in allowed] == [50, 50]
     assert await counts(store) == (200, 0, 0)
 
 
-async def test_stores_of_one_location_see_equal_data(opens: Any, lasting: str) -> None:
-    one, other = await opens(lasting), await opens(lasting)
+async def test_stores_of_one_location_see_equal_data(open_store: Any, persistent_kind: str) -> None:
+    one, other = await open_store(persistent_kind), await open_store(persistent_kind)
     assert await one.reserve([claim("a", 60)]) == [None]
     assert await other.reserve([claim("b", 60)]) == [NOVEMBER]
     assert await one.lock("x", "one", 10)
@@ -72,7 +74,7 @@ async def test_stores_of_one_location_see_equal_data(opens: Any, lasting: str) -
 
 
 @pytest.fixture
-def restarted(request: pytest.FixtureRequest, opens: Any) -> Any:
+def reopen_store(request: pytest.FixtureRequest, open_store: Any) -> Any:
     """The same place, by a new store; Redis itself is started anew, too."""
 
     async def again(kind: Any, before: Any) -> Any:
@@ -81,27 +83,29 @@ def restarted(request: pytest.FixtureRequest, opens: Any) -> Any:
             server = request.getfixturevalue("redis_server")
             server.stop()
             server.start()
-        return await opens(kind)
+        return await open_store(kind)
 
     return again
 
 
-async def test_all_data_survives_a_restart(opens: Any, lasting: str, restarted: Any, now: clock.ManualClock) -> None:
-    before = await opens(lasting)
+async def test_all_data_survives_a_restart(
+    open_store: Any, persistent_kind: str, reopen_store: Any, manual_clock: clock.ManualClock
+) -> None:
+    before = await open_store(persistent_kind)
     week = (windows.Window(1, 7 * 86_400.0),)
-    closure = ExhaustedQuota("demo", now.now() + 99, "spent")
-    await before.keep_token("demo", "a-token", now.now() + 60)
+    closure = ExhaustedQuota("demo", manual_clock.now() + 99, "spent")
+    await before.keep_token("demo", "a-token", manual_clock.now() + 60)
     await before.take("demo", week)
     await before.heartbeat("worker", 10)
     await before.reserve([claim("a", 60), claim("b", 10)])
     await before.settle(settlement(1, (NOVEMBER, 7, 2), claims="a"))
     await before.mark_exhausted(closure)
-    store = await restarted(lasting, before)
+    store = await reopen_store(persistent_kind, before)
     await store.settle(settlement(1, (NOVEMBER, 7, 2), claims="a"))
     assert await counts(store) == (7, 2, 10)
-    assert await store.token("demo") == ("a-token", now.now() + 60)
+    assert await store.token("demo") == ("a-token", manual_clock.now() + 60)
     assert await store.take("demo", week) == pytest.approx(7 * 86_400)
     assert await store.exhausted_quotas() == [closure]
-    now.advance(10)
+    manual_clock.advance(10)
     await store.heartbeat("another", 10)
     assert await counts(store) == (7, 12, 0)

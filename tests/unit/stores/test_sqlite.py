@@ -24,8 +24,8 @@ def file(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-async def store(file: Any, now: clock.ManualClock) -> Any:
-    opened = await SqliteStore.open(file, now)
+async def store(file: Any, manual_clock: clock.ManualClock) -> Any:
+    opened = await SqliteStore.open(file, manual_clock)
     yield opened
     await opened.aclose()
 
@@ -44,11 +44,13 @@ async def test_database_files_are_readable_by_the_owner_only(store: Any, file: A
     assert (_mode(file.parent), _mode(file.parent.parent)) == (0o700, 0o700)
 
 
-async def test_existing_folder_keeps_its_mode_and_file_becomes_private(tmp_path: Path, now: clock.ManualClock) -> None:
+async def test_existing_folder_keeps_its_mode_and_file_becomes_private(
+    tmp_path: Path, manual_clock: clock.ManualClock
+) -> None:
     tmp_path.chmod(0o755)
     file = tmp_path / "open.sqlite"
     file.touch(0o644)
-    await (await SqliteStore.open(file, now)).aclose()
+    await (await SqliteStore.open(file, manual_clock)).aclose()
     assert (_mode(tmp_path), _mode(file)) == (0o755, 0o600)
 
 
@@ -74,42 +76,42 @@ async def test_store_thread_has_a_name_and_ends_on_close(store: Any) -> None:
         await store.all_usage()
 
 
-async def test_newer_schema_is_refused_with_file_and_version(file: Any, now: clock.ManualClock) -> None:
-    await (await SqliteStore.open(file, now)).aclose()
+async def test_newer_schema_is_refused_with_file_and_version(file: Any, manual_clock: clock.ManualClock) -> None:
+    await (await SqliteStore.open(file, manual_clock)).aclose()
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
     newer.close()
     with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 5"):
-        await SqliteStore.open(file, now)
+        await SqliteStore.open(file, manual_clock)
 
 
-async def test_invalid_database_is_refused_by_name(tmp_path: Path, now: clock.ManualClock) -> None:
+async def test_invalid_database_is_refused_by_name(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("These are notes, and no database at all. " * 100)
     with pytest.raises(errors.ConfigError, match=r"notes\.txt: cannot be used: file is not a database"):
-        await SqliteStore.open(file, now)
+        await SqliteStore.open(file, manual_clock)
 
 
 @pytest.mark.parametrize("version", ["3.37.2", "3.7.17"])
 async def test_old_sqlite_library_is_refused_before_creating_a_file(
-    file: Any, now: clock.ManualClock, monkeypatch: pytest.MonkeyPatch, version: str
+    file: Any, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", version)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", tuple(map(int, version.split("."))))
     with pytest.raises(errors.ConfigError, match=rf"needs SQLite 3\.38 or later, and this Python has {version}"):
-        await SqliteStore.open(file, now)
+        await SqliteStore.open(file, manual_clock)
     assert not file.exists()
 
 
 @pytest.mark.parametrize("path", ["", "file/beneath"])
-async def test_impossible_path_is_refused_by_name(tmp_path: Path, now: clock.ManualClock, path: str) -> None:
+async def test_impossible_path_is_refused_by_name(tmp_path: Path, manual_clock: clock.ManualClock, path: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(errors.ConfigError, match=r"cannot be opened: (Is a directory|Not a directory)"):
-        await SqliteStore.open(tmp_path / path, now)
+        await SqliteStore.open(tmp_path / path, manual_clock)
 
 
-async def test_new_file_can_be_opened_concurrently(file: Any, now: clock.ManualClock) -> None:
-    stores = await asyncio.gather(*(SqliteStore.open(file, now) for _ in range(8)))
+async def test_new_file_can_be_opened_concurrently(file: Any, manual_clock: clock.ManualClock) -> None:
+    stores = await asyncio.gather(*(SqliteStore.open(file, manual_clock) for _ in range(8)))
     await asyncio.gather(*(store.heartbeat(str(number), 10) for number, store in enumerate(stores)))
     for store in stores:
         await store.aclose()
@@ -138,23 +140,23 @@ async def test_long_locked_file_is_a_store_error(store: Any, file: Any) -> None:
     assert await store.reserve([claim("a", 1)]) == [None]
 
 
-async def test_clock_set_back_blocks_nothing_for_ever(store: Any, now: clock.ManualClock) -> None:
+async def test_clock_set_back_blocks_nothing_for_ever(store: Any, manual_clock: clock.ManualClock) -> None:
     one = (windows.Window(1, 60.0),)
-    now.advance(86_400)
+    manual_clock.advance(86_400)
     await store.take("a", one)
-    now.advance(-86_400)
+    manual_clock.advance(-86_400)
     assert await store.take("a", one) == pytest.approx(60.0)
-    now.advance(60)
+    manual_clock.advance(60)
     assert await store.take("a", one) == 0.0
 
 
-async def test_requests_outside_all_windows_are_deleted(file: Any, store: Any, now: clock.ManualClock) -> None:
+async def test_requests_outside_all_windows_are_deleted(file: Any, store: Any, manual_clock: clock.ManualClock) -> None:
     for key in ("a", "b"):
         await store.take(key, (windows.Window(9, 60.0),))
-    now.advance(61)
+    manual_clock.advance(61)
     await store.take("a", (windows.Window(9, 60.0),))
     await store.aclose()
-    await (await SqliteStore.open(file, now)).aclose()
+    await (await SqliteStore.open(file, manual_clock)).aclose()
     with sqlite3.connect(file) as reader:
         assert reader.execute("SELECT key FROM requests").fetchall() == [("a",)]
     reader.close()
@@ -169,7 +171,7 @@ def test_file_mode_is_independent_of_the_umask(tmp_path: Path) -> None:
     assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
 
 
-async def test_older_schema_is_migrated_with_its_data(file: Any, now: clock.ManualClock) -> None:
+async def test_older_schema_is_migrated_with_its_data(file: Any, manual_clock: clock.ManualClock) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
         older.executescript(f"{sqlite_schema._MIGRATIONS[0]}; PRAGMA user_version = 1;")
@@ -177,7 +179,7 @@ async def test_older_schema_is_migrated_with_its_data(file: Any, now: clock.Manu
         older.execute("INSERT INTO claims VALUES (?, ?, 'a', 'dead', 5)", NOVEMBER)
     older.close()
     for _ in range(2):
-        store = await SqliteStore.open(file, now)
+        store = await SqliteStore.open(file, manual_clock)
         await store.put_note("a kind", "an owner", "a text")
         assert (await store.usage([NOVEMBER]))[0].used == 7
         assert await store.notes("a kind") == {"an owner": "a text"}
@@ -187,7 +189,7 @@ async def test_older_schema_is_migrated_with_its_data(file: Any, now: clock.Manu
 
 
 async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhausted_quotas(
-    file: Any, now: clock.ManualClock
+    file: Any, manual_clock: clock.ManualClock
 ) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
@@ -196,16 +198,16 @@ async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhaus
         older.execute("INSERT INTO claims VALUES (?, ?, 'held', 'alive', 5)", NOVEMBER)
         older.execute("INSERT INTO intents VALUES ('held', 'alive', 5, '[[\"demo\",\"2023-11\"]]', 0)")
         older.execute("INSERT INTO intents VALUES ('late', 'alive', 2, '[[\"demo\",\"2023-11\"]]', 1)")
-        older.execute("INSERT INTO owners VALUES ('alive', ?, 4)", (now.now() + 60,))
+        older.execute("INSERT INTO owners VALUES ('alive', ?, 4)", (manual_clock.now() + 60,))
         older.execute("INSERT INTO closures VALUES ('demo', 9e9, 'spent')")
-        until = now.now() + 60
+        until = manual_clock.now() + 60
         for key in ("warned:demo 2023-11 50", "reconcile:demo", "rate:demo/erp"):
-            older.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, now.now(), until))
+            older.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, manual_clock.now(), until))
         older.execute("INSERT INTO tokens VALUES ('pause:a', 'refused', ?)", (until,))
         older.execute("INSERT INTO tokens VALUES ('token:a', 'a-token', ?)", (until,))
     older.close()
     for _ in range(2):
-        store = await SqliteStore.open(file, now)
+        store = await SqliteStore.open(file, manual_clock)
         assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 7, 2, 5)]
         assert [quota.account for quota in await store.exhausted_quotas()] == ["demo"]
         assert not await store.claim_once("warned:demo 2023-11 50", 60)
@@ -214,7 +216,7 @@ async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhaus
         assert (await store.cooldown("pause:a"), await store.token("pause:a")) == ("refused", None)
         assert await store.token("token:a") == ("a-token", until)
         await store.aclose()
-    store = await SqliteStore.open(file, now)
+    store = await SqliteStore.open(file, manual_clock)
     await store.settle(settlement(5, (NOVEMBER, 3, 0), claims=("held", "late"), owner="alive"))
     assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 10, 0, 0)]
     await store.aclose()

@@ -21,8 +21,8 @@ KEY = "s3cret-apikey"
 
 
 @pytest.fixture
-def configured() -> Any:
-    """`configured(level, format)` gives the stream; everything is put back afterwards."""
+def configure_log() -> Any:
+    """`configure_log(level, format)` gives the stream; everything is put back afterwards."""
     root = logging.getLogger()
     before = root.level
 
@@ -46,16 +46,16 @@ def fail() -> None:
     raise ValueError(f"cannot read {KEY}")
 
 
-def test_json_line_holds_time_level_event_and_fields(configured: Any) -> None:
-    stream = configured()
+def test_json_line_holds_time_level_event_and_fields(configure_log: Any) -> None:
+    stream = configure_log()
     structlog.get_logger().info("request", route="/v3/parts/match", status=200)
     (line,) = lines(stream)
     assert line.pop("timestamp")
     assert line == {"level": "info", "event": "request", "route": "/v3/parts/match", "status": 200}
 
 
-def test_console_line_is_readable(configured: Any) -> None:
-    stream = configured(format_="console")
+def test_console_line_is_readable(configure_log: Any) -> None:
+    stream = configure_log(format_="console")
     structlog.get_logger().warning("no token", application="demo")
     (line,) = stream.getvalue().splitlines()
     assert "warning" in line
@@ -63,16 +63,16 @@ def test_console_line_is_readable(configured: Any) -> None:
 
 
 @pytest.mark.parametrize("level, seen", [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
-def test_level_filters_events(configured: Any, level: str, seen: int) -> None:
-    stream = configured(level)
+def test_level_filters_events(configure_log: Any, level: str, seen: int) -> None:
+    stream = configure_log(level)
     logger = structlog.get_logger()
     for write in (logger.debug, logger.info, logger.warning, logger.error):
         write("event")
     assert len(lines(stream)) == seen
 
 
-def test_exception_is_logged_as_type_and_places_without_its_message(configured: Any) -> None:
-    stream = configured()
+def test_exception_is_logged_as_type_and_places_without_its_message(configure_log: Any) -> None:
+    stream = configure_log()
     try:
         fail()
     except ValueError:
@@ -84,8 +84,8 @@ def test_exception_is_logged_as_type_and_places_without_its_message(configured: 
     assert KEY not in stream.getvalue()
 
 
-def test_own_errors_keep_their_message_and_cause(configured: Any) -> None:
-    stream = configured(format_="console")
+def test_own_errors_keep_their_message_and_cause(configure_log: Any) -> None:
+    stream = configure_log(format_="console")
     try:
         try:
             fail()
@@ -131,9 +131,9 @@ def test_own_errors_keep_their_message_and_cause(configured: Any) -> None:
     ],
 )
 def test_messages_of_libraries_are_reduced_to_their_fixed_part(
-    configured: Any, name: str, message: Any, arguments: Any, words: str
+    configure_log: Any, name: str, message: Any, arguments: Any, words: str
 ) -> None:
-    stream = configured()
+    stream = configure_log()
     logging.getLogger(name).error(message, *arguments)
     (line,) = lines(stream)
     assert str(line["event"]).startswith(words)
@@ -141,8 +141,8 @@ def test_messages_of_libraries_are_reduced_to_their_fixed_part(
     assert KEY not in stream.getvalue()
 
 
-def test_exception_logged_by_a_library_is_reduced(configured: Any) -> None:
-    stream = configured()
+def test_exception_logged_by_a_library_is_reduced(configure_log: Any) -> None:
+    stream = configure_log()
     try:
         fail()
     except ValueError:
@@ -152,8 +152,8 @@ def test_exception_logged_by_a_library_is_reduced(configured: Any) -> None:
     assert KEY not in stream.getvalue()
 
 
-def test_message_of_the_event_loop_is_reduced(configured: Any) -> None:
-    stream = configured()
+def test_message_of_the_event_loop_is_reduced(configure_log: Any) -> None:
+    stream = configure_log()
     loop = asyncio.new_event_loop()
     try:
         loop.call_exception_handler({"message": "Unhandled", "exception": ValueError(KEY), "context": {"apikey": KEY}})
@@ -164,21 +164,21 @@ def test_message_of_the_event_loop_is_reduced(configured: Any) -> None:
     assert KEY not in stream.getvalue()
 
 
-def test_configuring_again_replaces_the_stream(configured: Any) -> None:
-    first, second = configured(), configured()
+def test_configuring_again_replaces_the_stream(configure_log: Any) -> None:
+    first, second = configure_log(), configure_log()
     logging.getLogger("aiohttp.web").warning("once")
     assert first.getvalue() == ""
     assert len(lines(second)) == 1
 
 
-def test_libraries_log_nothing_below_info_even_at_debug(configured: Any) -> None:
-    stream = configured("debug")
+def test_libraries_log_nothing_below_info_even_at_debug(configure_log: Any) -> None:
+    stream = configure_log("debug")
     logging.getLogger("asyncio").debug("Using selector: %s", "EpollSelector")
     assert stream.getvalue() == ""
 
 
-def test_lines_have_the_id_of_the_current_request_only(configured: Any) -> None:
-    stream = configured()
+def test_lines_have_the_id_of_the_current_request_only(configure_log: Any) -> None:
+    stream = configure_log()
     request_ids.REQUEST_ID.set("the-one")
     logging.getLogger("aiohttp.web").warning("one")
     structlog.get_logger().info("two")
@@ -195,9 +195,9 @@ def uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_exception_that_ends_a_thread_is_logged_without_traceback(
-    configured: Any, uncaught: None, capfd: pytest.CaptureFixture[str]
+    configure_log: Any, uncaught: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    stream = configured()
+    stream = configure_log()
     thread = threading.Thread(target=fail)
     thread.start()
     thread.join()
@@ -207,14 +207,14 @@ def test_exception_that_ends_a_thread_is_logged_without_traceback(
 
 
 def test_exception_in_a_destructor_is_logged_without_traceback(
-    configured: Any, uncaught: None, capfd: pytest.CaptureFixture[str]
+    configure_log: Any, uncaught: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Falling:
         def __del__(self) -> None:
             fail()
 
     gc.collect()  # what other tests left behind
-    stream = configured()
+    stream = configure_log()
     Falling()
     gc.collect()
     (line,) = lines(stream)

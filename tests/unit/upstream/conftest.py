@@ -31,7 +31,7 @@ SIGNING_KEY = "a key that is long enough for a signature in a test"
 
 
 @pytest.fixture(autouse=True)
-def logged() -> Iterator[io.StringIO]:
+def log_output() -> Iterator[io.StringIO]:
     """What was logged, as it would be."""
     stream = io.StringIO()
     structlog.configure(
@@ -78,7 +78,7 @@ def make_jwt() -> Callable[..., str]:
 
 
 @pytest.fixture(params=["session", "pool client"])
-def through(request: pytest.FixtureRequest) -> Callable[[aiohttp.ClientSession, str], http_post.HttpClient]:
+def make_client(request: pytest.FixtureRequest) -> Callable[[aiohttp.ClientSession, str], http_post.HttpClient]:
     """Both HTTP clients: an aiohttp session, and a PoolClient over its connection pool."""
     return (lambda session, _: session) if request.param == "session" else pool_client.PoolClient
 
@@ -131,13 +131,13 @@ def service(clock: clocks.ManualClock, make_jwt: Callable[..., str]) -> Any:
 
 
 @pytest.fixture
-def kept(clock: clocks.ManualClock) -> Any:
+def shared_store(clock: clocks.ManualClock) -> Any:
     """The store that all workers of a test share."""
     return identity_service.Away(memory.MemoryStore(clock))
 
 
 @pytest.fixture
-async def start(clock: clocks.ManualClock, metrics: metering.Metrics, kept: Any, make_breaker: Any) -> Any:
+async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_store: Any, make_breaker: Any) -> Any:
     """Starts a worker; `kept` is shared by all that a test starts. Waiting turns the clock."""
 
     async def sleep(seconds: float) -> None:
@@ -154,7 +154,7 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, kept: Any,
                 session,
                 identity_service.URL,
                 scope,
-                store=kept,
+                store=shared_store,
                 breaker=breaker or make_breaker(),
                 clock=clock,
                 rng=rng,

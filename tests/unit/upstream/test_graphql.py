@@ -174,7 +174,7 @@ async def test_token_invalid_twice_names_the_settings(ask: Any, store: Any) -> N
 
 @pytest.mark.parametrize("status", [200, 400, 403, 500])
 async def test_missing_scope_is_explained_and_not_retried(
-    ask: Any, store: Any, metrics: metering.Metrics, logged: io.StringIO, status: int
+    ask: Any, store: Any, metrics: metering.Metrics, log_output: io.StringIO, status: int
 ) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
     upstream = _Upstream((status, {"errors": [refusal], "data": None}))
@@ -190,7 +190,7 @@ async def test_missing_scope_is_explained_and_not_retried(
     assert store.refusals == [found.value.message]
     assert store.current is None
     assert 'outcome="ScopeRefused"} 1.0' in metrics.text().decode()
-    assert '"application": "demo"' in logged.getvalue()
+    assert '"application": "demo"' in log_output.getvalue()
 
 
 @pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
@@ -225,12 +225,12 @@ async def test_other_errors_are_not_retried(ask: Any, metrics: metering.Metrics,
 
 
 async def test_errors_in_a_response_with_data_are_counted_and_logged(
-    ask: Any, metrics: metering.Metrics, logged: io.StringIO
+    ask: Any, metrics: metering.Metrics, log_output: io.StringIO
 ) -> None:
     faults = [answers.fault("half"), answers.fault("x")]
     await ask(_Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
     assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
-    assert '"errors": ["half", "x"]' in logged.getvalue()
+    assert '"errors": ["half", "x"]' in log_output.getvalue()
 
 
 async def test_redirect_is_not_followed(ask: Any) -> None:

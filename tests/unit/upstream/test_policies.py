@@ -136,7 +136,7 @@ def test_open_circuit_breaker_names_service_and_retry_after(make_breaker: Any, c
 
 
 def test_circuit_breaker_half_opens_for_one_request_and_closes_on_success(
-    make_breaker: Any, metrics: metering.Metrics, clock: clocks.ManualClock, logged: io.StringIO
+    make_breaker: Any, metrics: metering.Metrics, clock: clocks.ManualClock, log_output: io.StringIO
 ) -> None:
     breaker = make_breaker(failures=1)
     breaker.failed()
@@ -146,7 +146,7 @@ def test_circuit_breaker_half_opens_for_one_request_and_closes_on_success(
     breaker.succeeded()
     assert not is_open(breaker)
     assert state(metrics) == policies.CLOSED
-    assert [line.split('"event": "')[1].split('"')[0] for line in logged.getvalue().splitlines()] == [
+    assert [line.split('"event": "')[1].split('"')[0] for line in log_output.getvalue().splitlines()] == [
         "circuit breaker opened",
         "circuit breaker half-opened",
         "circuit breaker closed",

@@ -64,18 +64,18 @@ def request(url: str) -> http_post.HttpRequest:
     return http_post.HttpRequest(url, "the service", b"body", {}, True)
 
 
-async def ask(session: Any, url: str, through: Through = lambda session, _: session) -> str:
-    return (await http_post.post(through(session, url), request(url))).body.decode()
+async def ask(session: Any, url: str, make_client: Through = lambda session, _: session) -> str:
+    return (await http_post.post(make_client(session, url), request(url))).body.decode()
 
 
 async def test_certificate_of_an_unknown_authority_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
-            await ask(session, url, through)
+            await ask(session, url, make_client)
     assert not found.value.may_be_billed
 
 
@@ -83,17 +83,17 @@ async def test_ca_file_adds_a_trusted_authority(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
-        assert await ask(session, url, through) == "ok"
+        assert await ask(session, url, make_client) == "ok"
 
 
 async def test_certificate_for_another_name_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
@@ -104,12 +104,12 @@ async def test_client_certificate_is_sent(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url, through) == "ok"
+        assert await ask(session, url, make_client) == "ok"
 
 
 async def test_one_file_can_hold_certificate_and_key(
@@ -117,25 +117,25 @@ async def test_one_file_can_hold_certificate_and_key(
     open_session: OpenSession,
     authority: CertificateAuthority,
     tmp_path: Path,
-    through: Through,
+    make_client: Through,
 ) -> None:
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
     both.write_bytes(cert.read_bytes() + key.read_bytes())
     shown = tls(ca_file=authority.ca_file, client_cert=both)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url, through) == "ok"
+        assert await ask(session, url, make_client) == "ok"
 
 
 async def test_missing_client_certificate_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Through,
+    make_client: Through,
 ) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
-            await ask(session, url, through)
+            await ask(session, url, make_client)
 
 
 def test_ca_file_without_certificate_is_a_mistake(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ async def test_http_proxy_sees_only_an_encrypted_tunnel(
 ) -> None:
     proxy = Proxy()
     async with serve_tls() as url, proxy.running() as address:
-        through = config.ProxyAddress(f"http://{address}")
-        async with open_session(proxy=through, tls=tls(ca_file=authority.ca_file)) as session:
+        proxy_address = config.ProxyAddress(f"http://{address}")
+        async with open_session(proxy=proxy_address, tls=tls(ca_file=authority.ca_file)) as session:
             assert await ask(session, url) == "ok"
     (head,) = proxy.heads
     assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")
@@ -226,8 +226,8 @@ async def test_proxy_credentials_are_sent_to_the_proxy(
 ) -> None:
     proxy = Proxy()
     async with proxy.running() as address:
-        through = config.ProxyAddress(f"http://me:the%20word@{address}")
-        async with open_session(proxy=through) as session:
+        proxy_address = config.ProxyAddress(f"http://me:the%20word@{address}")
+        async with open_session(proxy=proxy_address) as session:
             assert await ask(session, "http://service.example/graphql") == "proxy"
     (head,) = proxy.heads
     assert head.startswith("POST http://service.example/graphql HTTP/1.1\r\n")
@@ -249,8 +249,8 @@ async def test_refusing_proxy_is_named_with_its_status(
 
 
 async def test_unreachable_proxy_is_named(open_session: OpenSession, closed_port: int) -> None:
-    through = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
-    async with open_session(proxy=through) as session:
+    proxy_address = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
+    async with open_session(proxy=proxy_address) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="no connection to the proxy on the way") as found:
             await ask(session, "https://service.example/")
     assert not found.value.may_be_billed

@@ -25,8 +25,8 @@ MESSAGE = messages.StartMessage(SETTINGS, merging.WorkerSlot(Path("a-folder"), 2
 
 
 @pytest.fixture
-def sent() -> Iterator[Callable[[bytes], int]]:
-    """`sent(data)` is the end of a pipe into which that was written before it was closed."""
+def pipe_with() -> Iterator[Callable[[bytes], int]]:
+    """`pipe_with(data)` is the end of a pipe into which that was written before it was closed."""
     opened: list[int] = []
 
     def send(data: bytes) -> int:
@@ -41,24 +41,24 @@ def sent() -> Iterator[Callable[[bytes], int]]:
         os.close(pipe)
 
 
-def test_start_message_keeps_secrets_and_digests(sent: Callable[[bytes], int]) -> None:
-    message = messages.read_start(sent(messages.write_start(MESSAGE)))
+def test_start_message_keeps_secrets_and_digests(pipe_with: Callable[[bytes], int]) -> None:
+    message = messages.read_start(pipe_with(messages.write_start(MESSAGE)))
     assert message == MESSAGE
     secret = message.settings.applications["demo"].client_secret
     assert secret is not None
     assert secret.reveal() == "a-secret"
 
 
-def test_bytes_after_the_start_message_stay_in_the_pipe(sent: Callable[[bytes], int]) -> None:
-    pipe = sent(messages.write_start(MESSAGE) + messages.STOP)
+def test_bytes_after_the_start_message_stay_in_the_pipe(pipe_with: Callable[[bytes], int]) -> None:
+    pipe = pipe_with(messages.write_start(MESSAGE) + messages.STOP)
     messages.read_start(pipe)
     assert os.read(pipe, 100) == messages.STOP
 
 
 @pytest.mark.parametrize("length", [0, 5, 8, 100])
-def test_truncated_start_message_is_end_of_file(sent: Callable[[bytes], int], length: int) -> None:
+def test_truncated_start_message_is_end_of_file(pipe_with: Callable[[bytes], int], length: int) -> None:
     with pytest.raises(EOFError):
-        messages.read_start(sent(messages.write_start(MESSAGE)[:length]))
+        messages.read_start(pipe_with(messages.write_start(MESSAGE)[:length]))
 
 
 @pytest.mark.parametrize(

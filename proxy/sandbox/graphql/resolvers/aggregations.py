@@ -192,14 +192,14 @@ def specs(
     added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
     more = [attribute.shortname for attribute in added(result, info)] if added else []
     try:
-        found = [
+        aggregations = [
             info.context.catalog.spec_counts(result.hits, name)
             for name in dict.fromkeys([*attributeNames, *more])
             if parts.may_see(name, info)
         ]
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    return [_spec_agg(counts, size) for counts in found]
+    return [_spec_agg(counts, size) for counts in aggregations]
 
 
 def _spec_agg(counts: records.SpecCounts, size: int) -> SupSpecAgg:

@@ -69,11 +69,11 @@ def categories(
     _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
 ) -> list[records.Category]:
     """The categories with one of the ids or paths; all if neither is given."""
-    found = info.context.catalog.categories()
+    all_categories = info.context.catalog.categories()
     if ids is None and paths is None:
-        return list(found)
+        return list(all_categories)
     wanted_ids, wanted_paths = set(ids or ()), set(paths or ())
-    return [one for one in found if one.id in wanted_ids or one.path in wanted_paths]
+    return [one for one in all_categories if one.id in wanted_ids or one.path in wanted_paths]
 
 
 def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:

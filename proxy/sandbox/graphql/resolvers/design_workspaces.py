@@ -139,7 +139,7 @@ async def workflows(
 
 
 def has_variable(workflow: records.Workflow, variable_filter: Mapping[str, Any] | None) -> bool:
-    """Whether a variable, of this name if one is given, begins with one of the texts; True for no condition."""
+    """Return true if a variable, of this name if one is given, begins with one of the texts; True for no condition."""
     if variable_filter is None:
         return True
     beginnings = tuple(variable_filter["valueMatchesOneOf"])

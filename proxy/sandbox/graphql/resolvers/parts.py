@@ -53,7 +53,7 @@ def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec
 
 
 def may_see(shortname: str, info: context.Info) -> bool:
-    """Whether the plan shows the values of the attribute."""
+    """Return true if the plan shows the values of the attribute."""
     application = info.context.application
     return shortname not in LIFECYCLE or (application is not None and "LIFECYCLE" in application.features)
 

@@ -43,14 +43,16 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
     conditions = search_conditions(arguments)
     try:
-        found = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
+        search_hits_ = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     limit = arguments.get("limit")
-    page = _page(info, found, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
-    hits = tuple(views.SupPartResult(views.PartView(part, market), found.aka_of(part.id), query) for part in page)
-    return views.SupPartResultSet(found, hits, query, conditions, _warnings(query))
+    page = _page(info, search_hits_, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
+    hits = tuple(
+        views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
+    )
+    return views.SupPartResultSet(search_hits_, hits, query, conditions, _warnings(query))
 
 
 def _page(info: context.Info, hits: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:

@@ -1,4 +1,4 @@
-// Who has signed in, with which application the IDE authorises, and its token. One for the page; panels look at it
+// Who has signed in, with which application the IDE authorizes, and its token. One for the page; panels look at it
 // through useSession. What may be known is the server's to say, this only asks.
 import { useSyncExternalStore } from "./elements.js";
 

@@ -119,6 +119,6 @@ def test_identifying_value_is_shown_unchanged(text: str) -> None:
         ("homepage_url", "other"),
     ],
 )
-def test_expression_that_a_program_reads_is_shown(where: str, what: str) -> None:
+def test_subject_of_a_path_is_named(where: str, what: str) -> None:
     assert paths.subject(where) == what
     assert what in paths.SUBJECTS

@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def opened() -> Any:
+def open_progress() -> Any:
     """Opens progress files, which are closed with the test."""
     with contextlib.ExitStack() as stack:
 
@@ -40,7 +40,7 @@ def opened() -> Any:
 
 
 @pytest.fixture
-def written(file: Any) -> Any:
+def interrupted_file(file: Any) -> Any:
     """A file of a run that was interrupted: two requests done, one in trouble, one under way."""
     progress = ProgressFile(file, HEADER)
     found = Finding(Difference("value", "results[*].msec", "results[0].msec", Decimal("1.10"), 2), "unexplained")
@@ -53,8 +53,8 @@ def written(file: Any) -> Any:
     return file
 
 
-def test_run_resumes_with_its_progress(opened: Any, written: Any) -> None:
-    again = opened(written)
+def test_run_resumes_with_its_progress(open_progress: Any, interrupted_file: Any) -> None:
+    again = open_progress(interrupted_file)
     first, second = again.comparisons()
     assert again.done == {compared(1).request.id, compared(2).request.id}
     assert (first.parts, first.at, second) == (3, 1_700_000_000.5, compared(2))
@@ -62,35 +62,35 @@ def test_run_resumes_with_its_progress(opened: Any, written: Any) -> None:
     assert str(first.findings[0].difference.baseline) == "1.10"
 
 
-def test_requests_in_flight_count_as_used(opened: Any, written: Any) -> None:
-    assert opened(written).spent == 3 + 1 + 20
+def test_requests_in_flight_count_as_used(open_progress: Any, interrupted_file: Any) -> None:
+    assert open_progress(interrupted_file).spent == 3 + 1 + 20
 
 
-def test_failed_request_is_repeated_and_counted_once(opened: Any, written: Any) -> None:
-    again = opened(written)
+def test_failed_request_is_repeated_and_counted_once(open_progress: Any, interrupted_file: Any) -> None:
+    again = open_progress(interrupted_file)
     again.note(compared(3).request.id, compared(3, parts=2))
     again.close()
-    last = opened(written)
+    last = open_progress(interrupted_file)
     assert [each.request for each in last.comparisons()] == [compared(n).request for n in (1, 2, 3)]
     assert last.spent == 3 + 1 + 2 + 20
 
 
 @pytest.mark.parametrize("off", [1, 5, 30])
-def test_truncated_last_line_is_ignored(opened: Any, written: Any, off: int) -> None:
-    written.write_bytes(written.read_bytes()[:-off])
-    again = opened(written)
+def test_truncated_last_line_is_ignored(open_progress: Any, interrupted_file: Any, off: int) -> None:
+    interrupted_file.write_bytes(interrupted_file.read_bytes()[:-off])
+    again = open_progress(interrupted_file)
     assert len(again.done) == 2
     again.note(compared(4).request.id, compared(4))
     again.close()
-    assert len(opened(written).done) == 3
+    assert len(open_progress(interrupted_file).done) == 3
 
 
-def test_run_truncated_in_its_header_starts_over(opened: Any, file: Any) -> None:
-    opened(file).close()
+def test_run_truncated_in_its_header_starts_over(open_progress: Any, file: Any) -> None:
+    open_progress(file).close()
     whole = file.read_bytes()
     for length in (1, 10, len(whole) - 1):
         file.write_bytes(whole[:length])
-        opened(file).close()
+        open_progress(file).close()
         assert file.read_bytes() == whole
 
 
@@ -104,52 +104,54 @@ def test_run_truncated_in_its_header_starts_over(opened: Any, file: Any) -> None
         ({"requests": "c2"}, "the file of requests has changed, or --sample, --seed or --kind"),
     ],
 )
-def test_progress_of_another_run_is_refused_with_the_reason(opened: Any, written: Any, other: Any, words: str) -> None:
-    before = written.read_bytes()
+def test_progress_of_another_run_is_refused_with_the_reason(
+    open_progress: Any, interrupted_file: Any, other: Any, words: str
+) -> None:
+    before = interrupted_file.read_bytes()
     header = ProgressHeader(
         **{name: getattr(HEADER, name) for name in ("baseline", "candidate", "source", "settings", "requests")} | other
     )
     with pytest.raises(errors.ConfigError, match=r"run\.jsonl belongs to another run") as raised:
-        opened(written, header)
+        open_progress(interrupted_file, header)
     assert words in str(raised.value)
     assert "--fresh" in str(raised.value)
-    assert written.read_bytes() == before
+    assert interrupted_file.read_bytes() == before
 
 
 @pytest.mark.parametrize("text", [b"a file of somebody's own\n", b"no line", b'{"v3bridge-progress": 1}\n', b"\n"])
-def test_foreign_file_is_unchanged(opened: Any, file: Any, text: bytes) -> None:
+def test_foreign_file_is_unchanged(open_progress: Any, file: Any, text: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(text)
     with pytest.raises(errors.ConfigError, match="is no progress file"):
-        opened(file)
+        open_progress(file)
     assert file.read_bytes() == text
 
 
-def test_unreadable_line_in_the_middle_is_refused(opened: Any, written: Any) -> None:
-    lines = written.read_bytes().splitlines(keepends=True)
-    written.write_bytes(b"".join([*lines[:2], b"what is this\n", *lines[2:]]))
+def test_unreadable_line_in_the_middle_is_refused(open_progress: Any, interrupted_file: Any) -> None:
+    lines = interrupted_file.read_bytes().splitlines(keepends=True)
+    interrupted_file.write_bytes(b"".join([*lines[:2], b"what is this\n", *lines[2:]]))
     with pytest.raises(errors.ConfigError, match="has a line that cannot be read"):
-        opened(written)
+        open_progress(interrupted_file)
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_progress_file_has_one_writer(opened: Any, file: Any, fresh: bool) -> None:
-    first = opened(file)
+def test_progress_file_has_one_writer(open_progress: Any, file: Any, fresh: bool) -> None:
+    first = open_progress(file)
     with pytest.raises(errors.ConfigError, match=r"run\.jsonl cannot be written: another run is writing to it"):
         ProgressFile(file, HEADER, fresh=fresh)
     first.note("a request", compared(1))
     first.close()
-    assert opened(file).done == {"a request"}
+    assert open_progress(file).done == {"a request"}
 
 
-def test_progress_file_is_private_and_removable(opened: Any, written: Any) -> None:
-    progress = opened(written)
-    assert written.stat().st_mode & 0o777 == 0o600
+def test_progress_file_is_private_and_removable(open_progress: Any, interrupted_file: Any) -> None:
+    progress = open_progress(interrupted_file)
+    assert interrupted_file.stat().st_mode & 0o777 == 0o600
     progress.remove()
-    assert not written.exists()
+    assert not interrupted_file.exists()
 
 
-def test_unwritable_folder_is_named(opened: Any, tmp_path: Path) -> None:
+def test_unwritable_folder_is_named(open_progress: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.ConfigError, match=r"file/run\.jsonl cannot be written"):
-        opened(tmp_path / "file" / "run.jsonl")
+        open_progress(tmp_path / "file" / "run.jsonl")

@@ -14,7 +14,7 @@ DAY = LedgerEntry(QUOTA_ACCOUNT, "2023-11-14")
 
 
 @pytest.fixture
-async def made(store: Any, clock: Any) -> Any:
+async def make_budget(store: Any, clock: Any) -> Any:
     """Makes a worker's budget that is looked after."""
 
     async def make(limit: Any, name: str = "one", worst: int = 3) -> Any:
@@ -34,16 +34,16 @@ async def state(store: Any) -> Any:
     return found[1:]
 
 
-async def test_maximum_is_reserved_and_actual_usage_booked(made: Any, store: Any) -> None:
-    budget = await made(10)
+async def test_maximum_is_reserved_and_actual_usage_booked(make_budget: Any, store: Any) -> None:
+    budget = await make_budget(10)
     claim = await budget.reserve(REQUEST)
     assert await state(store) == (0, 0, 3)
     await budget.settle(claim, response(parts=2))
     assert await state(store) == (2, 0, 0)
 
 
-async def test_workers_together_never_exceed_the_budget(made: Any, store: Any) -> None:
-    one, two = await made(10), await made(10, "two")
+async def test_workers_together_never_exceed_the_budget(make_budget: Any, store: Any) -> None:
+    one, two = await make_budget(10), await make_budget(10, "two")
     claims = [await each.reserve(REQUEST) for each in (one, two, one, two)]
     assert [claim is None for claim in claims] == [False, False, False, True]
     await one.settle(claims[0], response(parts=0))
@@ -62,15 +62,15 @@ async def test_workers_together_never_exceed_the_budget(made: Any, store: Any) -
     ids=["refused", "failed", "says", "kept answer", "cut off"],
 )
 async def test_possibly_billed_request_is_uncertain_usage(
-    made: Any, store: Any, answer: Any, over: bool, booked: Any
+    make_budget: Any, store: Any, answer: Any, over: bool, booked: Any
 ) -> None:
-    budget = await made(10)
+    budget = await make_budget(10)
     await budget.settle(await budget.reserve(REQUEST), answer, over)
     assert await state(store) == booked
 
 
-async def test_next_day_has_a_new_budget(made: Any, clock: Any) -> None:
-    budget = await made(3)
+async def test_next_day_has_a_new_budget(make_budget: Any, clock: Any) -> None:
+    budget = await make_budget(3)
     await budget.settle(await budget.reserve(REQUEST), response(parts=3))
     assert await budget.reserve(REQUEST) is None
     clock.advance(86_400)
@@ -78,20 +78,22 @@ async def test_next_day_has_a_new_budget(made: Any, clock: Any) -> None:
     assert await budget.reserve(REQUEST) is not None
 
 
-async def test_unlimited_budget_books_usage(made: Any, store: Any) -> None:
-    budget = await made(None)
+async def test_unlimited_budget_books_usage(make_budget: Any, store: Any) -> None:
+    budget = await make_budget(None)
     for _ in range(3):
         await budget.settle(await budget.reserve(REQUEST), response(parts=100))
     assert await state(store) == (300, 0, 0)
 
 
-async def test_free_request_is_allowed_beyond_the_budget(made: Any) -> None:
-    budget = await made(0, worst=0)
+async def test_free_request_is_allowed_beyond_the_budget(make_budget: Any) -> None:
+    budget = await make_budget(0, worst=0)
     assert await budget.reserve(REQUEST) is not None
 
 
-async def test_reservation_of_a_dead_worker_is_uncertain_usage_of_its_day(made: Any, store: Any, clock: Any) -> None:
-    dead, alive = await made(3), await made(3, "two")
+async def test_reservation_of_a_dead_worker_is_uncertain_usage_of_its_day(
+    make_budget: Any, store: Any, clock: Any
+) -> None:
+    dead, alive = await make_budget(3), await make_budget(3, "two")
     await dead.reserve(REQUEST)
     assert await alive.reserve(REQUEST) is None
     clock.advance(11)

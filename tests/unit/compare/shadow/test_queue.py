@@ -38,7 +38,7 @@ def jobs() -> Any:
 
 
 @pytest.fixture
-async def made(clock: Any, metrics: Any, jobs: Any) -> Any:
+async def make_shadow(clock: Any, metrics: Any, jobs: Any) -> Any:
     """Makes a shadow that is on, of these settings."""
     shadows = []
 
@@ -68,15 +68,15 @@ def dropped(metrics: Any) -> Any:
     return {reason: count for (_, reason), count in metrics.shadow_dropped.items()}
 
 
-async def test_configured_share_of_requests_is_selected(made: Any) -> None:
-    shadow = await made({"half": 0.5, "all": 1.0, "none": 0.0})
+async def test_configured_share_of_requests_is_selected(make_shadow: Any) -> None:
+    shadow = await make_shadow({"half": 0.5, "all": 1.0, "none": 0.0})
     chosen = {name: sum(shadow.wants(name) for _ in range(1000)) for name in ("half", "all", "none", "other")}
     assert 400 < chosen.pop("half") < 600
     assert chosen == {"all": 1000, "none": 0, "other": 0}
 
 
-async def test_requests_are_compared_in_order(made: Any, jobs: Any) -> None:
-    shadow = await made()
+async def test_requests_are_compared_in_order(make_shadow: Any, jobs: Any) -> None:
+    shadow = await make_shadow()
     jobs.gate.set()
     for target in "abc":
         shadow.offer(seen(target))
@@ -84,8 +84,8 @@ async def test_requests_are_compared_in_order(made: Any, jobs: Any) -> None:
     assert jobs.run_ == ["a", "b", "c"]
 
 
-async def test_requests_beyond_the_queue_are_dropped(made: Any, jobs: Any, metrics: Any) -> None:
-    shadow = await made(queue=2)
+async def test_requests_beyond_the_queue_are_dropped(make_shadow: Any, jobs: Any, metrics: Any) -> None:
+    shadow = await make_shadow(queue=2)
     shadow.offer(seen())
     await until(lambda: jobs.run_)
     for _ in range(5):
@@ -94,9 +94,11 @@ async def test_requests_beyond_the_queue_are_dropped(made: Any, jobs: Any, metri
     assert metrics.shadow_queue_length[()] == 2
 
 
-async def test_queued_bytes_are_bounded(made: Any, jobs: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queued_bytes_are_bounded(
+    make_shadow: Any, jobs: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shadowing, "BYTES_MAX", 100)
-    shadow = await made()
+    shadow = await make_shadow()
     shadow.offer(seen())
     await until(lambda: jobs.run_)
     for _ in range(3):
@@ -108,8 +110,8 @@ async def test_queued_bytes_are_bounded(made: Any, jobs: Any, metrics: Any, monk
     assert dropped(metrics) == {"queue": 1}
 
 
-async def test_requests_per_second_are_limited(made: Any, clock: Any, metrics: Any) -> None:
-    shadow = await made(rate=2)
+async def test_requests_per_second_are_limited(make_shadow: Any, clock: Any, metrics: Any) -> None:
+    shadow = await make_shadow(rate=2)
     for _ in range(5):
         shadow.offer(seen())
     assert dropped(metrics) == {"rate": 3}
@@ -118,8 +120,8 @@ async def test_requests_per_second_are_limited(made: Any, clock: Any, metrics: A
     assert dropped(metrics) == {"rate": 3}
 
 
-async def test_open_circuit_breaker_drops_everything(made: Any, clock: Any, metrics: Any) -> None:
-    shadow = await made(failures=1)
+async def test_open_circuit_breaker_drops_everything(make_shadow: Any, clock: Any, metrics: Any) -> None:
+    shadow = await make_shadow(failures=1)
     shadow.breaker.failed()
     shadow.offer(seen())
     assert dropped(metrics) == {"breaker": 1}
@@ -128,8 +130,8 @@ async def test_open_circuit_breaker_drops_everything(made: Any, clock: Any, metr
     assert dropped(metrics) == {"breaker": 1}
 
 
-async def test_switching_off_cancels_queued_and_running_comparisons(made: Any, jobs: Any, metrics: Any) -> None:
-    shadow = await made()
+async def test_switching_off_cancels_queued_and_running_comparisons(make_shadow: Any, jobs: Any, metrics: Any) -> None:
+    shadow = await make_shadow()
     for _ in range(3):
         shadow.offer(seen())
     await until(lambda: jobs.run_)
@@ -143,8 +145,8 @@ async def test_switching_off_cancels_queued_and_running_comparisons(made: Any, j
     await until(lambda: jobs.run_[-1] == "again")
 
 
-async def test_failed_comparison_does_not_stop_the_queue(made: Any, jobs: Any, metrics: Any) -> None:
-    shadow = await made()
+async def test_failed_comparison_does_not_stop_the_queue(make_shadow: Any, jobs: Any, metrics: Any) -> None:
+    shadow = await make_shadow()
     jobs.gate.set()
     for target in ("fails", "goes on"):
         shadow.offer(seen(target))

@@ -35,7 +35,7 @@ Read = Callable[..., Reading]
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Read:
+def read_source(tmp_path: Path) -> Read:
     """Reads text or bytes as a file of some name."""
 
     def reading(

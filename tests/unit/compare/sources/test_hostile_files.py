@@ -32,10 +32,10 @@ JSON = st.recursive(
 )
 
 
-def attempt(read: Any, content: Any, kind: Any) -> None:
+def attempt(read_source: Any, content: Any, kind: Any) -> None:
     """What comes of it holds together."""
     with contextlib.suppress(errors.SourceError):
-        for request in read("file", content, kind).requests:
+        for request in read_source("file", content, kind).requests:
             assert request.endpoint
             assert request.target("K").isascii()
             assert estimate.worst_case_parts(request) >= 0
@@ -44,37 +44,37 @@ def attempt(read: Any, content: Any, kind: Any) -> None:
 @pytest.mark.parametrize("kind", [None, *sources.KINDS])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(content=st.binary(max_size=300))
-def test_any_bytes_give_requests_or_a_clear_error(read: Any, kind: Any, content: Any) -> None:
-    attempt(read, content, kind)
+def test_any_bytes_give_requests_or_a_clear_error(read_source: Any, kind: Any, content: Any) -> None:
+    attempt(read_source, content, kind)
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(seed=st.integers(0, 2**32))
-def test_damaged_file_gives_requests_or_a_clear_error(read: Any, kind: Any, good: Any, seed: Any) -> None:
+def test_damaged_file_gives_requests_or_a_clear_error(read_source: Any, kind: Any, good: Any, seed: Any) -> None:
     random = Random(seed)
     content = bytearray((good * random.randint(1, 3)).encode())
     for _ in range(random.randint(1, 6)):
         place = random.randrange(len(content))
         content[place : place + random.randint(0, 3)] = random.randbytes(random.randint(0, 3)) or b'"'
-    attempt(read, bytes(content), random.choice([kind, None]))
+    attempt(read_source, bytes(content), random.choice([kind, None]))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(values=st.lists(JSON, min_size=1, max_size=4))
-def test_any_json_gives_requests_or_a_clear_error(read: Any, values: Any) -> None:
+def test_any_json_gives_requests_or_a_clear_error(read_source: Any, values: Any) -> None:
     text = "\n".join(map(json.dumps, values))
     for kind in ("json", "har", "recording", None):
-        attempt(read, text, kind)
+        attempt(read_source, text, kind)
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
-def test_valid_files_are_read(read: Any, kind: Any, good: Any) -> None:
-    found = read("file", good)
+def test_valid_files_are_read(read_source: Any, kind: Any, good: Any) -> None:
+    found = read_source("file", good)
     assert (found.source.kind, len(found.requests), found.junk) == (kind, 1, [])
 
 
 @pytest.mark.parametrize("moment", [10**400, -(10**400), 1e308, -1, 0, 1e30])
-def test_out_of_range_time_is_none(read: Any, moment: Any) -> None:
+def test_out_of_range_time_is_none(read_source: Any, moment: Any) -> None:
     lines = [json.dumps({"url": "/v3/brands/x", "ts": each}) for each in (moment, 1.7e9)]
-    assert read("file", "\n".join(lines)).source.seconds is None
+    assert read_source("file", "\n".join(lines)).source.seconds is None

@@ -27,19 +27,19 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_request_is_found_in_every_structure(read: Any, line: Any) -> None:
-    found = read("requests.jsonl", json.dumps(line))
+def test_request_is_found_in_every_structure(read_source: Any, line: Any) -> None:
+    found = read_source("requests.jsonl", json.dumps(line))
     assert [(request.path, request.query) for request in found.requests] == [WANTED]
     assert found.source.kind == "json"
 
 
-def test_separate_key_belongs_to_the_client(read: Any) -> None:
-    found = read("r.jsonl", json.dumps({"url": TARGET, "apikey": "abc123"}))
+def test_separate_key_belongs_to_the_client(read_source: Any) -> None:
+    found = read_source("r.jsonl", json.dumps({"url": TARGET, "apikey": "abc123"}))
     assert found.clients.key(found.requests[0].client, "baseline") == "abc123"
 
 
-def test_nested_method_is_detected(read: Any) -> None:
-    found = read(
+def test_nested_method_is_detected(read_source: Any) -> None:
+    found = read_source(
         "r.jsonl", json.dumps({"url": TARGET}) + "\n" + json.dumps({"url": TARGET, "http": {"method": "post"}})
     )
     assert (len(found.requests), found.skipped) == (1, [("its method is not GET or HEAD", 1, "r.jsonl:2")])
@@ -57,12 +57,12 @@ def test_nested_method_is_detected(read: Any) -> None:
         ({"time": True}, {"time": None}, None),
     ],
 )
-def test_timestamps_are_numbers_or_text(read: Any, first: Any, last: Any, seconds: float | None) -> None:
+def test_timestamps_are_numbers_or_text(read_source: Any, first: Any, last: Any, seconds: float | None) -> None:
     lines = [json.dumps({"url": TARGET, **more}) for more in (first, last)]
-    assert read("r.jsonl", "\n".join(lines)).source.seconds == seconds
+    assert read_source("r.jsonl", "\n".join(lines)).source.seconds == seconds
 
 
-def test_lines_without_request_are_counted(read: Any) -> None:
+def test_lines_without_request_are_counted(read_source: Any) -> None:
     lines = [
         json.dumps({"url": TARGET}),
         "{",
@@ -74,7 +74,7 @@ def test_lines_without_request_are_counted(read: Any) -> None:
         '{"url": "/x"',
         "[" * 9999,
     ]
-    found = read("r.jsonl", "\n".join(lines))
+    found = read_source("r.jsonl", "\n".join(lines))
     assert len(found.requests) == 1
     assert found.junk == [
         ("is no JSON, or is cut", 4, "r.jsonl:2"),
@@ -83,12 +83,12 @@ def test_lines_without_request_are_counted(read: Any) -> None:
     ]
 
 
-def test_lone_surrogate_is_accepted(read: Any) -> None:
-    assert read("r.jsonl", r'{"url": "/v3/brands/search?q=\ud800"}').requests[0].query == (("q", "?"),)
+def test_lone_surrogate_is_accepted(read_source: Any) -> None:
+    assert read_source("r.jsonl", r'{"url": "/v3/brands/search?q=\ud800"}').requests[0].query == (("q", "?"),)
 
 
-def test_first_line_beyond_the_detection_limit_is_json(read: Any) -> None:
-    found = read("answers", json.dumps({"url": TARGET, "body": "x" * 200_000}))
+def test_first_line_beyond_the_detection_limit_is_json(read_source: Any) -> None:
+    found = read_source("answers", json.dumps({"url": TARGET, "body": "x" * 200_000}))
     assert (found.source.kind, len(found.requests)) == ("json", 1)
 
 
@@ -100,6 +100,6 @@ def test_first_line_beyond_the_detection_limit_is_json(read: Any) -> None:
         {"request": {"url": TARGET, "headers": {"User-Agent": ["kicost/1.1"]}}},
     ],
 )
-def test_client_program_is_read_from_the_log(read: Any, more: Any) -> None:
-    found = read("r.jsonl", json.dumps({"url": TARGET + "&apikey=K", **more}))
+def test_client_program_is_read_from_the_log(read_source: Any, more: Any) -> None:
+    found = read_source("r.jsonl", json.dumps({"url": TARGET + "&apikey=K", **more}))
     assert [key.agent for key in found.clients.unnamed()] == ["kicost/1.1"]

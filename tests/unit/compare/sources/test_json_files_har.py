@@ -32,8 +32,8 @@ def document(number: int = 3) -> Any:
     )
 
 
-def test_every_entry_is_a_request(read: Any) -> None:
-    found = read("saved.har", document())
+def test_every_entry_is_a_request(read_source: Any) -> None:
+    found = read_source("saved.har", document())
     assert found.targets == [f"/parts/search?q=part%20{n}" for n in range(3)]
     assert [request.origin for request in found.requests] == [f"saved.har:entry {n}" for n in (1, 2, 3)]
     assert (found.source.seconds, found.clients.secrets()) == (2, ("abc123",))
@@ -41,15 +41,15 @@ def test_every_entry_is_a_request(read: Any) -> None:
 
 @pytest.mark.parametrize("name", ["saved", "saved.json", "saved.txt"])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_har_is_recognised_by_content(read: Any, name: str, indent: int | None) -> None:
-    found = read(name, "\ufeff" + json.dumps(json.loads(document()), indent=indent))
+def test_har_is_recognised_by_content(read_source: Any, name: str, indent: int | None) -> None:
+    found = read_source(name, "\ufeff" + json.dumps(json.loads(document()), indent=indent))
     assert (found.source.kind, len(found.requests)) == ("har", 3)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.9])
-def test_truncated_har_is_read_to_the_cut(read: Any, share: float) -> None:
+def test_truncated_har_is_read_to_the_cut(read_source: Any, share: float) -> None:
     text = document(9)
-    found = read("saved.har", text[: int(len(text) * share)])
+    found = read_source("saved.har", text[: int(len(text) * share)])
     number = len(found.requests)
     assert 2 < number < 9
     assert found.junk == [
@@ -57,19 +57,19 @@ def test_truncated_har_is_read_to_the_cut(read: Any, share: float) -> None:
     ]
 
 
-def test_empty_truncated_har_is_an_error(read: Any) -> None:
+def test_empty_truncated_har_is_an_error(read_source: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"read as har: saved\.har:entry 1: the file is cut here"):
-        read("saved.har", document()[:200])
+        read_source("saved.har", document()[:200])
 
 
-def test_malformed_har_is_read_to_the_error(read: Any) -> None:
+def test_malformed_har_is_read_to_the_error(read_source: Any) -> None:
     text = document()
     begin = text.index('{"startedDateTime": "2024-05-01T00:00:02')
-    found = read("saved.har", text[:begin] + "oops" + text[begin:])
+    found = read_source("saved.har", text[:begin] + "oops" + text[begin:])
     assert (len(found.requests), len(found.junk)) == (2, 1)
 
 
-def test_entry_without_url_is_counted(read: Any) -> None:
+def test_entry_without_url_is_counted(read_source: Any) -> None:
     some = [
         *entries(1),
         {"request": {}},
@@ -79,17 +79,17 @@ def test_entry_without_url_is_counted(read: Any) -> None:
         None,
         {"request": {"url": "/v3/brands/x", "method": 1}},
     ]
-    found = read("saved.har", json.dumps({"log": {"entries": some}}))
+    found = read_source("saved.har", json.dumps({"log": {"entries": some}}))
     assert len(found.requests) == 1
     assert found.junk == [(json_files.NO_HAR_REQUEST, 4, "saved.har:entry 2")]
 
 
-def test_other_pages_are_skipped(read: Any) -> None:
+def test_other_pages_are_skipped(read_source: Any) -> None:
     some = [*entries(1), {"request": {"method": "GET", "url": "https://octopart.com/static/app.js"}}]
-    found = read("saved.har", json.dumps({"log": {"entries": some}}))
+    found = read_source("saved.har", json.dumps({"log": {"entries": some}}))
     assert (len(found.requests), len(found.skipped)) == (1, 1)
 
 
-def test_har_without_entries_is_an_error(read: Any) -> None:
+def test_har_without_entries_is_an_error(read_source: Any) -> None:
     with pytest.raises(errors.SourceError, match="there is nothing in it"):
-        read("saved.har", '{"log": {"entries": []}}')
+        read_source("saved.har", '{"log": {"entries": []}}')

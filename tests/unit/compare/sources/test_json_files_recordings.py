@@ -20,23 +20,23 @@ def line(v3_request: V3Request) -> str:
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run"])
-def test_recorded_requests_are_read_back_equal(read: Any, name: str) -> None:
-    found = read(name, f"{HEADER}\n{line(REQUEST)}\n")
+def test_recorded_requests_are_read_back_equal(read_source: Any, name: str) -> None:
+    found = read_source(name, f"{HEADER}\n{line(REQUEST)}\n")
     assert found.source.kind == "recording"
     assert found.requests == [msgspec.structs.replace(REQUEST, origin=f"{name}:2")]
     assert found.requests[0].id == REQUEST.id
 
 
-def test_truncated_recording_keeps_complete_entries(read: Any) -> None:
-    found = read("run.jsonl", f"{HEADER}\n{line(REQUEST)}\n{line(REQUEST)[:500]}")
+def test_truncated_recording_keeps_complete_entries(read_source: Any) -> None:
+    found = read_source("run.jsonl", f"{HEADER}\n{line(REQUEST)}\n{line(REQUEST)[:500]}")
     assert (len(found.requests), found.junk) == (1, [("is no recorded request, or is cut", 1, "run.jsonl:3")])
 
 
-def test_recording_of_another_version_is_refused(read: Any) -> None:
+def test_recording_of_another_version_is_refused(read_source: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"run\.jsonl:1: is of another version of v3bridge"):
-        read("run.jsonl", HEADER.replace("1,", "2,"))
+        read_source("run.jsonl", HEADER.replace("1,", "2,"))
 
 
-def test_recorded_non_v3_request_is_skipped(read: Any) -> None:
-    found = read("run.jsonl", f"{HEADER}\n{line(V3Request('/nowhere'))}\n{line(REQUEST)}")
+def test_recorded_non_v3_request_is_skipped(read_source: Any) -> None:
+    found = read_source("run.jsonl", f"{HEADER}\n{line(V3Request('/nowhere'))}\n{line(REQUEST)}")
     assert (len(found.requests), found.skipped) == (1, [("its path is none of v3's", 1, "run.jsonl:2")])

@@ -24,54 +24,54 @@ PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zs
 
 
 @pytest.mark.parametrize("suffix, pack", PACKED.items())
-def test_compressed_logs_are_read(read: Any, suffix: Any, pack: Any) -> None:
-    found = read(f"access.log{suffix}", pack(LOG))
+def test_compressed_logs_are_read(read_source: Any, suffix: Any, pack: Any) -> None:
+    found = read_source(f"access.log{suffix}", pack(LOG))
     assert (found.source.kind, len(found.requests), found.junk) == ("log", 4000, [])
 
 
-def test_compressed_log_is_recognised_by_content(read: Any) -> None:
-    assert len(read("access.log-20240501", gzip.compress(LOG)).requests) == 4000
+def test_compressed_log_is_recognised_by_content(read_source: Any) -> None:
+    assert len(read_source("access.log-20240501", gzip.compress(LOG)).requests) == 4000
 
 
-def test_concatenated_compressed_logs_are_read(read: Any) -> None:
-    assert len(read("access.log.gz", gzip.compress(LOG) * 2).requests) == 8000
-    assert len(read("access.log.zst", zstandard.compress(LOG) * 2).requests) == 8000
+def test_concatenated_compressed_logs_are_read(read_source: Any) -> None:
+    assert len(read_source("access.log.gz", gzip.compress(LOG) * 2).requests) == 8000
+    assert len(read_source("access.log.zst", zstandard.compress(LOG) * 2).requests) == 8000
 
 
 @pytest.mark.parametrize("suffix, pack", [(suffix, pack) for suffix, pack in PACKED.items() if suffix != ".zst"])
-def test_truncated_compressed_log_is_read_to_the_cut(read: Any, suffix: Any, pack: Any) -> None:
+def test_truncated_compressed_log_is_read_to_the_cut(read_source: Any, suffix: Any, pack: Any) -> None:
     packed = pack(LOG, 1) if suffix == ".bz2" else pack(LOG)
-    found = read(f"access.log{suffix}", packed[: int(len(packed) * 0.9)])
+    found = read_source(f"access.log{suffix}", packed[: int(len(packed) * 0.9)])
     number = len(found.requests)
     assert 1000 < number < 4000
     assert found.junk == [("the compressed file is cut", 1, f"access.log{suffix}:after {number}")]
 
 
-def test_truncated_zst_is_read_to_the_cut(read: Any) -> None:
+def test_truncated_zst_is_read_to_the_cut(read_source: Any) -> None:
     packed = io.BytesIO()
     with zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as writer:
         writer.write(LOG)
         writer.flush(zstandard.FLUSH_BLOCK)
         writer.write(LOG[::-1])
-    found = read("access.log.zst", packed.getvalue()[:-500])
+    found = read_source("access.log.zst", packed.getvalue()[:-500])
     assert len(found.requests) == 4000
 
 
-def test_damaged_gz_is_read_to_the_damage(read: Any) -> None:
+def test_damaged_gz_is_read_to_the_damage(read_source: Any) -> None:
     packed = gzip.compress(LOG)
-    found = read("access.log.gz", packed[:-8] + b"\0\0\0\0" + packed[-4:])
+    found = read_source("access.log.gz", packed[:-8] + b"\0\0\0\0" + packed[-4:])
     assert (len(found.requests), found.junk) == (4000, [("the file is damaged", 1, "access.log.gz:after 4000")])
 
 
-def test_cut_before_the_first_line_is_an_error(read: Any) -> None:
+def test_cut_before_the_first_line_is_an_error(read_source: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"access\.log\.gz:after the beginning: the compressed file is cut"):
-        read("access.log.gz", gzip.compress(LOG)[:12], "log")
+        read_source("access.log.gz", gzip.compress(LOG)[:12], "log")
 
 
-def test_missing_zstandard_names_the_extra(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_zstandard_names_the_extra(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(errors.SourceError, match="pip install zstandard"):
-        read("access.log.zst", zstandard.compress(LOG))
+        read_source("access.log.zst", zstandard.compress(LOG))
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_missing_zstandard_names_the_extra(read: Any, monkeypatch: pytest.Monkey
         (b"\xff\xfe", "there is nothing in it"),
     ],
 )
-def test_file_of_unknown_kind_is_a_clear_error(read: Any, tmp_path: Path, content: Any, reason: str) -> None:
+def test_file_of_unknown_kind_is_a_clear_error(read_source: Any, tmp_path: Path, content: Any, reason: str) -> None:
     with pytest.raises(errors.SourceError, match=reason) as raised:
-        read("file", content)
+        read_source("file", content)
     assert str(tmp_path / "file") in raised.value.message
 
 
@@ -97,34 +97,34 @@ def test_file_of_unknown_kind_is_a_clear_error(read: Any, tmp_path: Path, conten
 @pytest.mark.parametrize(
     "content", [b"", bytes(range(256)) * 400, b"hello\n" * 3, b"\x1f\x8b\x08", b"{}", b"[]", b"\xff\xfeA"]
 )
-def test_every_kind_explains_unreadable_files(read: Any, kind: Any, content: Any) -> None:
+def test_every_kind_explains_unreadable_files(read_source: Any, kind: Any, content: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"no request of v3 in it, read as|there is nothing in it"):
-        read("file", content, kind)
+        read_source("file", content, kind)
 
 
-def test_first_reason_is_named_and_others_counted(read: Any) -> None:
+def test_first_reason_is_named_and_others_counted(read_source: Any) -> None:
     with pytest.raises(errors.SourceError) as raised:
-        read("access.log", "junk\n" + LINE.format("x").replace("/v3/", "/v4/") * 3, "log")
+        read_source("access.log", "junk\n" + LINE.format("x").replace("/v3/", "/v4/") * 3, "log")
     assert raised.value.message.endswith(
         'access.log: no request of v3 in it, read as log: access.log:1: holds no request in quotes, such as "GET /v3/… '
         'HTTP/1.1" (3 more could not be read either)'
     )
 
 
-def test_explicit_kind_overrides_detection(read: Any) -> None:
-    found = read("x.jsonl", "/v3/brands/x\n", "urls")
+def test_explicit_kind_overrides_detection(read_source: Any) -> None:
+    found = read_source("x.jsonl", "/v3/brands/x\n", "urls")
     assert found.targets == ["/brands/x"]
 
 
-def test_unknown_kind_is_refused_with_the_known_ones(read: Any) -> None:
+def test_unknown_kind_is_refused_with_the_known_ones(read_source: Any) -> None:
     with pytest.raises(
         errors.SourceError, match="'excel' is no kind of file; there are log, json, har, urls, csv, xlsx"
     ):
-        read("x", "x", "excel")
+        read_source("x", "x", "excel")
 
 
-def test_junk_lines_do_not_prevent_detection(read: Any) -> None:
-    found = read("x", "-- logrotate --\n{broken\n" + LINE.format("a") + "/v3/brands/x\n" + LINE.format("b"))
+def test_junk_lines_do_not_prevent_detection(read_source: Any) -> None:
+    found = read_source("x", "-- logrotate --\n{broken\n" + LINE.format("a") + "/v3/brands/x\n" + LINE.format("b"))
     assert (found.source.kind, len(found.requests)) == ("log", 2)
 
 
@@ -153,7 +153,7 @@ def test_source_can_be_read_twice_and_partially(tmp_path: Path) -> None:
     assert junk[0].times == 1
 
 
-def test_source_messages_hold_no_api_key(read: Any) -> None:
+def test_source_messages_hold_no_api_key(read_source: Any) -> None:
     lines = [
         LINE.format("x&apikey=5ecre7ke"),
         LINE.format("x&apikey%5B%5D=5ecre7ke&APIKEY=5ecre7ke"),
@@ -161,7 +161,7 @@ def test_source_messages_hold_no_api_key(read: Any) -> None:
         LINE.format("x").replace("/v3/", "/5ecre7ke/"),
         LINE.format("x&apikey=5ecre7ke").replace("GET", "POST"),
     ]
-    found = read("access.log", "\n".join(lines))
+    found = read_source("access.log", "\n".join(lines))
     message = [
         found.source.junk,
         found.source.skipped,
@@ -173,5 +173,5 @@ def test_source_messages_hold_no_api_key(read: Any) -> None:
     assert "5ecre7ke" not in repr(message)
     assert found.clients.secrets() == ("5ecre7ke",)
     with pytest.raises(errors.SourceError) as raised:
-        read("access.log", lines[2], "log")
+        read_source("access.log", lines[2], "log")
     assert "5ecre7ke" not in raised.value.message

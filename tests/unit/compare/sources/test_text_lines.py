@@ -26,11 +26,11 @@ WANTED = '/parts/match?queries=[{"mpn":"X 1"}]&include[]=specs'
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_request_is_read_from_every_log_format(read: Any, server: Any) -> None:
+def test_request_is_read_from_every_log_format(read_source: Any, server: Any) -> None:
     line = server.format(
         "GET /api/v3/parts/match?queries=%5B%7B%22mpn%22%3A%22X+1%22%7D%5D&include%5B%5D=specs HTTP/1.1"
     )
-    found = read("access.log", line + "\n")
+    found = read_source("access.log", line + "\n")
     assert [(request.path, request.query) for request in found.requests] == [
         ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
     ]
@@ -49,8 +49,8 @@ def test_request_is_read_from_every_log_format(read: Any, server: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("server", SERVERS)
-def test_quotes_and_spaces_are_kept_in_any_encoding(read: Any, server: Any, target: str) -> None:
-    (request,) = read("access.log", server.format(f"GET {target}&apikey=K HTTP/1.1")).requests
+def test_quotes_and_spaces_are_kept_in_any_encoding(read_source: Any, server: Any, target: str) -> None:
+    (request,) = read_source("access.log", server.format(f"GET {target}&apikey=K HTTP/1.1")).requests
     assert (request.path, request.query) == ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
 
 
@@ -68,21 +68,21 @@ def test_quotes_and_spaces_are_kept_in_any_encoding(read: Any, server: Any, targ
         ("LT1#PBF", "LT1#PBF"),
     ],
 )
-def test_escaped_text_is_unescaped(read: Any, written: str, value: str) -> None:
-    (request,) = read("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).requests
+def test_escaped_text_is_unescaped(read_source: Any, written: str, value: str) -> None:
+    (request,) = read_source("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).requests
     assert request.query == (("queries", value),)
 
 
-def test_invalid_utf_8_is_replaced(read: Any) -> None:
+def test_invalid_utf_8_is_replaced(read_source: Any) -> None:
     line = NGINX.format("GET /v3/brands/search?q=caf@ HTTP/1.1").encode().replace(b"@", b"\xe9")
-    assert read("access.log", line).requests[0].query == (("q", "caf\ufffd"),)
+    assert read_source("access.log", line).requests[0].query == (("q", "caf\ufffd"),)
 
 
-def test_http_0_9_request_has_no_version(read: Any) -> None:
-    assert read("access.log", NGINX.format("GET /v3/brands/search?q=x y")).targets == ["/brands/search?q=x%20y"]
+def test_http_0_9_request_has_no_version(read_source: Any) -> None:
+    assert read_source("access.log", NGINX.format("GET /v3/brands/search?q=x y")).targets == ["/brands/search?q=x%20y"]
 
 
-def test_non_v3_request_is_skipped_and_counted(read: Any) -> None:
+def test_non_v3_request_is_skipped_and_counted(read_source: Any) -> None:
     requests = [
         "GET /v3/brands/search?q=x HTTP/1.1",
         "GET /favicon.ico HTTP/1.1",
@@ -95,7 +95,7 @@ def test_non_v3_request_is_skipped_and_counted(read: Any) -> None:
         "GET /v3/../etc/passwd HTTP/1.1",
         "GET http://[::1/v3 HTTP/1.1",
     ]
-    found = read("access.log", "\n".join(map(NGINX.format, requests)))
+    found = read_source("access.log", "\n".join(map(NGINX.format, requests)))
     assert found.targets == ["/brands/search?q=x", "/brands/search?q=y"]
     assert found.junk == []
     assert found.skipped == [
@@ -105,7 +105,7 @@ def test_non_v3_request_is_skipped_and_counted(read: Any) -> None:
     ]
 
 
-def test_junk_lines_are_counted_with_their_first_position(read: Any) -> None:
+def test_junk_lines_are_counted_with_their_first_position(read_source: Any) -> None:
     junk = [
         r'203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "\x16\x03\x01\x00" 400 157 "-" "-"',
         '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "-" 408 - "-" "-"',
@@ -114,43 +114,43 @@ def test_junk_lines_are_counted_with_their_first_position(read: Any) -> None:
         "\x00\x01\ud800".encode("utf-8", "surrogatepass").decode("latin-1"),
     ]
     good = [NGINX.format(f"GET /v3/brands/search?q={n} HTTP/1.1") for n in range(5)]
-    found = read("access.log", "\n\n".join(line for pair in zip(good, junk, strict=True) for line in pair))
+    found = read_source("access.log", "\n\n".join(line for pair in zip(good, junk, strict=True) for line in pair))
     assert found.targets == [f"/brands/search?q={n}" for n in range(5)]
     assert found.junk == [('holds no request in quotes, such as "GET /v3/… HTTP/1.1"', 5, "access.log:3")]
 
 
-def test_endless_line_is_skipped(read: Any) -> None:
+def test_endless_line_is_skipped(read_source: Any) -> None:
     good = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
-    found = read("access.log", f'{good}\n"GET {"A" * 700_000}\n{good}')
+    found = read_source("access.log", f'{good}\n"GET {"A" * 700_000}\n{good}')
     assert len(found.requests) == 2
     assert found.junk == [("is longer than any request line", 1, "access.log:2")]
 
 
-def test_hostile_line_takes_linear_time(read: Any) -> None:
-    found = read("access.log", NGINX.format("GET /v3/brands/search?q=x HTTP/1.1") + "\n" + '"GET / ' * 37_000)
+def test_hostile_line_takes_linear_time(read_source: Any) -> None:
+    found = read_source("access.log", NGINX.format("GET /v3/brands/search?q=x HTTP/1.1") + "\n" + '"GET / ' * 37_000)
     assert len(found.requests) == 1
 
 
-def test_time_span_is_computed_across_time_zones(read: Any) -> None:
+def test_time_span_is_computed_across_time_zones(read_source: Any) -> None:
     lines = [NGINX.format("GET /v3/brands/search?q=x HTTP/1.1"), APACHE.format("GET /favicon.ico HTTP/1.1")]
     later = NGINX.format("GET /v3/brands/search?q=y HTTP/1.1").replace("13:55:36", "14:00:00")
-    assert read("access.log", "\n".join([later, *lines])).source.seconds == 264
+    assert read_source("access.log", "\n".join([later, *lines])).source.seconds == 264
 
 
-def test_single_time_gives_no_span(read: Any) -> None:
+def test_single_time_gives_no_span(read_source: Any) -> None:
     line = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
-    assert read("access.log", f"{line}\n{line}").source.seconds is None
+    assert read_source("access.log", f"{line}\n{line}").source.seconds is None
 
 
-def test_invalid_date_is_ignored(read: Any) -> None:
+def test_invalid_date_is_ignored(read_source: Any) -> None:
     line = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
-    found = read("access.log", line.replace("10/Oct", "31/Feb") + "\n" + line.replace("10/Oct", "10/Okt"))
+    found = read_source("access.log", line.replace("10/Oct", "31/Feb") + "\n" + line.replace("10/Oct", "10/Okt"))
     assert (len(found.requests), found.source.seconds) == (2, None)
 
 
-def test_jsonp_parameters_are_removed(read: Any) -> None:
+def test_jsonp_parameters_are_removed(read_source: Any) -> None:
     lines = [f"GET /v3/brands/search?q=x&callback=jQuery{n}&_={n}&apikey=K HTTP/1.1" for n in range(3)]
-    found = read("access.log", "\n".join(map(NGINX.format, lines)))
+    found = read_source("access.log", "\n".join(map(NGINX.format, lines)))
     assert len({request.id for request in found.requests}) == 1
     assert found.targets[0] == "/brands/search?q=x"
 
@@ -164,7 +164,7 @@ def test_jsonp_parameters_are_removed(read: Any) -> None:
         ('https 2018-10-10T13:55:36Z app/lb 1.2.3.4:1 "{}" "curl/7.4" ECDHE TLSv1.2 "Root=1"', "curl/7.4"),
     ],
 )
-def test_client_program_is_read_from_the_log(read: Any, line: str, agent: str) -> None:
-    found = read("access.log", line.format("GET /v3/brands/search?q=x&apikey=K HTTP/1.1"))
+def test_client_program_is_read_from_the_log(read_source: Any, line: str, agent: str) -> None:
+    found = read_source("access.log", line.format("GET /v3/brands/search?q=x&apikey=K HTTP/1.1"))
     (key,) = found.clients.unnamed()
     assert (key.first, key.agent) == ("access.log:1", agent)

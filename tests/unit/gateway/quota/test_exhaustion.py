@@ -31,13 +31,13 @@ async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
 
 
 @pytest.fixture
-def small() -> Any:
+def small_plan() -> Any:
     return accounts(parts=100)
 
 
 @pytest.fixture
-async def worker(quotas: Quotas, small: Any) -> Any:
-    made = quotas(small)
+async def worker(quotas: Quotas, small_plan: Any) -> Any:
+    made = quotas(small_plan)
     await made.refresh()
     return made
 

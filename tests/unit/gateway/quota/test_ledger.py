@@ -39,8 +39,8 @@ async def state(store: Any) -> Any:
     return found[1:]
 
 
-def said(written: Any, event: Any) -> Any:
-    return [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith(event)]
+def said(log_output: Any, event: Any) -> Any:
+    return [line for line in map(json.loads, log_output.getvalue().splitlines()) if line["event"].startswith(event)]
 
 
 @pytest.fixture
@@ -99,7 +99,9 @@ async def test_journal_entries_during_a_write_wait_for_the_next(
         assert (await store.usage(LINES))[0].used == 3
 
 
-async def test_unavailable_store_loses_no_usage_and_is_logged_once(book: Any, store: Any, written: io.StringIO) -> None:
+async def test_unavailable_store_loses_no_usage_and_is_logged_once(
+    book: Any, store: Any, log_output: io.StringIO
+) -> None:
     await book.book(cost(1))
     store.away = True
     for _ in range(5):
@@ -111,8 +113,8 @@ async def test_unavailable_store_loses_no_usage_and_is_logged_once(book: Any, st
     assert await state(store) == (11, 5, 0)
     await book.book(cost(3))
     assert await state(store) == (14, 5, 0)
-    assert len(said(written, "store became unavailable")) == 1
-    assert len(said(written, "store became available")) == 1
+    assert len(said(log_output, "store became unavailable")) == 1
+    assert len(said(log_output, "store became available")) == 1
 
 
 async def test_unavailable_store_delays_no_request(book: Any, store: Any) -> None:
@@ -209,12 +211,12 @@ async def test_pending_bookings_are_written_on_close(book: Any, store: Any) -> N
     assert await state(store) == (4, 0, 0)
 
 
-async def test_unwritten_usage_is_logged_on_close(book: Any, store: Any, written: io.StringIO) -> None:
+async def test_unwritten_usage_is_logged_on_close(book: Any, store: Any, log_output: io.StringIO) -> None:
     store.away = True
     await book.book(cost(4))
     await book.book(cost(2, 1))
     await book.close()
-    (line,) = said(written, "usage booking failed")
+    (line,) = said(log_output, "usage booking failed")
     assert line["parts"] == {"demo 2023-11": 7}
 
 
@@ -249,7 +251,7 @@ async def test_unstored_exhausted_quota_applies_locally_and_is_stored_later(quot
         await worker.reserve(plan, 3)
 
 
-async def test_worker_can_start_before_its_store(quotas: Quotas, store: Any, written: io.StringIO) -> None:
+async def test_worker_can_start_before_its_store(quotas: Quotas, store: Any, log_output: io.StringIO) -> None:
     plan = accounts(parts=10)
     worker = quotas(plan)
     store.away = True

@@ -34,19 +34,19 @@ async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
 
 
 @pytest.fixture
-def small() -> Any:
+def small_plan() -> Any:
     return accounts(parts=100)
 
 
 @pytest.fixture
-async def worker(quotas: Quotas, small: Any) -> Any:
-    made = quotas(small)
+async def worker(quotas: Quotas, small_plan: Any) -> Any:
+    made = quotas(small_plan)
     await made.refresh()
     return made
 
 
-async def test_request_reserves_its_maximum_and_settles_actual_usage(worker: Any, small: Any, store: Any) -> None:
-    one, other = await worker.reserve(small, 60), await worker.reserve(small, 40)
+async def test_request_reserves_its_maximum_and_settles_actual_usage(worker: Any, small_plan: Any, store: Any) -> None:
+    one, other = await worker.reserve(small_plan, 60), await worker.reserve(small_plan, 40)
     assert await state(store) == (0, 0, 100)
     await one.settle(7)
     await other.settle(0)
@@ -54,9 +54,9 @@ async def test_request_reserves_its_maximum_and_settles_actual_usage(worker: Any
 
 
 async def test_parts_are_booked_per_day_month_and_lifetime_of_application_and_key(
-    worker: Any, small: Any, store: Any
+    worker: Any, small_plan: Any, store: Any
 ) -> None:
-    await (await worker.reserve(small, 60)).settle(7)
+    await (await worker.reserve(small_plan, 60)).settle(7)
     periods = ("2023-11", "2023-11-14", "lifetime")
     assert [(each.entry, each.used) for each in await store.all_usage()] == [
         (LedgerEntry(account, period), 7) for account in ("demo", "demo/erp") for period in periods
@@ -64,45 +64,45 @@ async def test_parts_are_booked_per_day_month_and_lifetime_of_application_and_ke
 
 
 async def test_insufficient_quota_is_a_429_until_the_next_month(
-    worker: Any, small: Any, time: clock.ManualClock
+    worker: Any, small_plan: Any, time: clock.ManualClock
 ) -> None:
-    await (await worker.reserve(small, 60)).settle(60)
-    error = await refused(worker, small, 41)
+    await (await worker.reserve(small_plan, 60)).settle(60)
+    error = await refused(worker, small_plan, 41)
     assert (error.status, error.retry_after) == (429, TO_DECEMBER)
     assert error.message == "demo has 40 of 100 parts left (2023-11), and this request may cost 41"
     time.advance(0.5)
-    assert (await refused(worker, small, 41)).retry_after == TO_DECEMBER
-    await (await worker.reserve(small, 40)).settle(40)
-    assert (await refused(worker, small, 1)).message.startswith("demo has 0 of 100")
+    assert (await refused(worker, small_plan, 41)).retry_after == TO_DECEMBER
+    await (await worker.reserve(small_plan, 40)).settle(40)
+    assert (await refused(worker, small_plan, 1)).message.startswith("demo has 0 of 100")
 
 
-async def test_quota_reserved_by_requests_in_flight_is_retried_soon(worker: Any, small: Any) -> None:
-    held = await worker.reserve(small, 60)
-    error = await refused(worker, small, 41)
+async def test_quota_reserved_by_requests_in_flight_is_retried_soon(worker: Any, small_plan: Any) -> None:
+    held = await worker.reserve(small_plan, 60)
+    error = await refused(worker, small_plan, 41)
     assert (error.retry_after, "held by requests under way" in error.message) == (1, True)
     await held.settle(3)
-    await worker.reserve(small, 97)
+    await worker.reserve(small_plan, 97)
 
 
-async def test_exhausted_quota_is_refused_without_the_store(worker: Any, small: Any, store: Any) -> None:
-    await (await worker.reserve(small, 100)).settle(100)
+async def test_exhausted_quota_is_refused_without_the_store(worker: Any, small_plan: Any, store: Any) -> None:
+    await (await worker.reserve(small_plan, 100)).settle(100)
     store.asked.clear()
     for _ in range(3):
-        await refused(worker, small)
+        await refused(worker, small_plan)
     assert store.asked == []
 
 
-async def test_next_month_resets_usage(worker: Any, small: Any, store: Any, time: clock.ManualClock) -> None:
-    await (await worker.reserve(small, 100)).settle(100)
+async def test_next_month_resets_usage(worker: Any, small_plan: Any, store: Any, time: clock.ManualClock) -> None:
+    await (await worker.reserve(small_plan, 100)).settle(100)
     time.advance(TO_DECEMBER)
-    await (await worker.reserve(small, 60)).settle(5)
+    await (await worker.reserve(small_plan, 60)).settle(5)
     assert (await state(store), await state(store, DECEMBER)) == ((100, 0, 0), (5, 0, 0))
 
 
 async def test_request_across_months_is_booked_in_the_month_of_its_end(
-    worker: Any, small: Any, store: Any, time: clock.ManualClock
+    worker: Any, small_plan: Any, store: Any, time: clock.ManualClock
 ) -> None:
-    held = await worker.reserve(small, 60)
+    held = await worker.reserve(small_plan, 60)
     time.advance(TO_DECEMBER)
     await held.settle(5)
     assert (await state(store), await state(store, DECEMBER)) == ((0, 0, 0), (5, 0, 0))
@@ -121,10 +121,10 @@ async def test_lifetime_quota_is_never_reset(quotas: Quotas, store: Any, time: c
 
 
 async def test_api_key_has_its_own_limit(quotas: Quotas, store: Any) -> None:
-    small, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
-    worker = quotas(small, free)
-    await (await worker.reserve(small, 20)).settle(20)
-    assert (await refused(worker, small)).message.startswith("demo/erp has 0 of 20 parts left")
+    limited, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
+    worker = quotas(limited, free)
+    await (await worker.reserve(limited, 20)).settle(20)
+    assert (await refused(worker, limited)).message.startswith("demo/erp has 0 of 20 parts left")
     await (await worker.reserve(free, 80)).settle(80)
     assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
 
@@ -146,10 +146,10 @@ async def test_unlimited_quota_account_is_booked_without_reservation(quotas: Quo
     assert await state(store) == (7, 0, 0)
 
 
-async def test_free_request_is_neither_reserved_nor_booked(worker: Any, small: Any, store: Any) -> None:
-    await (await worker.reserve(small, 100)).settle(100)
+async def test_free_request_is_neither_reserved_nor_booked(worker: Any, small_plan: Any, store: Any) -> None:
+    await (await worker.reserve(small_plan, 100)).settle(100)
     store.asked.clear()
-    await (await worker.reserve(small, 0)).settle(0)
+    await (await worker.reserve(small_plan, 0)).settle(0)
     assert store.asked == []
 
 
@@ -168,34 +168,34 @@ async def test_free_request_is_neither_reserved_nor_booked(worker: Any, small: A
     ],
 )
 async def test_failed_request_is_released_or_becomes_uncertain_usage(
-    worker: Any, small: Any, store: Any, error: Any, doubtful: int
+    worker: Any, small_plan: Any, store: Any, error: Any, doubtful: int
 ) -> None:
-    await (await worker.reserve(small, 60)).release(error)
+    await (await worker.reserve(small_plan, 60)).release(error)
     assert await state(store) == (0, doubtful, 0)
 
 
-async def test_uncertain_usage_counts_against_the_limit(worker: Any, small: Any) -> None:
-    await (await worker.reserve(small, 60)).release(TimeoutError())
-    assert (await refused(worker, small, 41)).message.startswith("demo has 40 of 100 parts left")
-    assert worker.status(small).used == 60
+async def test_uncertain_usage_counts_against_the_limit(worker: Any, small_plan: Any) -> None:
+    await (await worker.reserve(small_plan, 60)).release(TimeoutError())
+    assert (await refused(worker, small_plan, 41)).message.startswith("demo has 40 of 100 parts left")
+    assert worker.status(small_plan).used == 60
 
 
-async def test_reservation_is_settled_once(worker: Any, small: Any, store: Any) -> None:
-    held = await worker.reserve(small, 60)
+async def test_reservation_is_settled_once(worker: Any, small_plan: Any, store: Any) -> None:
+    held = await worker.reserve(small_plan, 60)
     await held.settle(7)
     await held.release(TimeoutError())
     await held.settle(7)
     assert await state(store) == (7, 0, 0)
 
 
-async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any, store: Any) -> None:
-    workers = [quotas(small, owner=name) for name in ("one", "other")]
+async def test_workers_together_stay_within_the_limit(quotas: Quotas, small_plan: Any, store: Any) -> None:
+    workers = [quotas(small_plan, owner=name) for name in ("one", "other")]
     for each in workers:
         await each.refresh()
 
     async def spend(each: Any) -> Any:
         try:
-            held = await each.reserve(small, 7)
+            held = await each.reserve(small_plan, 7)
         except errors.QuotaExhausted:
             return 0
         await asyncio.sleep(0)
@@ -209,11 +209,11 @@ async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any
 
 
 async def test_reservations_of_a_dead_worker_become_uncertain_usage(
-    quotas: Quotas, small: Any, store: Any, time: clock.ManualClock
+    quotas: Quotas, small_plan: Any, store: Any, time: clock.ManualClock
 ) -> None:
-    dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
+    dead, other = quotas(small_plan, owner="dead"), quotas(small_plan, owner="other")
     await dead.refresh()
-    await dead.reserve(small, 60)
+    await dead.reserve(small_plan, 60)
     time.advance(reservations.LEASE_SECONDS - 1)
     await other.refresh()
     assert await state(store) == (0, 0, 60)
@@ -224,7 +224,7 @@ async def test_reservations_of_a_dead_worker_become_uncertain_usage(
         ("demo", 60),
         ("demo/erp", 60),
     }
-    assert (await refused(other, small, 41)).message.startswith("demo has 40 of 100 parts left")
+    assert (await refused(other, small_plan, 41)).message.startswith("demo has 40 of 100 parts left")
 
 
 async def test_unlimited_requests_of_a_dead_worker_become_uncertain_usage(
@@ -265,13 +265,13 @@ async def test_quota_status_is_that_of_the_smallest_remaining(quotas: Quotas) ->
     assert worker.status(plan) == reservations.QuotaStatus(90, 100, TO_DECEMBER)
 
 
-async def test_quota_status_includes_usage_of_other_workers(quotas: Quotas, small: Any) -> None:
-    one, other = quotas(small, owner="one"), quotas(small, owner="other")
+async def test_quota_status_includes_usage_of_other_workers(quotas: Quotas, small_plan: Any) -> None:
+    one, other = quotas(small_plan, owner="one"), quotas(small_plan, owner="other")
     await one.refresh()
-    await (await other.reserve(small, 9)).settle(5)
-    assert one.status(small).used == 0
+    await (await other.reserve(small_plan, 9)).settle(5)
+    assert one.status(small_plan).used == 0
     await one.refresh()
-    assert one.status(small).used == 5
+    assert one.status(small_plan).used == 5
 
 
 async def test_gauges_show_every_quota_account_by_name(quotas: Quotas, counted: metrics.Metrics) -> None:
@@ -324,13 +324,13 @@ async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, t
 
 
 async def test_store_is_polled_until_close(
-    store: Any, time: clock.ManualClock, counted: metrics.Metrics, small: Any
+    store: Any, time: clock.ManualClock, counted: metrics.Metrics, small_plan: Any
 ) -> None:
-    worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
+    worker = reservations.Quota(store, [small_plan], "worker", time, counted, every=0.0)
     await worker.start()
     while store.asked.count("usage") < 3:
         await asyncio.sleep(0)
-    await (await worker.reserve(small, 9)).settle(5)
+    await (await worker.reserve(small_plan, 9)).settle(5)
     await worker.close()
     assert await state(store) == (5, 0, 0)
     assert [task for task in asyncio.all_tasks() if task.get_name() == "quota"] == []
@@ -340,13 +340,13 @@ async def test_failed_poll_is_repeated(
     store: Any,
     time: clock.ManualClock,
     counted: metrics.Metrics,
-    small: Any,
-    written: io.StringIO,
+    small_plan: Any,
+    log_output: io.StringIO,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
+    worker = reservations.Quota(store, [small_plan], "worker", time, counted, every=0.0)
     await worker.start()
     monkeypatch.setattr(counted, "parts_used", None)
-    while written.getvalue().count("ledger refresh failed") < 2:
+    while log_output.getvalue().count("ledger refresh failed") < 2:
         await asyncio.sleep(0)
     await worker.close()

@@ -17,8 +17,8 @@ Quotas = Callable[..., reservations.Quota]
 TO_DECEMBER = 1_388_800
 
 
-def warnings(written: Any) -> Any:
-    lines = map(json.loads, written.getvalue().splitlines())
+def warnings(log_output: Any) -> Any:
+    lines = map(json.loads, log_output.getvalue().splitlines())
     return [(line["percent"], line["quota_account"]) for line in lines if line["event"] == "quota threshold reached"]
 
 
@@ -44,33 +44,33 @@ def test_threshold_is_reached_at_its_share(used: int, limit: int | None, expecte
     assert usage.reached(used, limit) == expected
 
 
-async def test_each_threshold_is_logged_once_with_usage(quotas: Quotas, written: io.StringIO) -> None:
+async def test_each_threshold_is_logged_once_with_usage(quotas: Quotas, log_output: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     for parts in (49, 1, 29, 1, 15, 1):
         await spend(worker, plan, parts)
-    assert warnings(written) == [(50, "demo"), (80, "demo"), (95, "demo")]
-    first = next(line for line in map(json.loads, written.getvalue().splitlines()) if line.get("percent") == 50)
+    assert warnings(log_output) == [(50, "demo"), (80, "demo"), (95, "demo")]
+    first = next(line for line in map(json.loads, log_output.getvalue().splitlines()) if line.get("percent") == 50)
     assert (first["level"], first["used"], first["uncertain"], first["limit"]) == ("warning", 50, 0, 100)
     assert first["period"] == "2023-11"
 
 
-async def test_threshold_of_an_api_key_is_logged_by_name(quotas: Quotas, written: io.StringIO) -> None:
+async def test_threshold_of_an_api_key_is_logged_by_name(quotas: Quotas, log_output: io.StringIO) -> None:
     plan = accounts(parts=1_000, own=10)
     worker = quotas(plan)
     await spend(worker, plan, 8)
-    assert warnings(written) == [(50, "demo/erp"), (80, "demo/erp")]
+    assert warnings(log_output) == [(50, "demo/erp"), (80, "demo/erp")]
 
 
-async def test_threshold_is_logged_once_over_all_workers(quotas: Quotas, written: io.StringIO) -> None:
+async def test_threshold_is_logged_once_over_all_workers(quotas: Quotas, log_output: io.StringIO) -> None:
     plan = accounts(parts=100)
     for owner, parts in (("one", 60), ("other", 1), ("after a restart", 1)):
         await spend(quotas(plan, owner=owner), plan, parts)
-    assert warnings(written) == [(50, "demo")]
+    assert warnings(log_output) == [(50, "demo")]
 
 
 async def test_threshold_is_logged_again_in_the_next_month(
-    quotas: Quotas, written: io.StringIO, time: clock.ManualClock
+    quotas: Quotas, log_output: io.StringIO, time: clock.ManualClock
 ) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
@@ -78,10 +78,10 @@ async def test_threshold_is_logged_again_in_the_next_month(
     time.advance(TO_DECEMBER)
     await worker.refresh()
     await spend(worker, plan, 60)
-    assert warnings(written) == [(50, "demo")] * 2
+    assert warnings(log_output) == [(50, "demo")] * 2
 
 
-async def test_unavailable_store_delays_a_warning(quotas: Quotas, store: Any, written: io.StringIO) -> None:
+async def test_unavailable_store_delays_a_warning(quotas: Quotas, store: Any, log_output: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await worker.refresh()
@@ -89,9 +89,9 @@ async def test_unavailable_store_delays_a_warning(quotas: Quotas, store: Any, wr
     store.away = True
     await held.settle(60)
     await worker.refresh()
-    assert warnings(written) == []
+    assert warnings(log_output) == []
     with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 60)
     store.away = False
     await worker.refresh()
-    assert warnings(written) == [(50, "demo")]
+    assert warnings(log_output) == [(50, "demo")]

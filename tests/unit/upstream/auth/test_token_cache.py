@@ -349,10 +349,10 @@ async def test_caller_waits_for_a_token_within_its_time_limit(
 
 
 async def test_no_secret_is_logged(
-    store: Any, service: Any, credentials: identity.Credentials, logged: io.StringIO
+    store: Any, service: Any, credentials: identity.Credentials, log_output: io.StringIO
 ) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
     with pytest.raises(errors.CredentialsRefused):
         await store.get(credentials)
-    assert "CredentialsRefused: the identity service refuses application demo" in logged.getvalue()
-    assert "the-secret" not in logged.getvalue()
+    assert "CredentialsRefused: the identity service refuses application demo" in log_output.getvalue()
+    assert "the-secret" not in log_output.getvalue()

@@ -115,14 +115,14 @@ async def test_concurrent_refusals_make_one_token_request(
 
 
 async def test_invalidated_token_is_not_read_from_the_store_again(
-    start: Any, service: Any, kept: Any, credentials: identity.Credentials
+    start: Any, service: Any, shared_store: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     worker = start()
     old = await worker.get(credentials)
-    kept.away = True
+    shared_store.away = True
     await worker.invalidate(credentials, old)
-    kept.away = False
+    shared_store.away = False
     assert await worker.get(credentials) != old
 
 
@@ -182,10 +182,10 @@ async def test_back_off_after_refused_tokens_holds_for_all_workers(
 
 
 async def test_lock_of_a_dead_worker_expires(
-    start: Any, service: Any, kept: Any, clock: clocks.ManualClock, credentials: identity.Credentials
+    start: Any, service: Any, shared_store: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
-    assert await kept.lock(keys.lock, "a worker that was killed", token_requests.LOCK_SECONDS)
+    assert await shared_store.lock(keys.lock, "a worker that was killed", token_requests.LOCK_SECONDS)
     service.grant()
     started = clock.now()
     assert await start().get(credentials)
@@ -193,29 +193,29 @@ async def test_lock_of_a_dead_worker_expires(
 
 
 async def test_wait_for_the_lock_is_limited(
-    start: Any, service: Any, kept: Any, credentials: identity.Credentials
+    start: Any, service: Any, shared_store: Any, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
-    assert await kept.lock(keys.lock, "a worker that hangs", 10 * token_requests.LOCK_WAIT_MAX)
+    assert await shared_store.lock(keys.lock, "a worker that hangs", 10 * token_requests.LOCK_WAIT_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
         await start().get(credentials)
     assert not service.asked
 
 
 async def test_lock_is_renewed_during_the_request(
-    start: Any, service: Any, kept: Any, monkeypatch: pytest.MonkeyPatch, credentials: identity.Credentials
+    start: Any, service: Any, shared_store: Any, monkeypatch: pytest.MonkeyPatch, credentials: identity.Credentials
 ) -> None:
     monkeypatch.setattr(token_requests, "LOCK_SECONDS", 0.03)
     locks = []
     answering = asyncio.Event()
     service.grant_when(answering)
-    lock = kept.lock
+    lock = shared_store.lock
 
     async def counted(*arguments: Any) -> Any:
         locks.append(arguments)
         return await lock(*arguments)
 
-    kept.lock = counted
+    shared_store.lock = counted
     asking = asyncio.create_task(start().get(credentials))
     await until(lambda: len(locks) > 3)
     answering.set()
@@ -270,27 +270,27 @@ async def test_rate_limit_is_shared_by_workers_and_outlives_them(
 
 
 async def test_worker_without_store_uses_and_requests_its_own_tokens(
-    start: Any, service: Any, kept: Any, credentials: identity.Credentials, logged: io.StringIO
+    start: Any, service: Any, shared_store: Any, credentials: identity.Credentials, log_output: io.StringIO
 ) -> None:
     other = identity.Credentials("other", "other-id", credentials.client_secret)
     service.grant(times=2)
     worker = start()
     token = await worker.get(credentials)
-    kept.away = True
+    shared_store.away = True
     assert await worker.get(credentials) == token
     assert await worker.get(other) != token
     assert len(service.asked) == 2
-    assert logged.getvalue().count("token sharing suspended") == 1
-    assert "StoreUnavailable: the store is away" in logged.getvalue()
+    assert log_output.getvalue().count("token sharing suspended") == 1
+    assert "StoreUnavailable: the store is away" in log_output.getvalue()
 
 
 async def test_worker_without_store_keeps_its_known_rate_limit(
-    start: Any, service: Any, clock: clocks.ManualClock, kept: Any, credentials: identity.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, shared_store: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
     worker = start()
     for n in range(200):
-        kept.away = n >= 100
+        shared_store.away = n >= 100
         await worker.invalidate(credentials, await worker.get(credentials))
     with pytest.raises(errors.TokenLimit):
         await worker.get(credentials)
@@ -363,21 +363,21 @@ async def test_clock_skew_is_logged_with_its_seconds(
     service: Any,
     clock: clocks.ManualClock,
     make_jwt: Callable[..., str],
-    logged: io.StringIO,
+    log_output: io.StringIO,
     credentials: identity.Credentials,
 ) -> None:
     now = clock.now()
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
     service.answer(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
     assert await store.get(credentials) == token
-    refreshed, line = [json.loads(line) for line in logged.getvalue().splitlines()]
+    refreshed, line = [json.loads(line) for line in log_output.getvalue().splitlines()]
     assert (refreshed["event"], refreshed["expires_in"]) == ("token refreshed", DAY)
     assert line["event"] == "clock skew detected"
     assert (line["application"], line["seconds"]) == ("demo", 7_200)
 
 
 async def test_unexpected_exception_in_the_background_is_logged(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, logged: io.StringIO
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, log_output: io.StringIO
 ) -> None:
     service.grant()
     await store.get(credentials)
@@ -385,5 +385,5 @@ async def test_unexpected_exception_in_the_background_is_logged(
     service.fail(RuntimeError("a mistake in the program"))
     await store.get(credentials)
     await background()
-    assert "RuntimeError" in logged.getvalue()
+    assert "RuntimeError" in log_output.getvalue()
     assert await store.get(credentials)
