@@ -78,20 +78,13 @@ class _Writer:
         record = self._variable(name)
         start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
         self._source.entry_point(name, record, self._entries(name, start, ()))
-        self._need(needs, start)
+        _read_needs(self._paths, needs, start)
         function = self._source.function(self._mappings.transforms)
         node = start.here.node
         kind = node.record()
         decode = msgspec.json.Decoder(types.GenericAlias(list, (kind,))).decode
         text = node.text() or selection.NOTHING
         return CompiledObject(text, node.paths(), kind, decode, function, self._source.text())
-
-    def _need(self, needs: tuple[str, ...], start: Scope) -> None:
-        try:
-            for need in needs:
-                self._paths.read(need, start)
-        except LookupError as error:
-            raise errors.MappingError(f"schema.graphql: {error.args[0]}; what reads the answers needs it") from error
 
     def _object(self, name: str, scope: Scope, at: model.Path, clauses: list[str] | None = None) -> str:
         """Return the call of the function that maps one object.
@@ -304,3 +297,12 @@ def _singular(name: str) -> str:
     """Return a variable name for one element of a list, such as `price` of `prices`."""
     name = snake_case(name)
     return f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")
+
+
+def _read_needs(paths: PathReader, needs: tuple[str, ...], start: Scope) -> None:
+    """Select the paths that other code needs of a result. Raises MappingError for one that the schema does not have."""
+    try:
+        for need in needs:
+            paths.read(need, start)
+    except LookupError as error:
+        raise errors.MappingError(f"schema.graphql: {error.args[0]}; what reads the answers needs it") from error
