@@ -58,7 +58,7 @@ def with_store(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def spent(with_store: Any) -> None:
-    """960 parts of a thousand, 20 in doubt; 480 of a key's 500; a trial that the service has refused."""
+    """960 parts of 1 000, 20 uncertain; 480 of a key's 500; a trial application with an exhausted quota."""
     figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
     bookings = tuple(UsageIncrement(LedgerEntry(*line), *counts) for line, counts in figures.items())
 

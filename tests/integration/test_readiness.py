@@ -1,4 +1,4 @@
-"""/readyz finds a wrong address of the GraphQL service by itself, before any client asks, and for no parts."""
+"""Tests of /readyz: a wrong GraphQL address is found without client requests and without cost."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

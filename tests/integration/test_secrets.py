@@ -1,7 +1,7 @@
-"""The apikey and the client secret are planted, then searched for in everything that the proxy says or writes.
+"""Tests of secrets: no output of the proxy contains the planted API key or client secret.
 
-Sent on every way that a reply can take: answered, refused, wrong, malformed, too long, and an upstream that fails.
-Searched for in replies, metrics, the log at its most talkative, spans, and what is written to disk.
+Requests cover every kind of response: served, refused, wrong, malformed, too long, and a failing upstream. Responses,
+metrics, the log at level debug, spans, and written files are searched.
 """
 
 import asyncio

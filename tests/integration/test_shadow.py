@@ -343,7 +343,7 @@ async def test_sandbox_baseline_and_candidate_are_equivalent(
         for each in asked:
             await found.environment.get(each)
         tally = await found.noted(len(asked))
-        # The sides cannot share uids that nobody recorded: these differ and do not count.
+        # The sides cannot share unrecorded uids: these differ and do not count.
         assert ({group.kind for group in tally.groups.values()}, tally.failures) == ({"uid not known"}, {})
         assert await found.count("compared", outcome="equivalent") == len(asked)
 

@@ -1,4 +1,4 @@
-"""A service that starts can answer: mistakes in mappings/ stop it before it listens (ARCHITECTURE.md, decisions)."""
+"""Tests of the start: mistakes in mappings/ stop it before it listens (ARCHITECTURE.md, decisions)."""
 
 import gc
 import shutil

@@ -1,4 +1,4 @@
-"""Tokens in the store are encrypted where a key is set, and Redis is reached over TLS."""
+"""Tests of stored tokens: encrypted if a key is set; Redis is used over TLS."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""Spans: one a request and one for each operation below it, taken by a collector on a loopback socket."""
+"""Tests of spans: one per request and one per upstream operation, sent to a collector on a loopback socket."""
 
 import subprocess
 import sys

@@ -12,7 +12,7 @@ from support.comparison_server import ComparisonServer, serve
 
 @pytest.fixture
 async def start(tmp_path: Path) -> Any:
-    """Starts the command in a folder of its own; what is left of it ends with the test."""
+    """Starts the command in its own folder; remaining processes end with the test."""
     started = []
 
     async def begin(*arguments: Any, terminal: Any = None, **changes: Any) -> Any:

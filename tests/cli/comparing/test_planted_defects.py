@@ -1,7 +1,7 @@
-"""Defects put into mappings: each is found by mapping again what was recorded, at its field and nowhere else.
+"""Tests of defects planted in mappings: each is found only at its field by replaying a recording.
 
-A defect does not count as planted where the mappings with it are refused at start, or where every recorded request is
-answered with it as without it: no comparison of answers can find that.
+A defect does not count if the mappings with it are refused at start, or if it changes no response to a recorded
+request: no comparison of responses can find it.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ CHOSEN = [  # object, field, and the rule that is wrong
     ("PartOffer", "multipack_quantity", {"from": "multipackQuantity"}),
     ("Part", "offers", {"from": "sellers.offers", "each": "PartOffer"}),
     ("SpecValue", "display_value", {"from": "value"}),
-    # Uids that nobody recorded may differ; one that is on record, or of another kind, may not.
+    # Unrecorded uids may differ; one that is on record, or of another kind, may not.
     ("Brand", "uid", {"from": ["id", "name"], "through": "manufacturer_uid"}),
     ("Manufacturer", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
     ("Seller", "uid", {"from": ["id", "name"], "through": "brand_uid"}),

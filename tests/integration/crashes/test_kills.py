@@ -1,7 +1,7 @@
-"""kill -9 in the middle of load, 20 times: whatever the upstream billed is used or uncertain, and no limit is exceeded.
+"""Tests of 20 SIGKILLs under load: billed usage is used or uncertain in the ledger, and no limit is exceeded.
 
-A real process on SQLite and on Redis, before a sandbox that keeps its own bill. One application has a limit, the other
-has none.
+A real process with SQLite and with Redis, in front of a sandbox that counts usage itself. One application has a limit,
+the other has none.
 """
 
 import asyncio

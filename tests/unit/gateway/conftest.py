@@ -1,5 +1,4 @@
-"""A store that can be away, a quota on it whose rounds a test makes by itself, and projections of parts, compiled
-once."""
+"""Fixtures: a store that can fail, a quota on it that a test drives by hand, and projections of parts, compiled once."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from proxy.telemetry import metrics
 
 
 class Moody(MemoryStore):
-    """A store in memory that raises StoreUnavailable while `away`; with `deaf`, after it has done what was asked."""
+    """A store in memory that raises StoreUnavailable while `away`; with `deaf`, after it has done the operation."""
 
     def __init__(self, time: clock.Clock) -> None:
         super().__init__(time)
@@ -74,7 +73,7 @@ def accounts(
     name: str = "demo",
     key: str = "erp",
 ) -> quota_accounts.ChargedAccounts:
-    """The accounts of one key."""
+    """Return the quota accounts of one API key."""
     return quota_accounts.ChargedAccounts(
         quota_accounts.QuotaAccount(name, parts, period), quota_accounts.QuotaAccount(f"{name}/{key}", own, period)
     )

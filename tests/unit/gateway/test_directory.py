@@ -95,7 +95,7 @@ async def test_old_list_is_refreshed_in_the_background(
     assert len(upstream.asked) == 1
     manual_clock.advance(1)
     upstream.gate.clear()
-    assert [await size(kept) for _ in range(5)] == [2] * 5  # nobody waits for the refresh
+    assert [await size(kept) for _ in range(5)] == [2] * 5  # no caller waits for the refresh
     upstream.gate.set()
     await settled()
     assert await size(kept) == 3
@@ -197,7 +197,7 @@ async def test_unexpected_refresh_error_keeps_the_list(
 ) -> None:
     await size(kept)
     manual_clock.advance(DAY)
-    upstream.error = RuntimeError("nobody thought of this")
+    upstream.error = RuntimeError("unexpected")
     for _ in range(3):
         assert await size(kept) == 2
         await settled()

@@ -1,4 +1,4 @@
-"""A store of each kind."""
+"""Fixtures: a store of each kind."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path

@@ -36,7 +36,7 @@ def files(file: Path) -> list[str]:
 
 
 async def reopened(file: Path) -> list[tuple[int, int]]:
-    """Used and doubtful parts, as whoever opens the store next sees them."""
+    """Return used and uncertain parts, as read by a newly opened store."""
     store = await SqliteStore.open(file, clock.ManualClock())
     states = await store.usage(LINES)
     await store.aclose()

@@ -1,4 +1,4 @@
-"""Answers of a GraphQL service, and an operation to read them, for the tests of this room."""
+"""GraphQL responses, and an operation that decodes them, for tests of upstream clients."""
 
 import json
 from dataclasses import dataclass

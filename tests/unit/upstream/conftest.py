@@ -95,7 +95,7 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that is taken and at which nobody listens."""
+    """Bound port without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
