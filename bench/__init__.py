@@ -1,1 +1,1 @@
-"""What is measured and how; `make bench` runs all of it. Figures are ratios of things run in turns in one run."""
+"""Benchmarks; `make bench` runs all. Most figures are ratios of alternating measurements within one run."""

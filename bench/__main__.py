@@ -1,7 +1,7 @@
-"""`make bench`: run everything, print a table, and write it to bench/RESULTS.md. Ratios count; absolute figures are
-this machine's, now. `python -m bench NAME …` runs some of it and prints it: RESULTS.md is always one whole run.
+"""Run all benchmarks, print a table, and write it to bench/RESULTS.md: `make bench`.
 
-The exit code is 1 where a goal is missed or was not measured.
+Compare ratios; absolute figures are those of one machine at one time. `python -m bench NAME …` runs some benchmarks and
+only prints them: RESULTS.md is always one whole run. The exit code is 1 if a goal is missed or was not measured.
 """
 
 import os
@@ -28,10 +28,10 @@ BENCHES = {
     "worst": worst,
     "startup": startup,
 }
-SEPARATE = {"ablation": ablation}  # no part of a whole run: they take long, or have no goals
+SEPARATE = {"ablation": ablation}  # not part of a whole run: it takes long and has no goals
 HEAD = """# Results
 
-One whole run of `make bench`, on one machine at one moment: ratios count. What is measured, and how to read it:
+One whole run of `make bench`, on one machine at one time: compare ratios. What is measured, and how to read it:
 [docs/explanation/performance.md](../docs/explanation/performance.md).
 
 Python {python}, {cores} cores.
@@ -40,34 +40,34 @@ Python {python}, {cores} cores.
 
 
 def main(names: list[str]) -> int:
-    """The exit code."""
+    """Run the named benchmarks, or all; returns the exit code."""
     benches = BENCHES | SEPARATE
     if unknown := [name for name in names if name not in benches]:
         print(f"no bench {', '.join(unknown)}; there are {', '.join(benches)}", file=sys.stderr)
         return 2
     figures: dict[str, float] = {}
-    wanted: dict[str, goals.Goal] = {}
+    stated_goals: dict[str, goals.Goal] = {}
     with Progress(transient=True) as progress:
         for bench in progress.track([benches[name] for name in names or BENCHES], description="measuring"):
             figures |= bench.run()
-            wanted |= bench.GOALS
-    made = goals.rows(figures, wanted)
-    _print(made)
+            stated_goals |= bench.GOALS
+    rows = goals.rows(figures, stated_goals)
+    _print(rows)
     if not names:
         head = HEAD.format(python=platform.python_version(), cores=os.cpu_count())
-        RESULTS.write_text(head + goals.table(made), encoding="utf-8")
-    return _judged(made)
+        RESULTS.write_text(head + goals.table(rows), encoding="utf-8")
+    return _exit_code(rows)
 
 
-def _print(made: list[goals.Row]) -> None:
+def _print(rows: list[goals.Row]) -> None:
     shown = Table(*goals.Row._fields, title="v3bridge bench")
-    for row in made:
+    for row in rows:
         shown.add_row(*row, style="red" if row.failed else None)
     Console().print(shown)
 
 
-def _judged(made: list[goals.Row]) -> int:
-    failed = [row for row in made if row.failed]
+def _exit_code(rows: list[goals.Row]) -> int:
+    failed = [row for row in rows if row.failed]
     for row in failed:
         print(f"{row.outcome}: {row.what} is {row.figure or 'not known'}, the goal is {row.goal}", file=sys.stderr)
     return 1 if failed else 0

@@ -19,7 +19,7 @@ from proxy.web import fast_path
 from proxy.web.v3 import encoded_cache
 
 CHANGES: dict[str, Callable[[], None]] = {}
-"""What takes an optimisation out of this process, by its name."""
+"""Functions that remove an optimisation from this process, by its name."""
 
 
 def _optimisation(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:

@@ -1,8 +1,8 @@
-"""`python -m bench ablation`: what each optimisation gains, by taking it out alone.
+"""`python -m bench ablation`: gain of each optimisation, measured by removing it alone.
 
-For each row two fresh services answer the same requests in turns, one as shipped and one without the optimisation
-(bench/ablated.py). The figure is CPU time a response without it, as a multiple of that with it; below 1.03 it gains
-less than 3 % of a request.
+For each row two new services serve the same requests alternately, one as shipped and one without the optimisation
+(bench/ablated.py). The figure is CPU time per response without it, as a multiple of that with it; below 1.03 the gain
+is less than 3 % of a request.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ GOALS: dict[str, Goal] = {}
 
 
 class Workload(NamedTuple):
-    """Requests that a row is measured with, and the settings of the service."""
+    """Requests of a row, and the settings of the service."""
 
     target: str
     changes: Changes
@@ -32,7 +32,7 @@ WORKLOADS = {
 
 
 def run() -> dict[str, float]:
-    """Medians of interleaved rounds."""
+    """Return CPU time ratios, medians of alternating rounds."""
     with tempfile.TemporaryDirectory() as folder:
         return {
             f"without {name}, {kind} (CPU time a response)": median(

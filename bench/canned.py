@@ -1,6 +1,6 @@
-"""One answer of the service to every query: 3 parts, 6 sellers each, 110 price breaks, about 13 KB.
+"""Canned upstream result of every query: 3 parts with 6 sellers each and 110 price breaks, about 13 KB.
 
-A search gets parts with the number that it looks for: other parts are no matches, and the proxy leaves them out.
+The parts in a search have the part number of the query, because the proxy drops other parts.
 """
 
 import json
@@ -11,8 +11,8 @@ SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
 BREAKS = (1, 10, 100, 500, 1000, 5000)
 
 
-def answer(queries: int = 1) -> dict[str, Any]:
-    """The GraphQL answer to so many supMultiMatch queries of one request."""
+def document(queries: int = 1) -> dict[str, Any]:
+    """Return the GraphQL response to one request of supMultiMatch with a number of queries."""
     match = {"hits": 4, "error": None, "parts": [_part(number) for number in range(3)]}
     return {
         "data": {"supMultiMatch": [match] * queries},
@@ -21,17 +21,17 @@ def answer(queries: int = 1) -> dict[str, Any]:
 
 
 def body(queries: int = 1) -> bytes:
-    """The same as the service would send it."""
-    return json.dumps(answer(queries), separators=(",", ":")).encode()
+    """Return the same response as bytes."""
+    return json.dumps(document(queries), separators=(",", ":")).encode()
 
 
 def search_body(numbers: Sequence[str], names: Sequence[str]) -> bytes:
-    """The answer to a supSearchMpn query for each number, under these names."""
-    found = (
+    """Return the response to one supSearchMpn query for each number, under these aliases."""
+    fields = (
         b'"%s":%s' % (name.encode(), SEARCH.replace(MPN, b'"mpn":"%s"' % number.encode()))
         for number, name in zip(numbers, names, strict=True)
     )
-    return b'{"data":{%s},"extensions":{"requestId":"a43cf3e2-e319-4453-a1e9-59063ef113b4"}}' % b",".join(found)
+    return b'{"data":{%s},"extensions":{"requestId":"a43cf3e2-e319-4453-a1e9-59063ef113b4"}}' % b",".join(fields)
 
 
 def _part(number: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""A catalog of a million parts: making it, starting with it, and every kind of search through HTTP.
+"""Sandbox with a catalog of a million parts: creation, start, and every kind of search over HTTP.
 
-`python -m bench catalog`; of `PARTS` parts. The sandbox is the program itself, in a process of its own.
+`python -m bench catalog`; BENCH_CATALOG_PARTS sets the number of parts. The sandbox runs in its own process.
 """
 
 import json
@@ -22,8 +22,7 @@ from proxy.sandbox.catalog import store
 
 PARTS = int(os.environ.get("BENCH_CATALOG_PARTS", "1000000"))
 STARTS, ROUNDS = 5, 5
-# Searches of each kind that a sandbox keeps.
-REMEMBERED = 32
+CACHED_SEARCHES = 32  # of each kind, in the search cache of a sandbox
 GOALS = {
     "start with it, to the first answer (s)": Goal("≤", 2.0),
     "search of it, all kinds: median (ms)": Goal("≤", 50.0),
@@ -36,9 +35,9 @@ NUMBERS = ("RC0603FR-0710KL", "SN74S74N", "RN55D4991FB14", "D38999/26FA35SN")
 WORDS = ("resistor", "ceramic capacitor", "metal film resistor 4.7 kΩ", "oscillator 25 MHz", "zener", "X7R 100 nF 0603")
 
 
-def _search(kind: str, wanted: str, **arguments: Any) -> str:
-    given = ", ".join(f"{name}: {_literal(value)}" for name, value in arguments.items())
-    return f"{{ {kind}({given}) {{ {wanted} }} }}"
+def _search(kind: str, selection: str, **arguments: Any) -> str:
+    argument_text = ", ".join(f"{name}: {_literal(value)}" for name, value in arguments.items())
+    return f"{{ {kind}({argument_text}) {{ {selection} }} }}"
 
 
 def _literal(value: Any) -> str:
@@ -76,42 +75,42 @@ def _kinds() -> dict[str, list[str]]:
     }
 
 
-class _Asked:
-    """A running sandbox, asked one thing after the other."""
+class _SandboxClient:
+    """Client of a running sandbox; sends one query at a time."""
 
-    def __init__(self, shown: dict[str, str]) -> None:
-        form = {"grant_type": "client_credentials", "client_id": shown["client_id"]}
-        form["client_secret"] = shown["client_secret"]
-        with urllib.request.urlopen(shown["token_url"], urllib.parse.urlencode(form).encode()) as reply:
-            token = json.load(reply)["access_token"]
-        self._url = shown["graphql_url"]
+    def __init__(self, printed: dict[str, str]) -> None:
+        form = {"grant_type": "client_credentials", "client_id": printed["client_id"]}
+        form["client_secret"] = printed["client_secret"]
+        with urllib.request.urlopen(printed["token_url"], urllib.parse.urlencode(form).encode()) as response:
+            token = json.load(response)["access_token"]
+        self._url = printed["graphql_url"]
         self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
 
-    def seconds(self, query: str) -> float:
-        """How long the answer took; one with errors ends the run."""
+    def measure(self, query: str) -> float:
+        """Send a query; returns the duration in seconds. A response with errors ends the run."""
         request = urllib.request.Request(self._url, json.dumps({"query": query}).encode(), self._headers)
-        begun = time.perf_counter()
-        with urllib.request.urlopen(request) as reply:
-            answer = json.load(reply)
-        if "errors" in answer:
-            raise SystemExit(f"{query}: {answer['errors']}")
-        return time.perf_counter() - begun
+        start = time.perf_counter()
+        with urllib.request.urlopen(request) as response:
+            document = json.load(response)
+        if "errors" in document:
+            raise SystemExit(f"{query}: {document['errors']}")
+        return time.perf_counter() - start
 
-    def forget(self, each: int) -> None:
-        """Have the sandbox forget the searches that it remembers: it is the search that is measured."""
-        for number in range(REMEMBERED):
+    def clear_cache(self, round_number: int) -> None:
+        """Fill the search cache of the sandbox with other searches, so that no measured search is cached."""
+        for number in range(CACHED_SEARCHES):
             for kind in ("supSearch", "supSearchMpn"):
-                self.seconds(_search(kind, "hits", q=f"zq{each}zq{number}"))
+                self.measure(_search(kind, "hits", q=f"zq{round_number}zq{number}"))
 
 
 def run() -> dict[str, float]:
-    """Seconds and MB of the file, seconds of a start, milliseconds of each kind of search."""
+    """Return seconds and MB of the file, seconds of a start, and milliseconds of each kind of search."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.db"
-        begun = time.perf_counter()
+        start = time.perf_counter()
         store.prepare(path, PARTS, processes=os.cpu_count() or 1)
         figures = {
-            f"catalog of {PARTS} parts: made in (s)": time.perf_counter() - begun,
+            f"catalog of {PARTS} parts: made in (s)": time.perf_counter() - start,
             "its file (MB)": path.stat().st_size / 1e6,
             "start with it, to the first answer (s)": median(_start(path) for _ in range(STARTS)),
         }
@@ -119,41 +118,41 @@ def run() -> dict[str, float]:
 
 
 def _start(path: Path) -> float:
-    begun = time.perf_counter()
-    with _sandbox(path) as asked:
-        asked.seconds(_kinds()["matches"][0])
-        return time.perf_counter() - begun
+    start = time.perf_counter()
+    with _sandbox(path) as client:
+        client.measure(_kinds()["matches"][0])
+        return time.perf_counter() - start
 
 
 def _searches(path: Path) -> dict[str, float]:
     kinds = _kinds()
-    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
-    with _sandbox(path) as asked:
-        for each in range(ROUNDS + 1):
+    times_by_kind: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with _sandbox(path) as client:
+        for round_number in range(ROUNDS + 1):
             for kind, queries in kinds.items():
-                asked.forget(each)
-                found = [asked.seconds(query) * 1e3 for query in queries]
-                # In the first round columns are read; that is part of the start.
-                taken[kind] += found if each else []
-    every = [one for found in taken.values() for one in found]
-    figures = {"search of it, all kinds: median (ms)": median(every), "p95 (ms)": quantiles(every, n=20)[-1]}
-    for kind, found in taken.items():
-        figures[f"{kind}: median (ms)"] = median(found)
-        figures[f"{kind}: slowest (ms)"] = max(found)
+                client.clear_cache(round_number)
+                times = [client.measure(query) * 1e3 for query in queries]
+                # The first round reads the columns, which is part of the start.
+                times_by_kind[kind] += times if round_number else []
+    all_times = [duration for times in times_by_kind.values() for duration in times]
+    figures = {"search of it, all kinds: median (ms)": median(all_times), "p95 (ms)": quantiles(all_times, n=20)[-1]}
+    for kind, times in times_by_kind.items():
+        figures[f"{kind}: median (ms)"] = median(times)
+        figures[f"{kind}: slowest (ms)"] = max(times)
     return figures
 
 
 @contextmanager
-def _sandbox(path: Path) -> Iterator[_Asked]:
+def _sandbox(path: Path) -> Iterator[_SandboxClient]:
     command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0", "--prepared", str(path)]
     process = subprocess.Popen([*command, "--part-limit", "1000000"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        shown: dict[str, str] = {}
-        while "client_secret" not in shown:
+        printed: dict[str, str] = {}
+        while "client_secret" not in printed:
             name, value = process.stdout.readline().split()
-            shown[name] = value
-        yield _Asked(shown)
+            printed[name] = value
+        yield _SandboxClient(printed)
     finally:
         process.terminate()
         process.wait()

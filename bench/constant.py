@@ -1,4 +1,4 @@
-"""An aiohttp handler that returns a constant body: what any aiohttp server can do at most.
+"""An aiohttp handler that returns a constant body: the upper bound of any aiohttp server.
 
 Run as `python -m bench.constant BYTES`; prints its port.
 """

@@ -1,6 +1,6 @@
-"""The floor: the same job as a page of code somebody writes in an afternoon. aiohttp, orjson, dicts, one token for ever.
+"""The floor: a minimal translator for the same requests, with aiohttp, orjson, dicts, and one constant token.
 
-No errors, no quota, no views, no sharing. Run as `python -m bench.floor GRAPHQL_URL`; prints its port.
+No error handling, quota, projections or request coalescing. Run as `python -m bench.floor GRAPHQL_URL`; prints its port.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether the goal is missed or was not measured."""
+        """True if the goal is missed or was not measured."""
         return self.outcome in ("missed", "not measured")
 
 
@@ -45,12 +45,16 @@ def rows(figures: Mapping[str, float], goals: Mapping[str, Goal]) -> list[Row]:
     return [_row(name, figures.get(name, math.nan), goals.get(name), figures) for name in {**figures, **goals}]
 
 
-def table(made: list[Row]) -> str:
+def table(result_rows: list[Row]) -> str:
     """Return the rows as a Markdown table."""
-    lines = ["| what | figure | goal | outcome |", "|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in made)]
+    lines = [
+        "| what | figure | goal | outcome |",
+        "|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in result_rows),
+    ]
     return "\n".join(lines) + "\n"
 
 
 def _row(name: str, figure: float, goal: Goal | None, figures: Mapping[str, float]) -> Row:
-    shown = "" if math.isnan(figure) else f"{figure:.2f}".removesuffix(".00")
-    return Row(name, shown, str(goal or ""), goal.outcome(figure, figures) if goal else "")
+    text = "" if math.isnan(figure) else f"{figure:.2f}".removesuffix(".00")
+    return Row(name, text, str(goal or ""), goal.outcome(figure, figures) if goal else "")

@@ -1,7 +1,7 @@
-"""What accounting takes of a request: its intent made durable and closed, its usage noted, its reservation in a store.
+"""Cost of quota accounting per request: a durable intent, a journal entry of usage, a reservation with its settlement.
 
-The intent and the note are writes to the pages of a file beside the SQLite store; a reservation, which only accounts
-with a limit need, is a transaction, and so is its settlement. Medians of rounds that take turns.
+The intent and the journal entry are writes to a memory-mapped file beside the SQLite store. A reservation, which only
+quota accounts with a limit need, is a transaction, and so is its settlement. Medians of alternating rounds.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from proxy.stores.sqlite import SqliteStore
 
 ROUNDS, NOTES, TRANSACTIONS = 15, 2_000, 40
 PERIODS = ("2026-11-22", "2026-11", "lifetime")
-LINES = tuple(LedgerEntry(account, period) for account in ("demo", "demo/erp") for period in PERIODS)
-GROUP = EntryGroup(LINES)
+ENTRIES = tuple(LedgerEntry(owner, period) for owner in ("demo", "demo/erp") for period in PERIODS)
+GROUP = EntryGroup(ENTRIES)
 GOALS: dict[str, Goal] = {}
 
 
 def run() -> dict[str, float]:
-    """Microseconds a request."""
+    """Return microseconds per request."""
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_measured(Path(folder) / "state.sqlite"))
+        return asyncio.run(_measure(Path(folder) / "state.sqlite"))
 
 
-async def _measured(file: Path) -> dict[str, float]:
+async def _measure(file: Path) -> dict[str, float]:
     store = await SqliteStore.open(file, clock.SystemClock())
     journal = store.journal("bench")
     await store.heartbeat("bench", 3600)
@@ -43,10 +43,10 @@ async def _measured(file: Path) -> dict[str, float]:
 
     async def reservation() -> None:
         number = next(numbers)
-        claim = ReservationRecord(f"claim-{number}", "bench", 3, (QuotaLimit(LINES[1], 1 << 40),), LINES)
-        await store.reserve([claim])
+        record = ReservationRecord(f"reservation-{number}", "bench", 3, (QuotaLimit(ENTRIES[1], 1 << 40),), ENTRIES)
+        await store.reserve([record])
         await store.settle(
-            Settlement("bench", number, (claim.id,), tuple(UsageIncrement(line, 3, 0) for line in LINES))
+            Settlement("bench", number, (record.id,), tuple(UsageIncrement(entry, 3, 0) for entry in ENTRIES))
         )
 
     steps = {
@@ -65,7 +65,7 @@ async def _measured(file: Path) -> dict[str, float]:
 
 
 async def _timed(step: Callable[[], Awaitable[None]], count: int) -> float:
-    began = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(count):
         await step()
-    return (time.perf_counter() - began) / count * 1e6
+    return (time.perf_counter() - start) / count * 1e6

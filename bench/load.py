@@ -26,7 +26,7 @@ def response_end(received: bytes) -> int | None:
 
 
 class LoadConnection(asyncio.Protocol):
-    """Connection that sends a request, reads the response, and sends the next one at once or when told."""
+    """Connection that sends a request, reads the response, and sends the next one at once or on demand."""
 
     def __init__(
         self, requests: Iterator[bytes], times: list[float], free: "asyncio.Queue[LoadConnection] | None"

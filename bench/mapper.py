@@ -1,6 +1,6 @@
-"""The compiled mapper beside a mapping written by hand on dicts (bench/floor.py), from body to v3 objects.
+"""The compiled mapper compared with a mapping written by hand on dicts (bench/floor.py), from body to v3 objects.
 
-Goal: not slower than 1.3 times it. Both turn the same 13 KB answer into the same 3 parts, in turns.
+Goal: at most 1.3 times its time. Both map the same response of 13 KB to the same 3 parts, alternately.
 """
 
 import statistics
@@ -22,7 +22,7 @@ GOALS = {"mapper, compiled / by hand": Goal("≤", 1.3)}
 
 
 def run() -> dict[str, float]:
-    """Microseconds a body, and compiled / by hand, each the median of all rounds."""
+    """Return microseconds per body, and compiled / by hand, each the median of all rounds."""
     projection = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(
         model.Projection(features=frozenset({"LEAD_TIME"}))
     )

@@ -1,7 +1,6 @@
 """Processes of the benches: canned upstream, floor, constant handler, old service, and the service itself.
 
-New ones are started for every round, because a single process can be a tenth slower throughout its life, by its memory
-layout.
+New ones are started for every round, because the memory layout can make a process a tenth slower for its whole life.
 """
 
 import json
@@ -143,9 +142,9 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
     """Run the load generator; with `every`, one request every so many seconds instead of as many as possible."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
     before = server.cpu()
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
-        _pin(asking.pid, 1)
-        result = json.loads(asking.communicate()[0])
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as generator:
+        _pin(generator.pid, 1)
+        result = json.loads(generator.communicate()[0])
     return LoadResult(
         result["rate"], result["p50"], result["p99"], (server.cpu() - before) / (result["rate"] * seconds) * 1e6
     )

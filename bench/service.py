@@ -30,21 +30,21 @@ from bench.processes import (
 )
 
 ROUNDS, SECONDS, WARM = 9, 1.0, 1.0
-SHARING: Changes = {"cache.seconds": 0}
+COALESCING: Changes = {"cache.seconds": 0}
 QUIET: Changes = {"log.level": "warning"}
 GOALS = {
     f"service, {written(ALONE)} / floor": Goal("≥", 0.85),
-    "the same by CPU time a reply": Goal("≥", 0.85),
-    f"service, {written(SHARING)}, all ask the same / floor": Goal("≥", 2.0),
+    "the same by CPU time per response": Goal("≥", 0.85),
+    f"service, {written(COALESCING)}, identical requests / floor": Goal("≥", 2.0),
     "hits, as shipped / constant body": Goal("≥", 0.7),
-    "the same by CPU time a reply, hits": Goal("≥", 0.7),
+    "the same by CPU time per response, hits": Goal("≥", 0.7),
 }
 
 Serving = Callable[[Server], AbstractContextManager[Server]]
 
 
 class Pair(NamedTuple):
-    """What is the measure, what is measured, and what each is asked for."""
+    """Reference (low) and measured server (high) of a comparison, and the request target of each."""
 
     low: Serving
     high: Serving
@@ -53,24 +53,24 @@ class Pair(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Both sides of one comparison, each the mean of its turns."""
+    """Results of one comparison, each the mean of two measurements."""
 
     low: LoadResult
     high: LoadResult
 
     @property
     def rate(self) -> float:
-        """Replies a second, as a share of the measure's."""
+        """Responses per second, relative to the reference."""
         return self.high.rate / self.low.rate
 
     @property
     def cpu(self) -> float:
-        """The same by CPU time a reply."""
+        """Responses per CPU second, relative to the reference."""
         return self.low.cpu / self.high.cpu
 
 
 def run() -> dict[str, float]:
-    """Medians over all rounds."""
+    """Return medians over all rounds."""
     with tempfile.TemporaryDirectory() as folder:
         pairs = _pairs(Path(folder))
         rounds = {name: [_round(pair) for _ in range(ROUNDS)] for name, pair in pairs.items()}
@@ -79,14 +79,14 @@ def run() -> dict[str, float]:
         "floor (requests/s)": median(each.low.rate for each in alone),
         f"service, {written(ALONE)} (requests/s)": median(each.high.rate for each in alone),
         f"service, {written(ALONE)} / floor": median(each.rate for each in alone),
-        "the same by CPU time a reply": median(each.cpu for each in alone),
-        "service, as shipped, every question different / floor": median(each.rate for each in shipped),
-        f"service, {written(SHARING)}, all ask the same / floor": median(each.rate for each in rounds["same"]),
+        "the same by CPU time per response": median(each.cpu for each in alone),
+        "service, as shipped, distinct requests / floor": median(each.rate for each in shipped),
+        f"service, {written(COALESCING)}, identical requests / floor": median(each.rate for each in rounds["same"]),
         "constant body of the same size (requests/s)": median(each.low.rate for each in hits),
         "hits, as shipped / constant body": median(each.rate for each in hits),
-        "the same by CPU time a reply, hits": median(each.cpu for each in hits),
+        "the same by CPU time per response, hits": median(each.cpu for each in hits),
         f"hits, {written(QUIET)} / constant body": median(each.rate for each in rounds["quiet"]),
-        "the same by CPU time a reply, hits without a log": median(each.cpu for each in rounds["quiet"]),
+        "the same by CPU time per response, hits without a log": median(each.cpu for each in rounds["quiet"]),
         "p99, floor (ms)": median(each.low.p99 for each in alone),
         f"p99, service, {written(ALONE)} (ms)": median(each.high.p99 for each in alone),
         "p99, service, as shipped (ms)": median(each.high.p99 for each in shipped),
@@ -100,16 +100,16 @@ def _pairs(folder: Path) -> dict[str, Pair]:
     return {
         "alone": Pair(floor, serving(ALONE), TARGET, TARGET),
         "shipped": Pair(floor, serving({}), TARGET, TARGET),
-        "same": Pair(floor, serving(SHARING), TARGET, SAME),
+        "same": Pair(floor, serving(COALESCING), TARGET, SAME),
         "hits": Pair(lambda _: constant(len(_body(folder))), serving({}), SAME, SAME),
         "quiet": Pair(lambda _: constant(len(_body(folder))), serving(QUIET), SAME, SAME),
     }
 
 
 def _body(folder: Path) -> bytes:
-    """A reply of the service."""
-    with upstream() as behind, service(behind, folder, ALONE) as one:
-        return one.body(SAME)
+    """Return a response body of the service."""
+    with upstream() as behind, service(behind, folder, ALONE) as server:
+        return server.body(SAME)
 
 
 def _round(pair: Pair) -> Round:

@@ -1,9 +1,9 @@
-"""What a shadow adds to a reply: 200 requests a second, an upstream that takes 50 ms, in turns with no shadow at all.
+"""Latency that shadowing adds: 200 requests a second, an upstream of 50 ms, alternating with a service without shadow.
 
-All calls are chosen, at the rate that is the default; the old service answers, stalls or breaks off. "Unbounded" is
-without that rate: as many as four connections can have. "Off again" is a second service without a shadow: what a ratio
-comes to by chance, which the goals allow. All else is as shipped. The judging process is on the same core as the
-service, as on a machine that has but one.
+All requests are selected, at the default rate limit; the old service responds, stalls or aborts connections.
+"Unbounded" is without the rate limit: as many as four connections allow. "Off again" is a second service without a
+shadow; the difference of these two is chance, and the bound of the goals. All else is as shipped. The judge process is
+on the same core as the service, as on a machine with one core.
 """
 
 import random
@@ -15,7 +15,7 @@ from statistics import median
 from bench.goals import Goal
 from bench.processes import TARGET, Changes, LoadResult, load, old_service, service, upstream
 
-# What the ratio of two services without a shadow comes to by chance.
+# Largest ratio of two services without a shadow, which is chance.
 CHANCE = "p99, off again and off, furthest apart in a round"
 ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 5, 4.0, 1.5, 200, 50
 KINDS: dict[str, tuple[str, Changes] | None] = {
@@ -32,7 +32,7 @@ GOALS = {f"p99, shadow {kind} / off": Goal("≤", CHANCE) for kind in ("on", "st
 
 
 def run() -> dict[str, float]:
-    """Ratios and milliseconds, medians over all rounds."""
+    """Return ratios and milliseconds, medians over all rounds."""
     with tempfile.TemporaryDirectory() as folder:
         rounds = [_round(Path(folder)) for _ in range(ROUNDS)]
     figures = {
@@ -43,12 +43,12 @@ def run() -> dict[str, float]:
         name = kind if kind == "off again" else f"shadow {kind}"
         figures[f"p99, {name} / off"] = median(each[kind].p99 / each["off"].p99 for each in rounds)
         if kind == "off again":
-            figures[CHANCE] = max(_apart(each[kind].p99, each["off"].p99) for each in rounds)
-        figures[f"CPU time a reply, {name} / off"] = median(each[kind].cpu / each["off"].cpu for each in rounds)
+            figures[CHANCE] = max(_ratio(each[kind].p99, each["off"].p99) for each in rounds)
+        figures[f"CPU time per response, {name} / off"] = median(each[kind].cpu / each["off"].cpu for each in rounds)
     return figures
 
 
-def _apart(one: float, other: float) -> float:
+def _ratio(one: float, other: float) -> float:
     return max(one, other) / min(one, other)
 
 
@@ -65,5 +65,5 @@ def _round(folder: Path) -> dict[str, LoadResult]:
             services[kind] = stack.enter_context(service(behind, folder, changes))
         for each in services.values():
             load(each, TARGET, WARM, 1 / RATE)
-        order = random.sample(list(services), len(services))  # who comes first has the machine as nobody else
+        order = random.sample(list(services), len(services))  # the first one has an advantage, so it changes
         return {kind: load(services[kind], TARGET, SECONDS, 1 / RATE) for kind in order}

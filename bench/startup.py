@@ -19,7 +19,7 @@ ROUNDS = 7
 
 
 def run() -> dict[str, float]:
-    """Milliseconds, medians over all rounds."""
+    """Return milliseconds, medians over all rounds."""
     with tempfile.TemporaryDirectory() as folder:
         rounds = [(_interpreter(), _help(), _serve(Path(folder))) for _ in range(ROUNDS)]
     bare, shown, ready = (median(column) for column in zip(*rounds, strict=True))
@@ -40,13 +40,13 @@ def _help() -> float:
 
 
 def _timed(*arguments: str) -> float:
-    began = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
-    return (time.perf_counter() - began) * 1e3
+    return (time.perf_counter() - start) * 1e3
 
 
 def _serve(folder: Path) -> float:
     with upstream() as behind:
-        began = time.perf_counter()
+        start = time.perf_counter()
         with service(behind, folder):
-            return (time.perf_counter() - began) * 1e3
+            return (time.perf_counter() - start) * 1e3

@@ -16,7 +16,7 @@ import orjson
 
 from bench import canned
 
-PARTS = 3  # in the answer to one query
+PARTS = 3  # in the result of one query
 
 
 def response(body: bytes) -> bytes:
@@ -25,31 +25,38 @@ def response(body: bytes) -> bytes:
 
 
 @functools.cache
-def _answer(queries: int) -> bytes:
+def _match_response(queries: int) -> bytes:
     return response(canned.body(queries))
 
 
-def _answered(variables: dict[str, Any]) -> tuple[int, bytes]:
+def _respond(variables: dict[str, Any]) -> tuple[int, bytes]:
     """The number of queries of a request, and the response: supMultiMatch, or searches, alone or under aliases."""
     if "queries" in variables:
-        return len(variables["queries"]), _answer(len(variables["queries"]))
+        return len(variables["queries"]), _match_response(len(variables["queries"]))
     if "q" in variables:
         return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"]))
     numbers = [variables[f"q{n}"] for n in range(sum(name[0] == "q" for name in variables))]
     return len(numbers), response(canned.search_body(numbers, [f"a{n}" for n in range(len(numbers))]))
 
 
-LIFE = 86_400  # seconds
-TOKEN = jwt.encode({"exp": int(time.time()) + LIFE}, "a secret of the bench and long enough", algorithm="HS256")
-TOKEN_ANSWER = response(json.dumps({"access_token": TOKEN, "expires_in": LIFE, "token_type": "Bearer"}).encode())
+TOKEN_SECONDS = 86_400
+TOKEN = jwt.encode(
+    {"exp": int(time.time()) + TOKEN_SECONDS}, "a secret of the bench and long enough", algorithm="HS256"
+)
+TOKEN_RESPONSE = response(
+    json.dumps({"access_token": TOKEN, "expires_in": TOKEN_SECONDS, "token_type": "Bearer"}).encode()
+)
 
 
-class Canned(asyncio.Protocol):
-    """Counts whole requests by their Content-Length and answers each, after `seconds`."""
+class CannedUpstream(asyncio.Protocol):
+    """Connection that counts complete requests by Content-Length and responds to each after `seconds`.
 
-    def __init__(self, seconds: float, asked: list[int]) -> None:
+    `counts`: requests and parts, shared by all connections.
+    """
+
+    def __init__(self, seconds: float, counts: list[int]) -> None:
         self._seconds = seconds
-        self._asked = asked  # requests and parts, of all connections
+        self._counts = counts
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
@@ -64,27 +71,27 @@ class Canned(asyncio.Protocol):
                 return
             body = self._received[end + 4 : end + 4 + length]
             self._received = self._received[end + 4 + length :]
-            self._reply(head, body)
+            self._send_response(head, body)
 
-    def _reply(self, head: bytes, body: bytes) -> None:
+    def _send_response(self, head: bytes, body: bytes) -> None:
         if b"/connect/token" in head:
-            self._transport.write(TOKEN_ANSWER)
+            self._transport.write(TOKEN_RESPONSE)
         elif head.startswith(b"get /count"):
-            self._transport.write(response(json.dumps(self._asked).encode()))
-            self._asked[:] = 0, 0
+            self._transport.write(response(json.dumps(self._counts).encode()))
+            self._counts[:] = 0, 0
         else:
-            queries, answer = _answered(orjson.loads(body)["variables"])
-            self._asked[0] += 1
-            self._asked[1] += PARTS * queries
+            queries, reply = _respond(orjson.loads(body)["variables"])
+            self._counts[0] += 1
+            self._counts[1] += PARTS * queries
             if self._seconds:
-                asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answer)
+                asyncio.get_running_loop().call_later(self._seconds, self._transport.write, reply)
             else:
-                self._transport.write(answer)
+                self._transport.write(reply)
 
 
 async def main(seconds: float) -> None:
-    asked = [0, 0]
-    server = await asyncio.get_running_loop().create_server(lambda: Canned(seconds, asked), "127.0.0.1", 0)
+    counts = [0, 0]
+    server = await asyncio.get_running_loop().create_server(lambda: CannedUpstream(seconds, counts), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

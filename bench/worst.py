@@ -1,7 +1,7 @@
-"""The longest that one request keeps the event loop, and with it everybody else, on lists of 10 000 entries.
+"""Longest time that one request blocks the event loop, with lists of 10 000 entries.
 
-The service runs as it is shipped in a thread of its own, and each step of its event loop is measured in CPU time of
-that thread, so that a busy machine does not count. What it is asked is worst_requests.py's.
+The service runs with the shipped configuration in its own thread. Each step of its event loop is measured in CPU time
+of that thread, so that other load on the machine does not count. worst_requests.py makes the requests.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from proxy import config
 from proxy.telemetry import log
 from proxy.workers import single_process
 
-ENTRIES, EACH, SEED = 10_000, 60, 1
+ENTRIES, REQUESTS_PER_KIND, SEED = 10_000, 60, 1
 KINDS = (
-    "before the apikey is known",
+    "before the API key is checked",
     "a search of a list",
     "a search of parts",
     "a match",
@@ -39,15 +39,15 @@ NAME = f"one request keeps the loop at most, lists of {ENTRIES}"
 GOALS = {f"{NAME}: {kind} (ms)": Goal("≤", 50.0) for kind in KINDS}
 
 
-class _Steps:
-    """The steps of one event loop, in ms of its thread's CPU time."""
+class _StepTimer:
+    """Timer of the steps of one event loop, in ms of its thread's CPU time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._longest = 0.0
 
-    def longest(self) -> float:
-        """The longest since this was asked last; called from another thread."""
+    def take_longest(self) -> float:
+        """Return the longest step since the last call, and reset it; called from another thread."""
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.loop).result()  # the step that responded is over then
         longest, self._longest = self._longest, 0.0
         return longest
@@ -55,24 +55,24 @@ class _Steps:
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Measure every step while the block runs."""
-        whole = asyncio.Handle._run
+        original = asyncio.Handle._run
 
         def run(handle: asyncio.Handle) -> None:
-            began = time.thread_time()
-            whole(handle)
+            start = time.thread_time()
+            original(handle)
             if handle._loop is self.loop:  # type: ignore[attr-defined]
-                self._longest = max(self._longest, (time.thread_time() - began) * 1e3)
+                self._longest = max(self._longest, (time.thread_time() - start) * 1e3)
 
         asyncio.Handle._run = run  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
-            asyncio.Handle._run = whole  # type: ignore[method-assign]
+            asyncio.Handle._run = original  # type: ignore[method-assign]
 
 
 def run() -> dict[str, float]:
-    """Milliseconds of the longest step under every kind of request; `BENCH_WORST` prints the requests."""
-    found = dict.fromkeys(KINDS, 0.0)
+    """Return milliseconds of the longest step for every kind of request; BENCH_WORST=1 prints the requests."""
+    longest_by_kind = dict.fromkeys(KINDS, 0.0)
     worst = dict.fromkeys(KINDS, "")
     with (
         _upstream() as behind,
@@ -80,19 +80,19 @@ def run() -> dict[str, float]:
         _service(behind, Path(folder)) as (port, steps),
     ):
         for path in worst_requests.LISTS:
-            _ask(port, f"/v3/{path}/search?q=a&apikey=EXAMPLE_KEY")
-        steps.longest()
-        for kind, target in worst_requests.targets(random.Random(SEED), EACH):
-            _ask(port, target if kind == KINDS[0] else f"{target}&apikey=EXAMPLE_KEY")
-            if (longest := steps.longest()) > found[kind]:
-                found[kind], worst[kind] = longest, target
+            _send(port, f"/v3/{path}/search?q=a&apikey=EXAMPLE_KEY")
+        steps.take_longest()
+        for kind, target in worst_requests.targets(random.Random(SEED), REQUESTS_PER_KIND):
+            _send(port, target if kind == KINDS[0] else f"{target}&apikey=EXAMPLE_KEY")
+            if (longest := steps.take_longest()) > longest_by_kind[kind]:
+                longest_by_kind[kind], worst[kind] = longest, target
     if "BENCH_WORST" in os.environ:
         print(json.dumps(worst, indent=1))
-    return {f"{NAME}: {kind} (ms)": longest for kind, longest in found.items()}
+    return {f"{NAME}: {kind} (ms)": longest for kind, longest in longest_by_kind.items()}
 
 
-def _ask(port: int, target: str) -> None:
-    """Send one request and read the response, whatever it is."""
+def _send(port: int, target: str) -> None:
+    """Send one request and read the response; its status does not matter."""
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", target, headers={"X-Request-Id": "bench", "Accept-Encoding": "gzip"})
     connection.getresponse().read()
@@ -100,16 +100,16 @@ def _ask(port: int, target: str) -> None:
 
 
 @contextmanager
-def _service(behind: int, folder: Path) -> Iterator[tuple[int, _Steps]]:
-    """The service in a thread, its port, and what its loop's steps take."""
-    started, stop = Queue[tuple[str, _Steps]](), asyncio.Event()
+def _service(behind: int, folder: Path) -> Iterator[tuple[int, _StepTimer]]:
+    """Start the service in a thread; yields its port and the timer of its event loop."""
+    started, stop = Queue[tuple[str, _StepTimer]](), asyncio.Event()
     file = folder / "config.yaml"
     changes = {"upstream.retries": 0, "log.level": "error", "cache.seconds": 0}
     file.write_text(yaml.safe_dump(processes.configuration(behind, folder, changes)), encoding="utf-8")
     settings = config.load(file, os.environ)
 
     async def serve() -> None:
-        steps = _Steps(asyncio.get_running_loop())
+        steps = _StepTimer(asyncio.get_running_loop())
         async with single_process.running(settings) as url:
             with steps.measured():
                 started.put((url, steps))
@@ -129,8 +129,8 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _Steps]]:
 
 @contextmanager
 def _upstream() -> Iterator[int]:
-    """The port of an upstream that has long lists, and refuses everything else."""
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), _Upstream)
+    """Start an upstream with long lists that refuses all other queries; yields its port."""
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), _UpstreamHandler)
     threading.Thread(target=listening.serve_forever, name="upstream").start()
     try:
         yield listening.server_port
@@ -139,15 +139,19 @@ def _upstream() -> Iterator[int]:
         listening.server_close()
 
 
-class _Upstream(BaseHTTPRequestHandler):
+class _UpstreamHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path.endswith("/token"):
-            answer: Any = {"access_token": upstream.TOKEN, "expires_in": upstream.LIFE, "token_type": "Bearer"}
+            document: Any = {
+                "access_token": upstream.TOKEN,
+                "expires_in": upstream.TOKEN_SECONDS,
+                "token_type": "Bearer",
+            }
         else:
             name = json.loads(body)["operationName"]
-            answer = {"data": {name: [_entry(n) for n in range(ENTRIES)]}} if name in ROOTS else REFUSED
-        sent = json.dumps(answer).encode()
+            document = {"data": {name: [_entry(n) for n in range(ENTRIES)]}} if name in ROOTS else REFUSED
+        sent = json.dumps(document).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(sent)))
@@ -155,7 +159,7 @@ class _Upstream(BaseHTTPRequestHandler):
         self.wfile.write(sent)
 
     def log_message(self, *_: Any) -> None:
-        """No line for each request."""
+        """Suppress the log line of each request."""
 
 
 ROOTS = ("supManufacturers", "supSellers", "supCategories", "supAttributes")
@@ -163,10 +167,10 @@ REFUSED = {"errors": [{"message": "the bench has no parts"}]}
 
 
 def _entry(number: int) -> dict[str, Any]:
-    """A record of any of the lists: a tree of ten children each, two names."""
+    """Return a record that fits every list: ten children, two names."""
     name = worst_requests.name_of
-    above = [{"id": str(number // 10**n), "name": name(number // 10**n)} for n in (3, 2, 1)]
-    below = [{"id": str(n), "name": name(n)} for n in range(10 * number, 10 * number + 10) if n < ENTRIES]
+    ancestors = [{"id": str(number // 10**n), "name": name(number // 10**n)} for n in (3, 2, 1)]
+    children = [{"id": str(n), "name": name(n)} for n in range(10 * number, 10 * number + 10) if n < ENTRIES]
     return {
         "id": str(number),
         "name": name(number),
@@ -175,6 +179,6 @@ def _entry(number: int) -> dict[str, Any]:
         "homepageUrl": f"http://{number}.example" if number % 3 else None,
         "displayFlag": "US" if number % 2 else None,
         "numParts": number * 37 % 1000,
-        "ancestors": above,
-        "children": below,
+        "ancestors": ancestors,
+        "children": children,
     }

@@ -1,6 +1,6 @@
-"""Requests that take the service as long as a client can make them take: from a seed, at its bounds and beyond.
+"""Seeded requests that take the service as long as possible, at its bounds and beyond.
 
-Each is a request target of at most `LINE` bytes, under a kind that says what it makes the service do.
+Each is a request target of at most TARGET_BYTES bytes, with a kind that names the work of the service.
 """
 
 import json
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 from urllib.parse import quote
 
-LINE = 69_500  # bytes of a target: what a request line may have, without method and version
+TARGET_BYTES = 69_500  # limit of a request line, without method and version
 WORDS = ("alpha", "beta", "gamma", "delta", "omega", "micro", "power", "semi", "wave", "x")
 COMPANY = ("uid", "name", "homepage_url")
 TREE = ("uid", "name", "parent_uid", "children_uids", "ancestor_uids", "ancestor_names", "num_parts")
@@ -18,7 +18,7 @@ SPECS = tuple(f"specs.{key}.value" for key in ("resistance", "voltage", "capacit
 
 
 class Fields(NamedTuple):
-    """The fields of one search: to sort by, to count, to filter by value and by range."""
+    """Fields of one search: for sorting, for facets, for filters by value and by range."""
 
     every: tuple[str, ...]
     counted: tuple[str, ...]
@@ -42,14 +42,14 @@ Pairs = list[tuple[str, str]]
 
 
 def name_of(number: int) -> str:
-    """The name of an entry of the lists."""
+    """Return the name of an entry of the lists."""
     return f"{WORDS[number % 10].title()} {WORDS[number // 10 % 10]} {number}"
 
 
 def targets(rng: random.Random, each: int) -> Iterator[tuple[str, str]]:
-    """Kinds and targets, so many of each kind; the apikey is left out."""
+    """Generate kinds and targets, `each` targets per kind; the API key is left out."""
     kinds: dict[str, Callable[[random.Random], str]] = {
-        "before the apikey is known": _strange,
+        "before the API key is checked": _meaningless,
         "a search of a list": lambda rng: _search(rng, *rng.choice(list(LISTS.items()))),
         "a search of parts": lambda rng: _search(rng, "parts", PARTS),
         "a match": _match,
@@ -60,53 +60,53 @@ def targets(rng: random.Random, each: int) -> Iterator[tuple[str, str]]:
 
 
 def _short(make: Callable[[random.Random], str], rng: random.Random) -> Iterator[str]:
-    """Targets that a request line can hold."""
+    """Generate targets that fit into a request line."""
     while True:
-        if len(target := make(rng)) <= LINE:
+        if len(target := make(rng)) <= TARGET_BYTES:
             yield target
 
 
-def _strange(rng: random.Random) -> str:
-    """A query string that says nothing."""
+def _meaningless(rng: random.Random) -> str:
+    """Make a meaningless query string."""
     piece = rng.choice(["a=&", "%", "%41", "%41a", "&", "[", "a]&", "%C3%A9=%&", "+", "=", "apikey=&", "a[1]=%zz&"])
-    many = rng.choice([200, 1_000, LINE // len(piece)])
+    many = rng.choice([200, 1_000, TARGET_BYTES // len(piece)])
     names = "&".join(f"{rng.random()}=" for _ in range(rng.choice([0, 999, 4_000])))
     path = rng.choice(["parts/match", "brands/search", "none", "parts/x"])
-    return f"/v3/{path}?{names}&{piece * many}"[:LINE]
+    return f"/v3/{path}?{names}&{piece * many}"[:TARGET_BYTES]
 
 
 def _search(rng: random.Random, path: str, fields: Fields) -> str:
-    """As much as a search may hold; one in four holds more, or what is not understood."""
-    room = 1 if rng.random() < 0.75 else 3
-    made = [*_filters(rng, fields, room), *_queries(rng, fields, room), *_counts(rng, fields, room)]
-    rng.shuffle(made)
-    order = (f"{rng.choice(fields.every)} {rng.choice(['asc', 'desc'])}" for _ in range(10 * rng.choice([1, room])))
+    """Make a search at its bounds; one in four exceeds them or contains syntax errors."""
+    factor = 1 if rng.random() < 0.75 else 3
+    parameters = [*_filters(rng, fields, factor), *_queries(rng, fields, factor), *_counts(rng, fields, factor)]
+    rng.shuffle(parameters)
+    order = (f"{rng.choice(fields.every)} {rng.choice(['asc', 'desc'])}" for _ in range(10 * rng.choice([1, factor])))
     pairs = [("q", _words(rng)), ("limit", "100"), ("start", rng.choice(["0", "1000"])), ("sortby", ",".join(order))]
     style = rng.choice([[], [("pretty_print", "1"), ("callback", "f" * 128)]])
-    return f"/v3/{path}/search?{_written([*pairs, *style, *made[: 990 * room]])}"
+    return f"/v3/{path}/search?{_written([*pairs, *style, *parameters[: 990 * factor]])}"
 
 
-def _filters(rng: random.Random, fields: Fields, room: int) -> Iterator[tuple[str, str]]:
-    """Values for some fields, and a few patterns."""
+def _filters(rng: random.Random, fields: Fields, factor: int) -> Iterator[tuple[str, str]]:
+    """Make filter values for some fields, and a few patterns."""
     for field in rng.sample(fields.named, rng.randrange(len(fields.named) + 1)):
-        for _ in range(rng.choice([1, 50, 198 * room])):
+        for _ in range(rng.choice([1, 50, 198 * factor])):
             yield f"filter[fields][{field}][]", _value(rng)
-        for _ in range(rng.randrange(2) * room):
+        for _ in range(rng.randrange(2) * factor):
             yield f"filter[fields][{field}][]", rng.choice(PATTERNS)
 
 
-def _queries(rng: random.Random, fields: Fields, room: int) -> Iterator[tuple[str, str]]:
-    """Filter queries and facet queries, of 10 000 characters together."""
-    for _ in range(rng.choice([0, 5, 5 * room])):
+def _queries(rng: random.Random, fields: Fields, factor: int) -> Iterator[tuple[str, str]]:
+    """Make filter queries and facet queries, of 10 000 characters together."""
+    for _ in range(rng.choice([0, 5, 5 * factor])):
         kind = rng.choice(["filter", "facet", "facet"])
-        yield f"{kind}[queries][]", rng.choice(BROKEN) if room > 1 and rng.random() < 0.2 else _query(rng, fields)
+        yield f"{kind}[queries][]", rng.choice(BROKEN) if factor > 1 and rng.random() < 0.2 else _query(rng, fields)
 
 
-def _counts(rng: random.Random, fields: Fields, room: int) -> Iterator[tuple[str, str]]:
+def _counts(rng: random.Random, fields: Fields, factor: int) -> Iterator[tuple[str, str]]:
     for field in rng.sample(fields.counted, rng.randrange(len(fields.counted) + 1)):
         for option, value in (("include", "1"), ("exclude_filter", "1"), ("start", "1000"), ("limit", "100")):
             yield f"facet[fields][{field}][{option}]", value
-    yield from (("facet[queries][]", f"{fields.named[0]}:{n}") for n in range(rng.choice([0, 6, 30 * room])))
+    yield from (("facet[queries][]", f"{fields.named[0]}:{n}") for n in range(rng.choice([0, 6, 30 * factor])))
     if "num_parts" in fields.counted:
         yield "stats[num_parts][include]", "1"
 
@@ -123,17 +123,17 @@ def _match(rng: random.Random) -> str:
         *numbers,
     ]
     keys = ("mpn", "sku", "q", "mpn_or_sku", "brand", "reference", "limit", "start", *(f"other{n}" for n in range(200)))
-    wanted = [{key: rng.choice(values) for key in rng.sample(keys, 3)} for _ in range(rng.choice([1, 20, 20, 21]))]
-    return f"/v3/parts/match?{_written(_view(rng))}&queries={quote(json.dumps(wanted))}"
+    queries = [{key: rng.choice(values) for key in rng.sample(keys, 3)} for _ in range(rng.choice([1, 20, 20, 21]))]
+    return f"/v3/parts/match?{_written(_projection(rng))}&queries={quote(json.dumps(queries))}"
 
 
 def _objects(rng: random.Random) -> str:
     uids = [("uid[]", f"b4a2d0{rng.randrange(10_000):010x}") for _ in range(rng.choice([100, 100, 100, 900]))]
-    return f"/v3/{rng.choice(['parts', *LISTS])}/get_multi?{_written(_view(rng) + uids)}"
+    return f"/v3/{rng.choice(['parts', *LISTS])}/get_multi?{_written(_projection(rng) + uids)}"
 
 
-def _view(rng: random.Random) -> Pairs:
-    """What to show: fields, specs of many keys, paths without end."""
+def _projection(rng: random.Random) -> Pairs:
+    """Make projection parameters: fields, specs of many keys, long paths."""
     paths = ["offers.seller.name", "specs.*.value", "brand", "a." * 50, *(f"specs.spec{n}.value" for n in range(300))]
     names = [("include[]", "specs"), ("include[]", "descriptions"), ("include[]", "datasheets")]
     count = rng.choice([0, 70, 146, 146, 400])
@@ -149,7 +149,7 @@ def _words(rng: random.Random) -> str:
 
 
 def _value(rng: random.Random) -> str:
-    """A name, a uid, or what looks like a range."""
+    """Make a filter value: a name, a uid, or malformed range syntax."""
     others = [f"b4a2d0{rng.randrange(10_000):010x}", "true", "(" + "__" * 200, "[ TO" + " TO" * 100]
     return name_of(rng.randrange(10_000)) if rng.random() < 0.9 else rng.choice(others)
 
@@ -159,7 +159,7 @@ BROKEN = ("(" * 999, "-" * 1_900, "NOT " * 400, "a:b~" * 400, "a:(" + "b OR " * 
 
 
 def _query(rng: random.Random, fields: Fields) -> str:
-    """One of nearly the length that is allowed."""
+    """Make a query of nearly the maximum length."""
     field, ranged = rng.choice(fields.named), rng.choice(fields.ranged)
     names = " OR ".join(f'"{name_of(rng.randrange(10_000))}"' for _ in range(70))
     return rng.choice(

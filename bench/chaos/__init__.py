@@ -1,1 +1,1 @@
-"""Everything that docs/reference/limits.md promises, held against real processes: `python -m bench.chaos`."""
+"""Chaos tests of the promises in docs/reference/limits.md, with real processes: `python -m bench.chaos`."""

@@ -1,4 +1,4 @@
-"""An upstream that gives tokens, and to every query a response that has no end, or none that fits into memory."""
+"""Hostile upstream: issues tokens, and responds to queries without end, or with more than fits into memory."""
 
 import asyncio
 import gzip
@@ -18,32 +18,32 @@ async def _token(_: web.Request) -> web.Response:
 
 
 async def _endless(request: web.Request) -> web.StreamResponse:
-    return await _sent(request, {}, cycle([BLOCK]))
+    return await _stream(request, {}, cycle([BLOCK]))
 
 
 async def _plain(request: web.Request) -> web.StreamResponse:
-    return await _sent(request, {}, [BLOCK] * PLAIN_BLOCKS)
+    return await _stream(request, {}, [BLOCK] * PLAIN_BLOCKS)
 
 
 async def _bomb(request: web.Request) -> web.StreamResponse:
     block = gzip.compress(BLOCK)
-    return await _sent(request, {"Content-Encoding": "gzip"}, [block] * BOMB_BLOCKS)
+    return await _stream(request, {"Content-Encoding": "gzip"}, [block] * BOMB_BLOCKS)
 
 
-async def _sent(request: web.Request, headers: dict[str, str], blocks: Iterable[bytes]) -> web.StreamResponse:
+async def _stream(request: web.Request, headers: dict[str, str], blocks: Iterable[bytes]) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "application/json", **headers})
     await response.prepare(request)
     try:
         for block in blocks:
             await response.write(block)
-    except ConnectionError:  # the service has read enough
+    except ConnectionError:  # the service closed the connection at its limit
         pass
     return response
 
 
 @asynccontextmanager
 async def running() -> AsyncIterator[str]:
-    """Its address; queries are answered in turn in each of the three ways."""
+    """Start the upstream; yields its address. Queries get the three kinds of response in turn."""
     kinds = cycle((_endless, _plain, _bomb))
 
     async def query(request: web.Request) -> web.StreamResponse:

@@ -1,1 +1,1 @@
-"""Load held under faults: `python -m bench soak`."""
+"""Soak test, a constant load under injected faults: `python -m bench.soak`."""

@@ -1,7 +1,8 @@
-"""The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count.
+"""Soak in three phases: baseline without faults, load at a constant rate under faults, recovery without faults.
 
-Memory is measured between the halves of the load and after it, each time with nothing under way, idle connections
-closed and all given back that is not in use: what a busy machine lets pile up is no growth. The caches are full before.
+Each distinct request is sent once in the first and the last phase. Memory is measured before the load and after each of
+its halves, with no request in flight, idle connections closed and unused memory released, so that a backlog on a busy
+machine does not count as growth. The cache is full before the load.
 """
 
 import asyncio
@@ -16,187 +17,191 @@ import aiohttp
 import yarl
 
 from bench.soak import servers
-from bench.soak.outcome import DESCRIPTORS_MORE, Outcome, Plan, findings
-from bench.soak.questions import Question, Witness
-from bench.soak.replies import Reply
+from bench.soak.outcome import EXTRA_DESCRIPTORS, SoakOutcome, SoakPlan, check
+from bench.soak.requests import ExpectedResults, SoakRequest
+from bench.soak.response_judge import ReceivedResponse
 
-CALM = 8  # requests at once in peace
-UNDER_WAY = 300  # requests at once under load, also where the machine is too slow for the rate: then the rate falls
-REPLY_SECONDS = 60
-SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
+BASELINE_CONCURRENCY = 8
+LOAD_CONCURRENCY = 300  # requests in flight; on a machine that is too slow for the rate, the rate falls
+RESPONSE_SECONDS = 60
+RECOVERY_SECONDS = 90  # until idle connections are closed and every request succeeds
 
 
-async def run(plan: Plan) -> Outcome:
-    """A whole soak, in processes and a folder of its own."""
-    with tempfile.TemporaryDirectory() as name, servers.sandbox(Path(name), plan.seed) as shown:
-        with servers.service(Path(name), shown, plan.answer_bytes) as process:
+async def run(plan: SoakPlan) -> SoakOutcome:
+    """Run a soak with new processes in a temporary folder."""
+    with tempfile.TemporaryDirectory() as name, servers.sandbox(Path(name), plan.seed) as printed:
+        with servers.service(Path(name), printed, plan.cache_bytes) as process:
             async with aiohttp.ClientSession() as session:
-                soak = _Soak(plan, process, servers.SandboxControl(shown["sandbox"], session))
-                await soak.all()
+                soak = _Soak(plan, process, servers.SandboxControl(printed["sandbox"], session))
+                await soak.run_phases()
             soak.stop()
         soak.outcome.ledger = await servers.ledger(Path(name))
-    kinds = {question.kind for question in soak.questions}
-    soak.outcome.findings.extend(findings(plan, soak.outcome, kinds))
+    kinds = {request.kind for request in soak.requests}
+    soak.outcome.run_errors.extend(check(plan, soak.outcome, kinds))
     return soak.outcome
 
 
 class _Soak:
-    def __init__(self, plan: Plan, process: servers.Process, upstream: servers.SandboxControl) -> None:
+    def __init__(self, plan: SoakPlan, process: servers.ServiceProcess, upstream: servers.SandboxControl) -> None:
         self._plan = plan
         self._process = process
         self._upstream = upstream
         self._rng = random.Random(plan.seed)
-        self._witness = Witness(plan.seed)
-        self.questions = self._witness.questions(plan.questions, self._rng)
-        self.outcome = Outcome()
+        self._expected = ExpectedResults(plan.seed)
+        self.requests = self._expected.draw_requests(plan.distinct_requests, self._rng)
+        self.outcome = SoakOutcome()
 
-    async def all(self) -> None:
-        """From the first answer in peace to the last."""
+    async def run_phases(self) -> None:
+        """Run the baseline, load and recovery phases."""
         async with self._client() as session:
-            await self._each(lambda question: self._learn(session, question))
-        if self.outcome.wrong:
-            raise SystemExit("wrong before the first fault:\n" + "\n".join(self.outcome.wrong[:10]))
+            await self._for_each_request(lambda request: self._record_baseline(session, request))
+        if self.outcome.errors:
+            raise SystemExit("errors in the baseline phase:\n" + "\n".join(self.outcome.errors[:10]))
         before, tasks = self._process.descriptors(), servers.tasks(await self._metrics())
-        calm = (await self._upstream.journal())["totals"]
-        await self._upstream.declare(f"mixed share={self._plan.share}")
+        baseline_totals = (await self._upstream.journal())["totals"]
+        await self._upstream.declare(f"mixed share={self._plan.fault_share}")
         await self._load(before)
-        await self._count(calm)
+        await self._count_upstream_requests(baseline_totals)
         await self._upstream.declare()
         async with self._client() as session:
-            await self._each(lambda question: self._recover(session, question))
+            await self._for_each_request(lambda request: self._recover(session, request))
         self.outcome.totals = (await self._upstream.journal())["totals"]
         most = self.outcome.descriptors[1]
-        self.outcome.descriptors = before, most, await self._closed(before + DESCRIPTORS_MORE)
+        self.outcome.descriptors = before, most, await self._wait_for_descriptors(before + EXTRA_DESCRIPTORS)
         self.outcome.tasks = tasks, self.outcome.tasks[1], servers.tasks(await self._metrics())
 
     def stop(self) -> None:
-        """End the service as an operator would."""
+        """Stop the service as an operator does; record errors of its exit and its log."""
         if not self._process.alive():
-            self._find("the service has died")
+            self._add_error("the service died")
         elif code := self._process.stop():
-            self._find(f"the service ended with code {code}")
-        self.outcome.findings.extend(self._process.complaints())
+            self._add_error(f"the service ended with code {code}")
+        self.outcome.run_errors.extend(self._process.log_errors())
 
     async def _load(self, descriptors: int) -> None:
-        """As much at once as there may be, then two halves of a steady load; so many `descriptors` were open before."""
+        """Send a burst at the concurrency limit, then two halves of a constant load. `descriptors`: open before."""
         first, seconds = self._plan.requests // 2, 0.0
-        await self._weigh(descriptors)
+        await self._measure_memory(descriptors)
         async with self._client() as session:
-            await self._steadily(session, UNDER_WAY, math.inf)
-            seconds += await self._steadily(session, first, self._plan.rate)
-        await self._weigh(descriptors)
+            await self._send_load(session, LOAD_CONCURRENCY, math.inf)
+            seconds += await self._send_load(session, first, self._plan.rate)
+        await self._measure_memory(descriptors)
         async with self._client() as session:
-            seconds += await self._steadily(session, self._plan.requests - first, self._plan.rate)
-        await self._weigh(descriptors)
+            seconds += await self._send_load(session, self._plan.requests - first, self._plan.rate)
+        await self._measure_memory(descriptors)
         self.outcome.rate = self._plan.requests / seconds
 
-    async def _weigh(self, descriptors: int) -> None:
-        """Note the memory in use once idle connections are closed."""
-        await self._closed(descriptors + DESCRIPTORS_MORE)
-        self._process.give_back()
-        for _ in range(2):  # the second reply comes after the signal, whatever the loop looks at first
+    async def _measure_memory(self, descriptors: int) -> None:
+        """Record the memory in use once idle connections are closed."""
+        await self._wait_for_descriptors(descriptors + EXTRA_DESCRIPTORS)
+        self._process.release_memory()
+        for _ in range(
+            2
+        ):  # the second response is sent after the signal was handled, in whatever order the event loop works
             await self._metrics()
         self.outcome.memory.append(self._process.memory())
 
-    async def _steadily(self, session: aiohttp.ClientSession, requests: int, rate: float) -> float:
-        """A request each 1/rate seconds, whatever the replies do; gives the seconds in which they were sent."""
-        loop, room = asyncio.get_running_loop(), asyncio.Semaphore(UNDER_WAY)
+    async def _send_load(self, session: aiohttp.ClientSession, requests: int, rate: float) -> float:
+        """Send a request every 1/rate seconds, independent of the responses; returns the seconds that this took."""
+        loop, in_flight = asyncio.get_running_loop(), asyncio.Semaphore(LOAD_CONCURRENCY)
         start = loop.time()
 
-        async def ask(question: Question) -> None:
+        async def send(request: SoakRequest) -> None:
             try:
-                reply = await self._ask(session, question)
-                self._see(question, reply)
-                if reply is not None and reply.status == 200:
-                    self.outcome.answered[question.kind] += 1
+                response = await self._send(session, request)
+                self._check(request, response)
+                if response is not None and response.status == 200:
+                    self.outcome.succeeded[request.kind] += 1
             finally:
-                room.release()
+                in_flight.release()
 
         async with asyncio.TaskGroup() as group:
             for number in range(requests):
                 await asyncio.sleep(max(0.0, start + number / rate - loop.time()))
-                await room.acquire()
-                group.create_task(ask(self._rng.choice(self.questions)), name="a request of the load")
+                await in_flight.acquire()
+                group.create_task(send(self._rng.choice(self.requests)), name="load request")
             seconds = loop.time() - start
             self.outcome.descriptors = 0, self._process.descriptors(), 0
             self.outcome.tasks = 0, servers.tasks(await self._metrics()), 0
         return seconds
 
-    async def _count(self, calm: Any) -> None:
-        """Both sides' counts of upstream requests under load; `calm` are the sandbox's before."""
+    async def _count_upstream_requests(self, baseline: Any) -> None:
+        """Record the upstream requests under load. `baseline`: the sandbox's totals before the load."""
         journal, metrics = await self._upstream.journal(), await self._metrics()
         totals = journal["totals"]
-        self.outcome.asked = sum(totals["requests"].values()) - sum(calm["requests"].values())
-        self.outcome.struck = sum(totals["faults"].values())
-        slow = [each for each in journal["entries"] if each["service"] == "graphql" and "slow-loris" in each["faults"]]
-        given_up = max(servers.given_up(metrics), servers.stalled(metrics))
-        self.outcome.late = max(0, given_up - len(slow))
+        self.outcome.upstream_requests = sum(totals["requests"].values()) - sum(baseline["requests"].values())
+        self.outcome.faulted = sum(totals["faults"].values())
+        slow = [
+            entry for entry in journal["entries"] if entry["service"] == "graphql" and "slow-loris" in entry["faults"]
+        ]
+        late = max(servers.timed_out(metrics), servers.stalled(metrics))
+        self.outcome.late = max(0, late - len(slow))
 
-    async def _each(self, do: Callable[[Question], Awaitable[None]]) -> None:
-        """Something with every question, a few at once."""
-        waiting = iter(self.questions)
+    async def _for_each_request(self, action: Callable[[SoakRequest], Awaitable[None]]) -> None:
+        """Run an action with every request, BASELINE_CONCURRENCY at a time."""
+        remaining = iter(self.requests)  # shared by all tasks
 
-        async def some() -> None:
-            for question in waiting:
-                await do(question)
+        async def consume() -> None:
+            for request in remaining:
+                await action(request)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(CALM):
-                group.create_task(some(), name="questions in peace")
+            for _ in range(BASELINE_CONCURRENCY):
+                group.create_task(consume(), name="requests without faults")
 
-    async def _learn(self, session: aiohttp.ClientSession, question: Question) -> None:
-        reply = await self._ask(session, question)
-        body = None if reply is None else self.outcome.judge.learn(question.target, reply)
+    async def _record_baseline(self, session: aiohttp.ClientSession, request: SoakRequest) -> None:
+        response = await self._send(session, request)
+        body = None if response is None else self.outcome.judge.add_baseline(request.target, response)
         if body is not None:
-            self.outcome.judge.findings.extend(self._witness.complaints(question, body))
+            self.outcome.judge.errors.extend(self._expected.check(request, body))
 
-    async def _recover(self, session: aiohttp.ClientSession, question: Question) -> None:
-        """Once more, until it is answered: what faults have left behind passes."""
+    async def _recover(self, session: aiohttp.ClientSession, request: SoakRequest) -> None:
+        """Repeat a request until it succeeds or RECOVERY_SECONDS are over."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + SETTLE_SECONDS
+        end = loop.time() + RECOVERY_SECONDS
         while True:
-            reply = await self._ask(session, question)
-            if reply is None or reply.status == 200 or loop.time() > end:
+            response = await self._send(session, request)
+            if response is None or response.status == 200 or loop.time() > end:
                 break
             await asyncio.sleep(0.2)
-        self._see(question, reply)
-        if reply is not None and reply.status != 200:
-            self._find(f"{question.target} is not answered {SETTLE_SECONDS} s after the last fault")
+        self._check(request, response)
+        if response is not None and response.status != 200:
+            self._add_error(f"{request.target} still fails {RECOVERY_SECONDS} s after the last fault")
 
-    async def _ask(self, session: aiohttp.ClientSession, question: Question) -> Reply | None:
-        """The reply, or None where there was none."""
+    async def _send(self, session: aiohttp.ClientSession, request: SoakRequest) -> ReceivedResponse | None:
+        """Send a request; returns the response, or None and records an error if there was none."""
         try:
-            async with session.get(yarl.URL(self._process.url + question.target, encoded=True)) as response:
-                return Reply(response.status, response.headers, await response.read())
+            async with session.get(yarl.URL(self._process.url + request.target, encoded=True)) as response:
+                return ReceivedResponse(response.status, response.headers, await response.read())
         except (aiohttp.ClientError, TimeoutError) as error:
-            self._find(f"{question.target} got no reply: {type(error).__name__}")
+            self._add_error(f"{request.target} got no response: {type(error).__name__}")
             return None
 
-    def _see(self, question: Question, reply: Reply | None) -> None:
-        if reply is not None:
-            self.outcome.judge.see(question.target, reply)
+    def _check(self, request: SoakRequest, response: ReceivedResponse | None) -> None:
+        if response is not None:
+            self.outcome.judge.check(request.target, response)
 
-    def _find(self, what: str) -> None:
-        self.outcome.findings.append(what)
+    def _add_error(self, error: str) -> None:
+        self.outcome.run_errors.append(error)
 
-    async def _closed(self, most: int) -> int:
-        """Descriptors once there are no more than `most`, or time is up."""
+    async def _wait_for_descriptors(self, maximum: int) -> int:
+        """Wait until at most `maximum` descriptors are open, or RECOVERY_SECONDS are over; returns their number."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + SETTLE_SECONDS
+        end = loop.time() + RECOVERY_SECONDS
         while True:
-            found = self._process.descriptors()
-            if found <= most or loop.time() > end:
-                return found
+            count = self._process.descriptors()
+            if count <= maximum or loop.time() > end:
+                return count
             await asyncio.sleep(0.2)
 
     async def _metrics(self) -> str:
-        """The service's own numbers, over a connection that nothing else is said on."""
+        """Read the metrics of the service over a new connection."""
         async with self._client() as session, session.get(self._process.url + "/metrics") as response:
             return await response.text()
 
     def _client(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=REPLY_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=RESPONSE_SECONDS),
             headers={"Accept-Encoding": "identity"},
         )

@@ -13,7 +13,7 @@ from proxy.kit.wording import counted
 
 
 class Wish(StrEnum):
-    """What is to be done."""
+    """Action of the command."""
 
     STATUS = "status"
     ON = "on"

@@ -161,7 +161,7 @@ class RedisStore:
 
 
 def _text(entry: LedgerEntry) -> str:
-    """Return the part of a key that names an entry; neither account nor period has a blank."""
+    """Return the part of a key that identifies an entry. Neither account nor period contains a space."""
     return f"{entry.account} {entry.period}"
 
 

@@ -132,7 +132,8 @@ def _exceeded_limit(error: TimeoutError, attempt: Attempt, limits: aiohttp.Clien
 
 
 def _was_fair(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> bool:
-    """Whether the service had time to respond: the connect or read timeout, or half of the shorter limit of a response.
+    """Return whether the service had time to respond: the connect or read timeout, or half of the shorter limit of a
+    response.
 
     It had not if the caller came with little time left, or waited for a free connection of the pool.
     """
@@ -150,7 +151,7 @@ def _unreadable(request: HttpRequest, attempt: Attempt) -> errors.ServerError:
 
 
 def _connect_error(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> str:
-    """Why no connection was made, without the addresses that aiohttp's messages hold."""
+    """Return why no connection was made, without the addresses in aiohttp's messages."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "shows a certificate that is not trusted"
     if isinstance(error, aiohttp.ClientHttpProxyError):

@@ -20,8 +20,8 @@ class Module:
     text: str
 
     @property
-    def room(self) -> str:
-        """The first folder: proxy, bench or tests."""
+    def top_folder(self) -> str:
+        """The first folder of the path: proxy, bench, docs or tests."""
         return self.path.split("/", 1)[0]
 
     @property
@@ -61,7 +61,7 @@ def modules(kept_texts: dict[str, str]) -> tuple[Module, ...]:
 @pytest.fixture(scope="session")
 def service_modules(modules: tuple[Module, ...]) -> tuple[Module, ...]:
     """The Python files of proxy/ only: what is shipped."""
-    return tuple(module for module in modules if module.room == "proxy")
+    return tuple(module for module in modules if module.top_folder == "proxy")
 
 
 def _ignored_folders() -> list[str]:

@@ -9,7 +9,7 @@ VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "manag
 
 def test_every_module_has_a_docstring(modules: Any) -> None:
     bare = [module.path for module in modules if module.text.strip() and not ast.get_docstring(module.nodes[0])]
-    empty = [module.path for module in modules if module.room == "proxy" and not module.text.strip()]
+    empty = [module.path for module in modules if module.top_folder == "proxy" and not module.text.strip()]
     assert bare + empty == []
 
 

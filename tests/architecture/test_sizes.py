@@ -40,7 +40,7 @@ def test_no_file_exceeds_its_limit(modules: Any) -> None:
 
 @pytest.mark.parametrize("kinds,stop", [(Function, FUNCTION_STOP), (ast.ClassDef, CLASS_STOP)])
 def test_no_function_or_class_exceeds_its_limit(modules: Any, kinds: Any, stop: Any) -> None:
-    code = [module for module in modules if module.room != "tests" or kinds is Function]
+    code = [module for module in modules if module.top_folder != "tests" or kinds is Function]
     assert [(name, lines) for name, lines in _named(code, kinds) if lines > stop] == []
 
 

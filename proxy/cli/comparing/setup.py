@@ -46,7 +46,7 @@ class RequestsToSend(NamedTuple):
 
 def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
     """Read the requests of the chosen source. Raises SourceError for a file without requests."""
-    rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
+    rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
         made = plan.make_plan(opened.requests(), chosen.sample, rng)

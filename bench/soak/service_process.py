@@ -1,7 +1,7 @@
-"""The service as anybody starts it, which on SIGUSR1 gives back memory that it does not use.
+"""Entry point of the service in a soak: `v3bridge` that returns unused memory to the system on SIGUSR1.
 
-What is left is what it holds on to: neither garbage that waits for the collector, nor room that the allocator keeps
-from a moment of much load.
+The memory that remains is in use: it contains neither uncollected garbage nor free blocks that the allocator keeps
+after a burst of load.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import signal
 from proxy.cli.main import main
 
 
-def give_back(*_: object) -> None:
+def release_memory(*_: object) -> None:
     """Collect all garbage, and return free memory to the system where the C library can (glibc)."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -20,5 +20,5 @@ def give_back(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGUSR1, give_back)
+    signal.signal(signal.SIGUSR1, release_memory)
     main()
