@@ -1,4 +1,4 @@
-"""Fixtures: a store that can fail, a quota on it that a test drives by hand, and projections of parts, compiled once."""
+"""Fixtures: a store that can fail, a quota on it driven by the test, and projections of parts, compiled once."""
 
 import io
 from collections.abc import Callable, Iterator
