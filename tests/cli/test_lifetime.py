@@ -1,4 +1,4 @@
-"""What `v3bridge serve` logs when it starts and stops, and that a SIGHUP ends neither it nor its workers."""
+"""Tests of the log of `v3bridge serve` at start and stop, and of SIGHUP, which ends no process."""
 
 import fcntl
 import json

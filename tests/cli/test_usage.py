@@ -1,4 +1,4 @@
-"""`v3bridge usage`: the table, the JSON, what is said where there is nothing, and opening an application again."""
+"""Tests of `v3bridge usage`: table, JSON, empty store, and reset of an exhausted application."""
 
 import asyncio
 import datetime
@@ -41,7 +41,7 @@ def config_file(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def with_store(tmp_path: Path) -> Any:
-    """Does something with the store that the configuration names."""
+    """Run an action on the store that the configuration names."""
 
     def do(work: Any) -> Any:
         async def inside() -> Any:

@@ -1,4 +1,4 @@
-"""An upstream that breaks its word: nulls, gaps, wrong types, HTML, nothing, half an answer, odd statuses.
+"""Tests of a broken upstream: nulls, gaps, wrong types, HTML, empty and truncated responses, odd statuses.
 
 A client gets a v3 error of the right class and status, or the errors of its own queries; never a 500, never a trace.
 """

@@ -14,7 +14,7 @@ KNOWN, NEW = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}
 
 
 class Memory:
-    """What the process seems to use."""
+    """Simulated memory use of the process."""
 
     used = 0
 

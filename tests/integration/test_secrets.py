@@ -187,7 +187,7 @@ async def test_spans_and_worker_files_hold_no_secret(log_format: io.StringIO, tm
 
 
 async def test_store_file_holds_no_secret(start: StartEnvironment, log_format: io.StringIO, tmp_path: Path) -> None:
-    """Which holds the token, and the ledger under names; nobody but its owner reads it."""
+    """The file contains the encrypted token and the ledger by names; only its owner can read it."""
     accounts = single_application(client_id=CLIENT, client_secret=SECRET)
     limited = {**OWN, "parts": 100, "rate": 50}
     async with start(

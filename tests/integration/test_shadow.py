@@ -167,7 +167,7 @@ LOAD += [
 
 @pytest.fixture
 async def plain(start: StartEnvironment) -> list[Any]:
-    """What the load is answered without a shadow."""
+    """Fixture: responses to the load without a shadow."""
     async with start(**ALONE) as environment:
         return [same(response) for response in await asyncio.gather(*(environment.get(each) for each in LOAD))]
 

@@ -1,4 +1,4 @@
-"""A comparison as a user has it: the command, two services that do as they are told, and a file of requests."""
+"""Fixtures of comparisons: the command, two scripted services, and a file of requests."""
 
 import shutil
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Defects put into a mapping: each is found by mapping again what was recorded, and told at its field."""
+"""Tests of defects planted in a mapping: each is found at its field by replaying a recording."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run that was interrupted, ran out of budget or met with trouble, and the same command after it."""
+"""Tests of resumed runs after an interruption, an exhausted budget or a failure."""
 
 import asyncio
 import json

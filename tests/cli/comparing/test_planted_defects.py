@@ -75,13 +75,13 @@ async def recording(tmp_path: Path) -> Any:
 
 
 class Tried:
-    """What came of mapping with a defect, beside what comes of the mappings as they are."""
+    """Result of mapping with a defect, compared with the unchanged mappings."""
 
     def __init__(self, recording: Any, mappings: Any, right: Any, folder: Any) -> None:
         self._recording, self._mappings, self._right, self._folder = recording, mappings, right, folder
 
     async def shows(self, defect: Any) -> Any:
-        """Whether a response is another with it; then it has to be found. False too where it is refused at start."""
+        """Return true if a response changes with the defect, which must then be found; false if refused at start."""
         self._mappings.write(defect, self._folder)
         try:
             found = await self._recording.mapped(self._folder)
@@ -106,7 +106,7 @@ async def tried(recording: Any, mappings: Any, tmp_path: Path) -> Any:
 
 
 async def test_defects_are_found_at_their_fields(tried: Any, mappings: Any) -> None:
-    """Those that were chosen all show; of those that are generated, as many as are wanted are taken by the seed."""
+    """All selected defects are visible; of the generated ones a seeded sample is used."""
     for name, field, wrong in CHOSEN:
         file = next(
             file for file in shipped.path("mappings").glob("*.yaml") if f"\n{name}:\n" in file.read_text("utf-8")

@@ -71,7 +71,7 @@ class Load:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """What the setting `store` says."""
+    """Fixture: value of the setting `store`."""
     return (
         f"sqlite:{tmp_path}/state.sqlite" if request.param == "sqlite" else request.getfixturevalue("redis_server").url
     )

@@ -62,7 +62,7 @@ def counted() -> metrics.Metrics:
 
 @pytest.fixture
 def log_output() -> Iterator[io.StringIO]:
-    """What the log says."""
+    """Fixture: captured log output."""
     with log_lines.collected() as stream:
         yield stream
 
@@ -94,7 +94,7 @@ def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> C
 
 @pytest.fixture(scope="session")
 def renderer() -> Callable[..., ItemRenderer]:
-    """How parts are read in a projection of these top fields."""
+    """Return the compiled mapping of parts for a projection of these top-level fields."""
     book = loader.load(shipped.path("mappings"))
     known: dict[tuple[str, ...], ItemRenderer] = {}
 

@@ -1,4 +1,4 @@
-"""Parts noted beside the file of the store: there again after a worker that was killed, and booked once."""
+"""Tests of the journal beside the SQLite store: entries survive a killed worker and are booked once."""
 
 import io
 import os
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log_output() -> Iterator[io.StringIO]:
-    """What the log says."""
+    """Fixture: captured log output."""
     with log_lines.collected() as stream:
         yield stream
 

@@ -1,4 +1,4 @@
-"""Two responses to one request, judged: what is whole, what moved, what was asked twice."""
+"""Tests of the judgement of two responses: completeness, changed data, repeated requests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Markdown for a pull request, as GitHub's flavour reads it."""
+"""Tests of the Markdown report, in GitHub's flavour."""
 
 import re
 

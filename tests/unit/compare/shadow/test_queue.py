@@ -1,4 +1,4 @@
-"""What is chosen, what waits, what is dropped, and what the switch does."""
+"""Tests of the shadow queue: selected, waiting and dropped requests, and the switch."""
 
 import asyncio
 import random

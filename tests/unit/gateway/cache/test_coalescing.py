@@ -1,4 +1,4 @@
-"""Coalescing of identical work: executed once by the caller that claims it, and once more where it stalls."""
+"""Tests of request coalescing: one execution by the first caller, and one retry if it stalls."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -106,7 +106,7 @@ class Worker:
 
 
 class Job:
-    """What one caller wants done."""
+    """Job of one caller."""
 
     def __init__(self, worker: Worker, keys: tuple[str, ...]) -> None:
         self._worker = worker
