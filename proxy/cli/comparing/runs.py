@@ -53,7 +53,7 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
             raise typer.BadParameter(
-                "no service to send requests to: --old, --new or --config is missing", param_hint="--old"
+                "there is no side to send requests to: --old, --new or --config is missing", param_hint="--old"
             )
         with ExitStack() as stack:
             made = open_recorder(ready, chosen.record, stack)

@@ -67,14 +67,14 @@ def recording_notes(recorded: Recording) -> Iterator[str]:
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
-        junk = counted(recorded.junk.lines, "line is no response", "lines are no answers")
+        junk = counted(recorded.junk.lines, "line is no response", "lines are no responses")
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
 def _held(made: plan.RequestPlan) -> Iterator[str]:
     if made.dropped:
-        dropped = counted(made.dropped, "request is of a request that is", "requests are of requests that are")
-        yield f"{dropped} not held: a fair sample is asked, a month counts all"
+        dropped = counted(made.dropped, "request is", "requests are")
+        yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
 
 
 def _counted(counts: Iterable[sources.SkipCount]) -> Iterator[str]:
