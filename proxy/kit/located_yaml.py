@@ -30,7 +30,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same on libyaml, several times as fast, where PyYAML has it. Its error messages are less precise."""
+    """_Loader on libyaml, if PyYAML has it: several times as fast, with less precise error messages."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 

@@ -104,7 +104,8 @@ async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> 
             return HttpResponse(response.status, body, response.headers.get("Retry-After"))
     except TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
-        without_frames = error.with_traceback(None)  # its frames reference the connection and its buffer
+        # The frames of the traceback would keep the connection and its buffer alive for as long as the error.
+        without_frames = error.with_traceback(None)
         raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_exceeded_limit(error, attempt, session.timeout)}"

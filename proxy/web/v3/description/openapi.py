@@ -1,6 +1,6 @@
 """OpenAPI 3.1 description of v3's endpoints, generated from the endpoint table, the parameters and the mappings.
 
-EncodedBody once at start and served as it is, to anybody: it holds nothing of the configuration but the site's name.
+Encoded once at start and served without an API key: of the configuration it has only the site's name.
 """
 
 from collections.abc import Iterator
