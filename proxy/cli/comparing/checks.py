@@ -143,7 +143,7 @@ def read_key(text: str | None, option: str) -> config.Secret | None:
         return None
     if not text.startswith(("env:", "file:")):
         raise typer.BadParameter(
-            "a command line is visible to all users of this machine: use env:NAME or file:PATH", param_hint=option
+            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
         )
     try:
         return config.Secret(secret.resolve(text, Path(), os.environ))
