@@ -11,7 +11,8 @@ Action = Literal["match", "search", "get_multi", "get"]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One path. `object` is the v3 object that it returns, `cost` its cost in parts, in words for documentation."""
+    """Endpoint of v3. `object` is the v3 object that it returns, `cost` its cost in parts, in words for
+    documentation."""
 
     path: str
     object: str
@@ -26,7 +27,7 @@ class Endpoint:
 
     @property
     def free(self) -> bool:
-        """Whether it never costs a part."""
+        """Whether requests never cost a part."""
         return self.cost == FREE
 
 

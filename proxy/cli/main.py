@@ -19,7 +19,7 @@ EXTRAS = {
     "proxy.stores": "redis",
     "proxy.telemetry": "otel",
 }
-"""The extra of pyproject.toml by the package whose imports need it; the first that fits counts."""
+"""Extra of pyproject.toml by the package whose imports need it. The first match counts, so longer names come first."""
 
 app = typer.Typer(
     name="v3bridge",
@@ -47,7 +47,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """The entry point. A mistake in an option, the configuration, mappings or the port is one line and exit code 2."""
+    """Run the command line. A mistake in an option, the configuration, mappings or the port is one line and exit
+    code 2."""
     try:
         code = app(standalone_mode=False)
     except errors.StartError as error:
@@ -71,7 +72,7 @@ def _end(message: str, code: int) -> NoReturn:
 
 
 def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
-    """The error to show where a package of an extra is not installed; None where `error` has another cause."""
+    """Return the error that names the missing extra; None if `error` has another cause."""
     importer = _importer(error.__traceback__)
     for package, extra in EXTRAS.items():
         if f"{importer}.".startswith(f"{package}."):
@@ -80,7 +81,7 @@ def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
 
 
 def _importer(traceback: TracebackType | None) -> str:
-    """The name of the innermost module of this program in a traceback."""
+    """Return the name of the innermost module of this program in a traceback."""
     found = ""
     while traceback is not None:
         name = traceback.tb_frame.f_globals.get("__name__", "")

@@ -115,7 +115,7 @@ def _settings(
     no_auth: bool,
     admin_hosts: list[str],
 ) -> "settings.SandboxSettings":
-    """The settings of the options. Raises ValueError for an invalid fault or disturbance."""
+    """Convert the options to settings. Raises ValueError for an invalid fault or disturbance."""
     from proxy.sandbox import applications, settings
     from proxy.sandbox import faults as sandbox_faults
     from proxy.sandbox.legacy_v3 import disturbances as kinds
@@ -147,7 +147,7 @@ async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -
     from proxy.sandbox import app
 
     stop = event_loop.stop_on_signal()
-    rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
+    rng = random.Random(settings.seed)  # noqa: S311 - reproducible by --seed
     with _mistakes(host, port):
         async with app.serve(settings, host, port, rng=rng) as upstream:
             shown.upstream(_ways_in(upstream))
@@ -171,7 +171,7 @@ def _mistakes(host: str, port: int) -> Iterator[None]:
 
 
 def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
-    """URLs and default credentials; credentials changed in a state file are omitted."""
+    """Return URLs and default credentials; credentials changed in a state file are omitted."""
     from proxy.sandbox import applications, user_directory
 
     ways = {

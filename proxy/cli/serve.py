@@ -69,7 +69,7 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> N
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:
-    """Workers, upstream and store, without credentials, for the log."""
+    """Return workers, upstream and store, without credentials, for the log."""
     workers, upstream = settings.listen.workers, settings.upstream
     if upstream == "sandbox":
         return {"workers": workers, "upstream": upstream, "store": "memory:"}
@@ -78,7 +78,7 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
 
 
 def _workers(settings: config.Config) -> AbstractAsyncContextManager[str]:
-    """The service in this process, or in worker processes under a supervisor."""
+    """Return the service, in this process or in worker processes under a supervisor."""
     if settings.listen.workers == 1:
         from proxy.workers import single_process
 
@@ -89,7 +89,8 @@ def _workers(settings: config.Config) -> AbstractAsyncContextManager[str]:
 
 
 def _key(settings: config.Config) -> str:
-    """The API key for the printed curl line: the example's where it is configured; others may be digests."""
+    """Return the API key for the printed curl command: the example's if it is configured; others may be known only
+    by digest."""
     example = config.digest(EXAMPLE_KEY)
     served = any(key.key == example for entry in settings.applications.values() for key in entry.apikeys)
     return EXAMPLE_KEY if served else "YOUR_APIKEY"

@@ -13,7 +13,7 @@ from proxy.kit.wording import counted
 
 
 class Wish(StrEnum):
-    """What is to be done."""
+    """Action of the command."""
 
     STATUS = "status"
     ON = "on"
@@ -22,12 +22,14 @@ class Wish(StrEnum):
 
 
 def shadow(
-    wish: Annotated[Wish, typer.Argument(help="Show how it stands, switch it, or begin anew.")] = Wish.STATUS,
+    wish: Annotated[
+        Wish, typer.Argument(help="Show the status, switch shadowing, or delete its results.")
+    ] = Wish.STATUS,
     config_file: Annotated[
         Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
     ] = None,
 ) -> None:
-    """Switch the comparing of live requests on or off while the service runs, or see how far it has come."""
+    """Show the status of shadowing, or switch it on or off while the service runs."""
     from proxy.cli.comparing import shadow_store
 
     event_loop.run(_shadow(shadow_store.configured(config_file), wish, config_file))

@@ -17,7 +17,7 @@ from proxy.kit import clock, event_loop, shipped
 if TYPE_CHECKING:
     from proxy.gateway.quota.usage import UsageRow
 
-BAR = 20  # characters that stand for a whole limit
+BAR = 20  # characters of a full bar, which is the whole limit
 
 _WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
 
@@ -44,7 +44,7 @@ def usage(
 
 
 def _without_usage(settings: config.Config) -> str | None:
-    """The reason why there is no usage to read; None where there may be some."""
+    """Return why there is no usage to read; None if there may be some."""
     if settings.upstream == "sandbox":
         return "`upstream: sandbox` starts with no usage each time, and stores none. Look at /metrics while it runs."
     if settings.store.reveal() == "memory:":
@@ -80,7 +80,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
 
 
 def _print_table(rows: "list[UsageRow]") -> None:
-    """A line per quota account, an application's own before those of its API keys."""
+    """Print a row per quota account, an application's own before those of its API keys."""
     shown = Table(title="Usage in parts")
     for name in ("application", "key", "period"):
         shown.add_column(name, no_wrap=True)
@@ -96,7 +96,8 @@ def _print_table(rows: "list[UsageRow]") -> None:
 
 
 def _print_no_figures(why: str, as_json: bool) -> None:
-    """Explain why there are no figures; on standard error beside an empty list where a program reads."""
+    """Explain why there are no figures. With --json the explanation goes to standard error, and an empty list to
+    standard output."""
     if as_json:
         typer.echo("[]")
     typer.echo(why, err=as_json)

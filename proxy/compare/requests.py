@@ -37,7 +37,7 @@ class V3Request(msgspec.Struct, frozen=True):
         """Pattern of the path, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
         found = endpoints.of(self.path)
         if found is None:
-            raise LookupError(f"{self.path[:80]} is no path of v3")
+            raise LookupError(f"{self.path[:80]} is not a v3 path")
         return found.alias_of or found.path
 
     def values(self, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Settings of the service: their types, defaults and limits, and how a YAML file becomes values.
+"""Settings of the service: types, defaults and limits, and the loader of the YAML file.
 
 The command line loads them once and passes each package the values that it needs. Nothing here reads the environment
 by itself or changes after start.

@@ -1,6 +1,6 @@
-"""Reader of blocks of settings in a YAML file. Every mistake is named by file, line and key.
+"""Reader of blocks of settings in a YAML file. Every error names file, line and key.
 
-Used for the configuration and for the rules of a comparison, which each decode types of their own.
+Used for the configuration and for the rules of a comparison, each of which has types of its own to decode.
 """
 
 from abc import ABC, abstractmethod
@@ -20,16 +20,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Blocks(ABC):
-    """Reads what stands in one file. Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`."""
+    """Reader of the blocks in one file. Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port:
+    …`."""
 
     located: located_yaml.LocatedYaml
 
     @abstractmethod
     def decode(self, kind: type[Any], raw: Any) -> Any:
-        """A value of a type of one's own. Raises TypeError or ValueError, whose words never hold the value."""
+        """Convert a value to a type that msgspec does not know. Raises TypeError or ValueError, whose message never
+        has the value."""
 
     def block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
-        """A block, the blocks inside it among it; where nothing is written, its defaults."""
+        """Convert a block, including nested blocks; a missing one has its defaults."""
         raw = self.known(kind, raw, at)
         inner = {name: self.block(block, raw[name], (*at, name)) for name, block in _inner_blocks(kind) if name in raw}
         try:
@@ -39,7 +41,7 @@ class Blocks(ABC):
             self.fail(path, message)
 
     def known(self, kind: type[settings.Settings], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
-        """The block as a dict (an empty one where nothing is written) that has no unknown keys."""
+        """Return the block as a dict, empty if missing. Raises ConfigError for unknown keys."""
         if raw is None:
             return {}
         if not isinstance(raw, dict):
@@ -50,7 +52,7 @@ class Blocks(ABC):
         return raw
 
     def value(self, kind: type[T], raw: Any, at: located_yaml.Trail) -> T:
-        """A value that stands by itself."""
+        """Convert a single value."""
         try:
             value: T = self.decode(kind, raw)
         except (TypeError, ValueError) as error:
@@ -58,13 +60,13 @@ class Blocks(ABC):
         return value
 
     def fail(self, at: located_yaml.Trail, message: str) -> NoReturn:
-        """Say what is wrong with the value at a place."""
+        """Raise ConfigError for the value at a place."""
         name = f"{mistakes.dotted(at)}: " if at else ""
         raise errors.ConfigError(f"{self.located.place(at)}: {name}{message}")
 
 
 def _inner_blocks(kind: type[settings.Settings]) -> Iterator[tuple[str, type[settings.Settings]]]:
-    """The settings that are blocks themselves."""
+    """Yield the settings that are nested blocks."""
     for name, hint in get_type_hints(kind).items():
         if isinstance(hint, type) and issubclass(hint, settings.Settings):
             yield name, hint

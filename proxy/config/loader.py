@@ -26,8 +26,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> settings.Config:
     """Read a configuration file. `env:` secrets come from `environ`, `file:` ones from beside the file.
 
-    Without `upstream` nothing will be asked of it: credentials, the outgoing proxy and TLS files that are not there
-    are no mistakes. What the store needs must be there in any case.
+    Without `upstream` no request will be sent to it: missing credentials, outgoing proxy and TLS files are accepted.
+    The settings of the store are always required.
     """
     located = located_yaml.load(path, errors.ConfigError)
     return _Reader(located, path.parent, environ, upstream).config()
@@ -108,7 +108,7 @@ class _Reader(Blocks):
         return application
 
     def _inner(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
-        """An application's block with the blocks inside it already read, so that a mistake there has its own place."""
+        """Convert nested blocks of an application first, so that an error in one has its own line."""
         inner = dict(raw)
         if isinstance(apikeys := raw.get("apikeys"), list):
             inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
@@ -119,12 +119,14 @@ class _Reader(Blocks):
     def _apikey(self, raw: Any, at: located_yaml.Trail) -> settings.ApiKeySettings:
         if not isinstance(raw, dict):
             return settings.ApiKeySettings(self.value(secret.Digest, raw, at))
-        if not raw.keys() <= set(settings.ApiKeySettings.__struct_fields__):  # what is unknown may be the apikey itself
+        if not raw.keys() <= set(
+            settings.ApiKeySettings.__struct_fields__
+        ):  # not named: the unknown key may be the apikey itself
             self.fail(at, f"holds an unknown key; known here: {', '.join(settings.ApiKeySettings.__struct_fields__)}")
         return self.block(settings.ApiKeySettings, raw, at)
 
     def _check_apikeys(self, applications: dict[str, settings.ApplicationSettings]) -> None:
-        """Each apikey leads to one application, and each name to one apikey of it."""
+        """Raise ConfigError for a duplicate API key, or a duplicate name within an application."""
         first: dict[Any, located_yaml.Trail] = {}
         for name, application in applications.items():
             for index, apikey in enumerate(application.apikeys):
@@ -136,7 +138,7 @@ class _Reader(Blocks):
     def _check_shadow(
         self, shadow: settings.ShadowSettings, applications: dict[str, settings.ApplicationSettings]
     ) -> None:
-        """Whoever needs the old service needs its address."""
+        """Raise ConfigError if an application needs the old service, and its address is missing."""
         for name, application in applications.items():
             key = "response" if application.shadow.response == "old" else "share" if application.shadow.share else None
             if key is not None and shadow.old_url is None:

@@ -11,7 +11,7 @@ import msgspec
 from proxy.config import settings
 from proxy.kit import located_yaml
 
-# What earlier versions called a key, by the block that it stands in.
+# Names of keys in earlier versions, and the current ones, by block.
 RENAMED: dict[type[settings.Settings], dict[str, str]] = {
     settings.Config: {"answers": "cache", "sharing": "coalescing"},
     settings.CoalescingSettings: {"wait_seconds": "batch_wait_seconds"},
@@ -23,18 +23,18 @@ _HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "st
 
 
 def dotted(at: located_yaml.Trail) -> str:
-    """`applications.demo.apikeys[0]`."""
+    """Return a path as in `applications.demo.apikeys[0]`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
 
 
 def accepted(kind: type[settings.Settings], key: str) -> str:
-    """The description of a setting."""
+    """Return the description of a setting: the values that it accepts."""
     hint = get_type_hints(kind, include_extras=True)[key]
     return next(str(meta.description) for meta in get_args(hint)[1:] if isinstance(meta, msgspec.Meta))
 
 
 def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
-    """The message for a key that does not exist, or does not any more."""
+    """Return the message for a key that does not exist, or has been renamed."""
     if new := RENAMED.get(kind, {}).get(str(key)):
         return f"{str(key)!r} is now called {new!r}"
     near = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
@@ -45,7 +45,7 @@ def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
 def explain(
     error: msgspec.ValidationError, kind: type[settings.Settings], raw: dict[str, Any], at: located_yaml.Trail
 ) -> tuple[located_yaml.Trail, str]:
-    """Where the mistake is, and what to say, for a block `raw` at `at` that did not become a `kind`."""
+    """Return place and message of the mistake in a block `raw` at `at` that cannot be converted to `kind`."""
     found, path = located_yaml.explain(error, at)
     if path == at:
         key = found.split("`")[1]

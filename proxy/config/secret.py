@@ -1,4 +1,4 @@
-"""Values that must not be seen: secrets and the store's address are hidden, API keys are kept as digests only.
+"""Values that must not be shown: secrets and the store's address are hidden, API keys are stored as digests only.
 
 Made while the configuration is read; the messages of ValueError never hold the value. `exposed` finds the files with
 secrets that other users can read.
@@ -16,7 +16,7 @@ from proxy import errors
 from proxy.kit import located_yaml
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-KNOWN_TO_ALL = "EXAMPLE_KEY"  # of the shipped configuration, so no secret
+KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 
 _SECRET_KEYS = ("client_secret", "token", "store_key")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
@@ -33,7 +33,7 @@ class ClientId(str):
 
 
 class Secret:
-    """Hides itself from repr, logs and tracebacks; `reveal` is the one way to the text."""
+    """Text that is hidden from repr, logs and tracebacks; only `reveal` returns it."""
 
     __slots__ = ("_text",)
 
@@ -50,35 +50,35 @@ class Secret:
         return hash(self._text)
 
     def reveal(self) -> str:
-        """The secret itself, for the request that needs it."""
+        """Return the secret itself, for the request that needs it."""
         return self._text
 
 
 class StoreUrl(Secret):
-    """Where the store is: `memory:`, `sqlite`, `sqlite:PATH` or an address of Redis, which may hold a password."""
+    """Address of the store: `memory:`, `sqlite`, `sqlite:PATH` or a Redis URL, which may contain a password."""
 
     __slots__ = ()
 
     @property
     def shown(self) -> str:
-        """What people may see of it."""
+        """The address without credentials."""
         return without_credentials(self.reveal())
 
 
 class StoreKey(Secret):
-    """A key that tokens in the store are encrypted with: 32 bytes in base64, with either of its two alphabets."""
+    """Key that encrypts tokens in the store: 32 bytes in base64, in the standard or the URL-safe alphabet."""
 
     __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        alike = text.replace("+", "-").replace("/", "_")
+        alike = text.replace("+", "-").replace("/", "_")  # Fernet expects the URL-safe alphabet
         if not _KEY.fullmatch(alike):
             raise ValueError("is not 32 bytes in base64; make one with: openssl rand -base64 32")
         super().__init__(alike)
 
 
 class ProxyAddress(Secret):
-    """Where outgoing calls pass through. Hidden, because name and password may be in it."""
+    """Address of the proxy for outgoing requests. Hidden, because it may contain name and password."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class ProxyAddress(Secret):
 
 
 class Network(str):
-    """An address or a network, IPv4 or IPv6, as `ipaddress` reads it."""
+    """Address or network, IPv4 or IPv6, as parsed by `ipaddress`."""
 
     __slots__ = ()
 
@@ -101,13 +101,13 @@ class Network(str):
 
 
 class File(str):
-    """The path of a file that could be read when the configuration was."""
+    """Path of a file that was readable when the configuration was loaded."""
 
     __slots__ = ()
 
 
 class SecretSource:
-    """A secret that changes while the program runs: `env:NAME` or `file:PATH`, looked up each time."""
+    """Reference to a secret that changes while the program runs: `env:NAME` or `file:PATH`, read each time."""
 
     __slots__ = ("_environ", "_folder", "_text")
 
@@ -122,12 +122,13 @@ class SecretSource:
         return "SecretSource(hidden)"
 
     def read(self) -> Secret:
-        """What it is now. Raises ValueError where there is none."""
+        """Return the current secret. Raises ValueError if there is none."""
         return Secret(resolve(self._text, self._folder, self._environ))
 
 
 class Digest:
-    """The SHA-256 of an apikey, to look it up by. Hidden too: v3 keys are short enough to be tried out."""
+    """SHA-256 of an API key, by which it is looked up. Hidden, too: v3 keys are short enough for a brute-force
+    search."""
 
     __slots__ = ("_sha256",)
 
@@ -145,12 +146,12 @@ class Digest:
 
 
 def digest(apikey: str) -> Digest:
-    """What stands for a plain apikey, from a client or from the file."""
+    """Return the digest of a plain API key, from a client or from the file."""
     return Digest(hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).digest())
 
 
 def apikey(text: str) -> Digest:
-    """An entry of `apikeys`: plain, or `sha256:` and 64 hex digits."""
+    """Parse an entry of `apikeys`: plain, or `sha256:` and 64 hex digits."""
     if known := _SHA256.fullmatch(text):
         return Digest(bytes.fromhex(known[1]))
     if text.lower().startswith("sha256:"):
@@ -167,7 +168,7 @@ STORE_FORMS = ("memory:", "sqlite", "sqlite:PATH", "redis://…", "rediss://…"
 
 
 def store_url(text: str, folder: Path) -> StoreUrl:
-    """What `store` says; a relative path is one from `folder`."""
+    """Parse the setting `store`; a relative path is relative to `folder`."""
     if text in ("memory:", "sqlite") or _REDIS.match(text):
         return StoreUrl(text)
     scheme, _, path = text.partition(":")
@@ -177,7 +178,8 @@ def store_url(text: str, folder: Path) -> StoreUrl:
 
 
 def without_credentials(address: str) -> str:
-    """An address without user name, password, query and fragment; its scheme alone where these cannot be told apart."""
+    """Remove user name, password, query and fragment from an address; if they cannot be separated, return only the
+    scheme."""
     scheme, mark, rest = address.partition("://")
     place, *more = re.split(r"[?#]", rest, maxsplit=1)
     if more and "@" in more[0]:
@@ -186,7 +188,7 @@ def without_credentials(address: str) -> str:
 
 
 def readable(text: str, folder: Path) -> File:
-    """The path of a file, from `folder`, that is there and can be read."""
+    """Return the path of a readable file, relative to `folder`. Raises ValueError if it cannot be read."""
     file = folder / text
     try:
         with file.open("rb"):
@@ -196,7 +198,7 @@ def readable(text: str, folder: Path) -> File:
 
 
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """The text itself, or that of `env:NAME`, or of `file:PATH` (from `folder`). Those two are stripped."""
+    """Return the text itself, or the content of `env:NAME` or `file:PATH` (relative to `folder`), which is stripped."""
     if text.startswith("env:"):
         return _from_environment(text.removeprefix("env:"), environ)
     if text.startswith("file:"):
@@ -227,7 +229,8 @@ def _from_file(file: Path) -> str:
 
 
 def exposed(path: Path) -> list[Path]:
-    """The files with secrets of a configuration that other users can read, each once. Raises ConfigError."""
+    """Return the files with secrets of a configuration that other users can read, without duplicates. Raises
+    ConfigError."""
     data = located_yaml.load(path, errors.ConfigError).data
     named = [path.parent / text.removeprefix("file:") for text in _secrets(data) if text.startswith("file:")]
     plain = any(not text.startswith(("env:", "file:")) for text in _secrets(data))
@@ -243,7 +246,7 @@ def _is_open(file: Path) -> bool:
 
 
 def _secrets(data: Any, key: object = None) -> Iterator[str]:
-    """The secrets in a configuration as they are written: plain, env:NAME or file:PATH."""
+    """Yield the secrets in a configuration as written: plain, env:NAME or file:PATH."""
     if isinstance(data, dict):
         for name, value in data.items():
             yield from _secrets(value, "apikeys" if key == "apikeys" and name == "key" else name)
@@ -261,7 +264,7 @@ def _is_secret(key: object, text: str) -> bool:
 
 
 def _private_keys(data: Any, folder: Path) -> Iterator[Path]:
-    """upstream.tls.client_key, and client_cert where that may hold the key."""
+    """Yield the file of upstream.tls.client_key, else of client_cert, which may contain the key."""
     upstream = data.get("upstream") if isinstance(data, dict) else None
     tls = upstream.get("tls") if isinstance(upstream, dict) else None
     if isinstance(tls, dict):

@@ -1,7 +1,7 @@
 """Settings with their types, defaults, units and limits; a test holds config.yaml to them.
 
-A description completes the words "it accepts" of an error message. Read by config/loader.py; it checks
-nothing that concerns two settings at once.
+A description completes the words "it accepts" of an error message. Checks across several settings are in
+config/loader.py.
 """
 
 from typing import Annotated, Literal, get_args
@@ -42,11 +42,11 @@ Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of all blocks of settings."""
+    """Base class of all blocks of settings."""
 
 
 class ListenSettings(Settings, frozen=True):
-    """Where v3 clients connect."""
+    """Listening address, worker processes, and limits of client connections."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
@@ -74,7 +74,7 @@ class OverloadSettings(Settings, frozen=True):
 
 
 class TimeoutSettings(Settings, frozen=True):
-    """Timeouts of one upstream. The error of a request that one of them ends names it."""
+    """Timeouts of one upstream. An error message names the timeout that was exceeded."""
 
     connect_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds until a connection stands, above 0 up to 3600")
@@ -97,7 +97,7 @@ class BreakerSettings(Settings, frozen=True):
 
 
 class TlsSettings(Settings, frozen=True):
-    """Certificates for outgoing connections, where the system's are not enough. Files in PEM form."""
+    """Certificates for outgoing connections, in addition to the system's. Files in PEM format."""
 
     ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
     client_cert: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
@@ -130,7 +130,8 @@ class UpstreamSettings(Settings, frozen=True):
 
 
 class ApiKeySettings(Settings, frozen=True):
-    """A v3 client. Its `name` stands for it wherever it is counted; without one it is its place in the list."""
+    """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
+    list."""
 
     key: Annotated[Digest, Meta(description="an apikey in quotes, plain or sha256: with 64 hex digits")]
     name: Annotated[
@@ -143,7 +144,7 @@ class ApiKeySettings(Settings, frozen=True):
 
 
 class ReconciliationSettings(Settings, frozen=True):
-    """The service's own count of an application's parts (contract graphql.md §5.4), asked for once a day."""
+    """Daily reconciliation with the upstream's count of an application's parts (contract graphql.md §5.4)."""
 
     application_id: Annotated[str, Meta(pattern=Guid, description="the application's id, a GUID")]
     token: Annotated[SecretSource, Meta(description="env:NAME or file:PATH")]
@@ -157,7 +158,7 @@ class ApplicationShadowSettings(Settings, frozen=True):
 
 
 class ApplicationSettings(Settings, frozen=True):
-    """An application of the GraphQL service, and the v3 clients that it serves."""
+    """Nexar application, and the API keys of the v3 clients that it serves."""
 
     apikeys: Annotated[
         tuple[ApiKeySettings, ...],
@@ -188,17 +189,17 @@ class ApplicationSettings(Settings, frozen=True):
 
     @property
     def clients(self) -> dict[str, ApiKeySettings]:
-        """The apikeys by name. A name that is there twice has its last one."""
+        """The API keys by name; of duplicate names the last one."""
         return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
 
     @property
     def plan(self) -> frozenset[str]:
-        """The plan's features, spelled out."""
+        """The features of the plan as a set."""
         return frozenset(FEATURES if self.features == "all" else self.features)
 
 
 class TranslationSettings(Settings, frozen=True):
-    """Choices in how v3 requests become GraphQL operations."""
+    """Options of the translation from v3 requests to GraphQL operations."""
 
     single_query: Annotated[
         Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
@@ -222,12 +223,13 @@ class CacheSettings(Settings, frozen=True):
 
     @property
     def enabled(self) -> bool:
-        """Whether the cache holds anything."""
+        """Whether the cache stores anything."""
         return self.seconds > 0 and self.bytes > 0
 
 
 class ListSettings(Settings, frozen=True):
-    """The lists of brands, sellers, categories and specs, fetched whole and searched in memory; they cost nothing."""
+    """Lists of brands, sellers, categories and specs, which are fetched whole, free of charge, and searched in
+    memory."""
 
     seconds: Annotated[
         float, Meta(ge=60, le=2_592_000, description="seconds until a list is fetched again, 60 to 2592000")
@@ -235,7 +237,7 @@ class ListSettings(Settings, frozen=True):
 
 
 class LogSettings(Settings, frozen=True):
-    """What is written to standard error."""
+    """Log on standard error."""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="debug, info, warning or error")
@@ -244,7 +246,7 @@ class LogSettings(Settings, frozen=True):
 
 
 class TracingSettings(Settings, frozen=True):
-    """Spans for OpenTelemetry; off without an address. Needs v3bridge[otel]."""
+    """OpenTelemetry spans; off without an address. Needs v3bridge[otel]."""
 
     otlp_url: Annotated[
         Annotated[str, Meta(pattern=Url)] | None,
@@ -273,7 +275,7 @@ class ShadowSettings(Settings, frozen=True):
 
 
 class Config(Settings, frozen=True):
-    """All of it. `applications` maps a name to its application and is never empty."""
+    """Whole configuration. `applications` maps a name to its application and is never empty."""
 
     applications: dict[str, ApplicationSettings]
     store: Annotated[

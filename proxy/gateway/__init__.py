@@ -1,1 +1,1 @@
-"""The way of one request, read in pipeline.py from top to bottom; beside it what it consults on the way."""
+"""Path of one request: pipeline.py has its steps from top to bottom; the other modules are what the steps use."""

@@ -20,7 +20,7 @@ from proxy.planning.projection_cache import ATTRIBUTES, ListDefinition
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.graphql import GraphQLClient
 
-PAUSE_SECONDS = 60.0  # after a refresh that failed, or a list that may be incomplete
+PAUSE_SECONDS = 60.0  # until the next refresh, after one that failed or returned a list that may be incomplete
 SHRUNK = 0.5  # of the entries before: a list with fewer may be incomplete
 
 log = structlog.get_logger()
@@ -59,13 +59,13 @@ class Directory:
     async def listing(self, name: str, credentials: Credentials, since: float) -> Listing:
         """Return the list of `name` objects, within the time that began at `since`, in the clock's monotonic seconds.
 
-        Raises what asking the service raises, while there is none at all.
+        Raises the errors of GraphQLClient if there is no list yet.
         """
         found: Listing = await self._list(name, credentials, since)
         return found
 
     async def specs(self, credentials: Credentials, since: float) -> Tables:
-        """Return the tables with all specs that upstream has. Raises the same."""
+        """Return the tables with all specs that upstream has. Raises the same errors as `listing`."""
         found: Tables = await self._list(ATTRIBUTES, credentials, since)
         return found
 
@@ -82,8 +82,8 @@ class Directory:
         await self._flights.close()
 
     async def _first(self, name: str, credentials: Credentials, since: float) -> Any:
-        """Fetch a list once for all who wait, each no longer than it has time. The fetch goes on without them, so that
-        the next request has the list."""
+        """Fetch a list once for all waiting requests, each within its own time limit. The fetch goes on without
+        them, so that the next request has the list."""
         try:
             async with asyncio.timeout(self._total_seconds - (self._clock.monotonic() - since)):
                 return await self._flights.run((name, credentials), lambda: self._fetch(name, credentials))
@@ -97,7 +97,9 @@ class Directory:
             definition.document.operation({}, 0), credentials, partial_errors=beside
         )
         try:
-            listing = await asyncio.to_thread(definition.build, data)  # tens of thousands of makers take a while
+            listing = await asyncio.to_thread(
+                definition.build, data
+            )  # tens of thousands of entries would block the event loop
             garbage.exempt()
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
@@ -106,7 +108,7 @@ class Directory:
         return self._chosen(name, listing, len(beside))
 
     def _chosen(self, name: str, listing: Any, failures: int) -> Any:
-        """Choose which list stays: one that may be incomplete is refreshed soon, and replaces none that is complete.
+        """Choose the list to use: one that may be incomplete is refreshed soon, and does not replace a complete one.
 
         It may be incomplete where errors came with it, where it is empty, or where it has shrunk by half. One that
         stays small is believed when the list before has lived twice as long as usual.

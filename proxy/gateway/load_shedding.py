@@ -1,9 +1,9 @@
 """Load shedding: new work is refused early while this process has more to do than it can, or nears its memory limit.
 
-New work is what has to be asked upstream; cached responses, lists and health checks are served. While the event loop is
-late a share of the new work is admitted: the share falls by a third with each late look, and rises slowly otherwise
-(additive increase, multiplicative decrease), so that what is admitted stays near what can be done in time. Above the
-memory limit nothing is admitted.
+New work is any that needs upstream requests; cached responses, lists and health checks are always served. While the
+event loop is late a share of the new work is admitted: the share falls by a third with each late look, and rises slowly
+otherwise (additive increase, multiplicative decrease), so that what is admitted stays near what can be done in time.
+Above the memory limit nothing is admitted.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from proxy import config, errors
 from proxy.telemetry.metrics import Metrics
 
 LOOK_SECONDS = 0.1  # between two readings of lag and memory
-LATE_LOOKS = 3  # in a row that begin overload: a single pause is none
+LATE_LOOKS = 3  # in a row that begin overload: a single pause is not overload
 FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a look
 MEMORY_BEGIN, MEMORY_END = 0.9, 0.8  # of the limit
 PASSES_MAX = 1_000  # admitted and not yet parsed
@@ -87,8 +87,8 @@ class LoadShedding:
         return False
 
     def let_pass(self) -> None:
-        """Admit a request that was checked before it was parsed. One that needs no new work leaves its pass to another;
-        few of them are kept."""
+        """Admit a request before it is parsed. If it needs no new work, its pass is left for another; the number of
+        passes is bounded."""
         self._passes = min(self._passes + 1, PASSES_MAX)
 
     def look(self, lag: float) -> None:

@@ -4,7 +4,7 @@
 
 Authentication and parsing are the web's (web/authentication.py, web/v3), which then calls `admit`. The other steps are
 `resolve` and the two functions below it. No step calls back into an earlier one: the cache says which queries miss, the
-pipeline executes them, the cache stores their results and wakes who waits for them.
+pipeline executes them, the cache stores their results and wakes the waiting requests.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Pipeline:
         return self._quota.status(client.accounts)
 
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[RenderedResult]:
-        """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
+        """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
         queries = MatchQueries(request, parameters, self._projections, self._single_query)
         results = iter(some(await self.resolve(request, queries)))
         return [
@@ -91,13 +91,13 @@ class Pipeline:
         ]
 
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
-        """Parts by the uids that were requested; those unknown upstream are left out (contract §1)."""
+        """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
         queries = UidQueries(request, uids, self._projections)
         results = every(await self.resolve(request, queries))
         return {uid: result.items[1:-1] for uid, result in zip(queries.uids, results, strict=True) if result.hits}
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
-        """parts/search: the page's v3 parts, and beside them all else that the response says (contract §3.6)."""
+        """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await self._search_plan(request, parameters)
         request.metadata.unsupported = plan.unsupported
         queries = SearchQuery(request, parameters, plan, self._projections)
@@ -131,7 +131,7 @@ class Pipeline:
         plan = queries.plan(positions)
         self._metrics.observe_stage("plan", began)
 
-        # Nobody is to be told of a second attempt, and without coalescing nobody waits for the first.
+        # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
         listeners = () if claim is None or not lookup.is_coalesced else (partial(self._note_stall, claim),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
@@ -157,8 +157,8 @@ class Pipeline:
         return {position: found for result in results for position, found in result.items()}
 
     async def _execute(self, request: GatewayRequest, operation: PlannedOperation) -> dict[int, OperationResult]:
-        """Reserve, execute and settle one operation. A refusal by upstream is the error of its queries, everything else
-        their failure."""
+        """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
+        other exception their failure."""
         try:
             found = await self._execute_reserved(request, operation)
         except errors.QueryRefused as refusal:
@@ -185,7 +185,7 @@ class Pipeline:
         self._start_second_attempts(claim.stalled(stall))
 
     def _start_second_attempts(self, attempts: Iterable[SecondAttempt[Any, RenderedResult]]) -> None:
-        """Execute queries a second time whose first attempt has stalled, in the context of who waits for them."""
+        """Start second attempts at stalled queries, each in the context of the caller that waits."""
         for attempt in attempts:
             task = asyncio.create_task(self._repeat(attempt), name="second attempt", context=attempt.context)
             self._second_attempts.add(task)
@@ -203,7 +203,7 @@ class Pipeline:
             self._start_second_attempts(attempt.finish(results))
 
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
-        """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
+        """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         compiled = self._projections.list_item(name, request.projection)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
@@ -212,7 +212,7 @@ class Pipeline:
     async def search_listed(
         self, request: GatewayRequest, name: str, parameters: model.SearchRequest
     ) -> tuple[list[dict[str, Any]], ListSearchResult]:
-        """Brands, sellers or categories by name and field. Costs nothing."""
+        """Search brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         result = await _in_turns(listing.search(parameters))
         request.metadata.unsupported = result.unknown
@@ -220,20 +220,21 @@ class Pipeline:
         return [compiled.map(record, request.context) for record in result.records], result
 
     async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
-        """Plan a search by the shipped tables, and by upstream's lists where a name is not in them."""
+        """Plan a search with the shipped tables, and with upstream's lists for a name that is not in them."""
         features, credentials = request.client.application.features, request.client.application.credentials
         tables, since, every = self._tables, request.metadata.since, False
         asked = await _in_turns(search_support.parse_filters(parameters))
         while True:
             try:
                 return search.plan(parameters, asked, tables, features, complete=every)
-            except search_filters.UnknownSpec:  # to the tables; the service may have it all the same
+            except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
                 if every:
                     raise
                 specs, every = await self._directory.specs(credentials, since), True
                 tables = msgspec.structs.replace(tables, specs=specs.specs)
             except UnlistedError as missing:
                 listing = await self._directory.listing(missing.name, credentials, since)
+                # Patterns are matched in slices here, so that the next plan finds them in the index's cache.
                 for pattern in asked.patterns:
                     await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
                 tables = tables.with_list(missing.name, listing.ids)

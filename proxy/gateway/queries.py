@@ -67,7 +67,7 @@ class QuerySet(Protocol):
 
 
 class MatchQueries:
-    """Queries of parts/match; those with an error of their own are left out."""
+    """Queries of parts/match, except invalid ones."""
 
     def __init__(
         self,
@@ -152,18 +152,19 @@ class _SearchPlan(NamedTuple):
         return []
 
     def results(self, found: Found, _: Found) -> list[QueryResult]:
-        """Raises BadRequest for a refused search: its words are the client's own, such as the name of a spec."""
+        """Return the result. Raises BadRequest for a refused search: its cause is in the request, such as the name
+        of a spec."""
         for each in found.values():
             if each.error is not None and each.failure is None:
                 raise errors.BadRequest(f"the service refuses this search: {each.error}")
         try:
             return [self.plan.result(dict(found))]
-        except (ValueError, OverflowError) as error:  # what fits the schema can still hold an id that is none
+        except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
 
 def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
-    """Return results of which each stands by itself. Raises their failure where all have failed."""
+    """Return results that are independent of each other. Raises the first failure if all have failed."""
     failures = [result.failure for result in results if result.failure is not None]
     if failures and len(failures) == len(results):
         raise failures[0]
@@ -171,7 +172,7 @@ def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
 
 
 def every(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
-    """Return results that are of use together only. Raises the first failure or error."""
+    """Return results that are useful only together. Raises the first failure or error."""
     for result in results:
         if result.failure is not None:
             raise result.failure

@@ -1,4 +1,4 @@
-"""What the headers and the log line of a response say about it."""
+"""Metadata of a response, for its headers and its log line."""
 
 from math import inf
 

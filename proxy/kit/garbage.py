@@ -1,4 +1,4 @@
-"""Garbage collection of a process that holds much for long and makes little that is cyclic.
+"""Garbage collection settings for a process with many long-lived objects and few reference cycles.
 
 A full collection of a service with lists of 10 000 entries stops its event loop for 170 ms, and finds nothing.
 """
@@ -7,15 +7,15 @@ import gc
 
 
 def tune() -> None:
-    """Leave out what is there after the start, and collect less often. To be called once."""
+    """Exempt all objects of the start from collection, and collect less often. Call once."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
 
 def exempt() -> None:
-    """Leave out what is there now. It is still freed when the last reference to it goes, unless it is in a cycle.
+    """Exempt all current objects from collection. Reference counting still frees them, unless they are in a cycle.
 
-    Takes microseconds: nothing is collected before. To be called after something large and long-lived was made.
+    Takes microseconds, because it does not collect first. Call after creating something large and long-lived.
     """
     gc.freeze()

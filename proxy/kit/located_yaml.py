@@ -1,4 +1,4 @@
-"""YAML documents that know the line and column of each value, for error messages.
+"""YAML documents with the line and column of each value, for error messages.
 
 Used for the configuration and the mapping files. Reads the safe subset with the scalars of YAML 1.2: `NO` and `on` are
 strings, dates are strings, a number has no leading zero, a fraction needs its point. Error messages do not quote
@@ -30,7 +30,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same on libyaml, several times as fast, where PyYAML has it. Its error messages are less precise."""
+    """_Loader on libyaml, if PyYAML has it: several times as fast, with less precise error messages."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 

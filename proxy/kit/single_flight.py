@@ -1,7 +1,7 @@
-"""Single flight in tasks of its own: callers that ask for a key while it is being worked on share the outcome.
+"""Single flight in tasks of its own: concurrent callers with the same key share one execution.
 
 Used for tokens and lists, whose work must outlive the caller; queries are coalesced by gateway/cache/coalescing.py.
-Nothing is kept once the work is done: it is not a cache.
+Not a cache: an entry is removed when its execution ends.
 """
 
 import asyncio

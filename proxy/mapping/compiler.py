@@ -76,14 +76,15 @@ class _Writer:
         self._source = Source(name)
         self._variables = {CONTEXT}
         record = self._variable(name)
-        node = selection.Node(self._mappings.rules[name].reads)
-        start = Scope(Cursor(record, node), None)
+        start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
         self._source.entry_point(name, record, self._entries(name, start, ()))
         _read_needs(self._paths, needs, start)
-        text, function = self._source.text(), self._source.function(self._mappings.transforms)
+        function = self._source.function(self._mappings.transforms)
+        node = start.here.node
         kind = node.record()
         decode = msgspec.json.Decoder(types.GenericAlias(list, (kind,))).decode
-        return CompiledObject(node.text() or selection.NOTHING, node.paths(), kind, decode, function, text)
+        text = node.text() or selection.NOTHING
+        return CompiledObject(text, node.paths(), kind, decode, function, self._source.text())
 
     def _object(self, name: str, scope: Scope, at: model.Path, clauses: list[str] | None = None) -> str:
         """Return the call of the function that maps one object.
@@ -158,9 +159,8 @@ class _Writer:
         return self._one(rule, scope, at) if rule.is_ else self._value(rule, scope, repr(rule.blank), cut)
 
     def _cut(self, at: model.Path) -> str:
-        """Return the subscript that cuts a list, "" for none. The path may hold text from the client, so it is
-        passed as a constant."""
-        # The cut is read from the context at run time, so that requests that differ in slice[] only share a function.
+        """Return the subscript that cuts a list; "" for none. The path may be client text: it is a constant."""
+        # Read from the context at run time: requests that differ only in the bounds of slice[] share a function.
         path = projections.cut(self._projection, at)
         if path is None:
             return ""
@@ -172,10 +172,8 @@ class _Writer:
             read = self._paths.read(rule.paths, scope)
             return read.guarded(_through(self._mappings, rule.through, read.expression) + cut, blank)
         reads = [self._paths.read(text, scope) for text in rule.paths or []]
-        return (
-            _through(self._mappings, rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
-            + cut
-        )
+        arguments = ", ".join(read.guarded(read.expression, "None") for read in reads)
+        return _through(self._mappings, rule.through, arguments) + cut
 
     def _one(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         """Return the expression of one nested object."""
@@ -188,8 +186,7 @@ class _Writer:
         return read.guarded(inner, repr(rule.blank))
 
     def _list(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
-        """Return the expression of a list of objects, or of a dict of them: a comprehension over every list on the
-        path."""
+        """Return the expression of a list or dict of objects: a comprehension over every list on the path."""
         loops, item = self._loops(rule, scope)
         shared: list[str] = []
         target = _target(self._mappings, rule.target, item.here.node)
@@ -198,7 +195,7 @@ class _Writer:
         if rule.key:
             return self._keyed(rule.key, loops, item, target, at)
         entry = self._object(target, item, at, shared)
-        loops[1:1] = shared  # after the first `for`, whose variable they read, and once for each of its elements
+        loops[1:1] = shared  # behind the first `for`, which may bind the object that they are mapped from
         clauses = CLAUSE + CLAUSE.join(loops) + END
         listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{CLAUSE}{entry}{clauses}]"
         if rule.or_else:
@@ -206,8 +203,7 @@ class _Writer:
         return listed
 
     def _keyed(self, key: ComputedValue, loops: list[str], item: Scope, target: str, at: model.Path) -> str:
-        """Return the expression of a dict of objects. Keys that show[] or hide[] name are text from the client:
-        constants, not source."""
+        """Return the expression of a dict. Keys in show[] or hide[] are text from the client: constants, not source."""
         keys = projections.keys(self._projection, at)
         name = self._variable("key")
         loops.append(f"for {name} in ({self._value(key, item)},)")
@@ -245,8 +241,7 @@ class _Writer:
         return loops, Scope(here, above)
 
     def _ordered(self, order: ComputedValue, entry: str, clauses: str, item: Scope) -> str:
-        """Return a list sorted by values of its elements. They are selected even if hidden: a projection does not
-        change the order."""
+        """Return a list sorted by values of its elements, hidden ones included: a projection changes no order."""
         texts = [order.paths] if isinstance(order.paths, str) else order.paths
         reads = [self._paths.read(text, item) for text in texts]
         values = ", ".join(read.guarded(read.expression, "None") for read in reads)

@@ -1,1 +1,1 @@
-"""What workers, restarts and machines share. protocols.py says what a store can do; memory, SQLite and Redis do it."""
+"""State shared by workers, restarts and machines: protocols.py declares it; memory, SQLite and Redis implement it."""

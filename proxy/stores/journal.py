@@ -45,7 +45,7 @@ class _File:
         self._pages: mmap.mmap | None = None
 
     def append(self, text: bytes) -> None:
-        """Write after what is there already."""
+        """Append after the existing content."""
         self.write(self._end, text)
 
     def write(self, start: int, text: bytes) -> None:
@@ -63,7 +63,7 @@ class _File:
         os.close(self._descriptor)
 
     def remove(self) -> None:
-        """Delete the file. One that cannot be deleted does no harm: what is in it is booked once."""
+        """Delete the file. If that fails, its content is still booked only once, by the settlement's number."""
         with contextlib.suppress(OSError):
             self._path.unlink()
         self.close()

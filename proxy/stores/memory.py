@@ -1,4 +1,4 @@
-"""Store in the memory of one process, gone when it ends: for trying out, and for tests."""
+"""Store in the memory of one process, lost when it ends: for trials and tests."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -106,7 +106,7 @@ class MemoryStore:
             self._add_uncertain(reservation, reservation.parts)
 
     async def check_writable(self) -> None:
-        """Memory always is."""
+        """Do nothing: memory is always writable."""
 
     async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
         return [self._usage(entry) for entry in entries]
@@ -142,7 +142,7 @@ class MemoryStore:
         self._notes[kind].clear()
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def _reserve(self, reservation: ReservationRecord) -> LedgerEntry | None:
         if reservation.id in self._reservations:

@@ -1,4 +1,5 @@
-"""Protocols of what workers, restarts and machines share: a narrow one for each purpose, and the values they exchange.
+"""Protocols of the shared state of workers, restarts and machines: one for each purpose, and the values they
+exchange.
 
 Every operation is atomic over all workers and machines that use the same store. Times are seconds since 1970, by the
 clock that the store was made with. Every operation raises errors.StoreUnavailable where the store cannot be reached.
@@ -51,14 +52,14 @@ class EntryGroup:
 
 
 class QuotaLimit(NamedTuple):
-    """The most parts that may be used in a ledger entry."""
+    """Limit on the parts used in a ledger entry."""
 
     entry: LedgerEntry
     limit: int
 
 
 class ReservationRecord(NamedTuple):
-    """The most parts that a request can cost, held against all its limits until it is settled.
+    """Worst-case cost of a request in parts, held against all its limits until it is settled.
 
     `owner` is the worker's id, `entries` are those that the request is booked on. A record without limits holds no
     quota: it says what the request may cost, so that a worker that dies leaves no usage unbooked.
@@ -72,7 +73,7 @@ class ReservationRecord(NamedTuple):
 
 
 class UsageIncrement(NamedTuple):
-    """What a settlement adds to a ledger entry: parts that were returned, and parts that may have been billed."""
+    """Increment of a ledger entry by a settlement: parts that were returned, and parts that may have been billed."""
 
     entry: LedgerEntry
     used: int
@@ -147,34 +148,34 @@ class TokenRecordStore(Protocol):
         """Store a token until it expires."""
 
     async def drop_token(self, key: str, token: str) -> None:
-        """Delete this very token; a newer one stays."""
+        """Delete this token; a newer one stays."""
 
 
 class CooldownStore(Protocol):
     """Back-off after failures, shared so that the failure of one worker holds for all."""
 
     async def cooldown(self, key: str) -> str | None:
-        """Return the reason of the cooldown that holds now; None where none does."""
+        """Return the reason of the active cooldown; None if there is none."""
 
     async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        """Start a cooldown, or replace the one there is."""
+        """Start a cooldown, or replace the current one."""
 
 
 class LockStore(Protocol):
-    """Locks that are leases: they end by themselves, so that a worker that died blocks nobody."""
+    """Locks with a lease: they expire, so that the lock of a dead worker is released."""
 
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        """Acquire a lock for so long, or extend it; False where another owner holds it."""
+        """Acquire a lock for so many seconds, or extend it; return False if another owner holds it."""
 
     async def unlock(self, name: str, owner: str) -> None:
         """Release a lock, if it is still the owner's."""
 
 
 class LedgerStore(Protocol):
-    """Usage ledger: what was used, and what is reserved."""
+    """Usage ledger: used, uncertain and reserved parts."""
 
     async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
-        """Hold reservations in the order given: for each return None, or the first entry without room for it.
+        """Hold reservations in the order given: for each return None, or the first entry whose limit it exceeds.
 
         One that is held already is held once.
         """
@@ -198,21 +199,21 @@ class LedgerStore(Protocol):
         """Return the usage of these entries, in the order given."""
 
     async def all_usage(self) -> list[EntryUsage]:
-        """Return every entry that something was booked on, by account and period."""
+        """Return every entry that usage was booked on, by account and period."""
 
     async def prune(self, days: int, months: int) -> None:
-        """Delete old entries. Of each account its last `days` days and `months` months stay, counted by what was booked
-        and not by the clock, its lifetime, and entries with open reservations."""
+        """Delete old entries. For each account the last `days` days and `months` months with usage are retained
+        whatever the clock says, and its lifetime, and entries with open reservations."""
 
 
 class ExhaustedQuotaStore(Protocol):
     """Quotas that upstream has refused as used up."""
 
     async def mark_exhausted(self, quota: ExhaustedQuota) -> None:
-        """Store an exhausted quota, in place of what is stored of its account."""
+        """Store an exhausted quota, replacing that of the same account."""
 
     async def clear_exhausted(self, account: str) -> None:
-        """Delete what is stored of an account."""
+        """Delete the exhausted quota of an account."""
 
     async def exhausted_quotas(self) -> list[ExhaustedQuota]:
         """Return the quotas that are exhausted now."""
@@ -222,7 +223,7 @@ class NoteStore(Protocol):
     """Short texts by kind and owner, such as each worker's part of a shadow report."""
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
-        """Store an owner's note, in place of its last one of this kind."""
+        """Store an owner's note, replacing its last one of this kind."""
 
     async def notes(self, kind: str) -> dict[str, str]:
         """Return the notes of a kind by owner."""
@@ -245,7 +246,7 @@ class Store(
     """One store for all purposes."""
 
     async def check_writable(self) -> None:
-        """Write to the store, to learn whether it can be written."""
+        """Write to the store, to check that it is writable. Raises StoreUnavailable."""
 
     async def aclose(self) -> None:
         """Close connections and files."""

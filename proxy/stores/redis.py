@@ -1,8 +1,9 @@
-"""Store in Redis: for several machines. The one module that knows redis; its errors become StoreUnavailable here.
+"""Store in Redis: for several machines. The only module that uses the redis package; its errors become
+StoreUnavailable.
 
-What must be atomic is a script of lua/. All keys lie under one hash tag, so that a script may touch them together on a
-cluster too. Times are those of the program's clock: machines that share a store must agree on the time. Redis' own
-expiry only tidies up after it. How durable a booking is when Redis itself dies is up to its `appendonly`.
+Atomic operations are scripts in lua/. All keys have the same hash tag, so that a script can use several of them on a
+cluster, too. Times are those of the program's clock: machines that share a store must agree on the time. Redis' own
+expiry only removes old entries. Whether bookings survive a crash of Redis depends on its setting `appendonly`.
 
 Keys and fields keep the names of earlier versions, which may run beside this one: `line:` is a ledger entry, `doubtful`
 its uncertain parts, `claims:` are reservations, `closures` exhausted quotas.
@@ -25,11 +26,13 @@ from proxy.kit.windows import Window
 from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
 
 PREFIX = "{v3bridge}:"
-SEQUENCES_KEPT = 7 * 86_400  # seconds that the last settlement of a dead owner is remembered, lest it is booked twice
+SEQUENCES_KEPT = (
+    7 * 86_400
+)  # seconds that the last settlement of a dead owner is remembered, so that it is not booked twice
 CONNECT_SECONDS = 2.0
 RESPONSE_SECONDS = 5.0
 
-_LATER = 60  # seconds that Redis keeps what has ended, so that clocks that differ a little do no harm
+_LATER = 60  # seconds that Redis keeps expired entries, so that small differences between clocks do not matter
 
 
 class RedisStore:
@@ -99,7 +102,7 @@ class RedisStore:
         wanted = reservations, [(_text(entry), used, uncertain) for entry, used, uncertain in increments]
         await self._script("settle", "", owner, sequence, SEQUENCES_KEPT, orjson.dumps(wanted))
 
-    def journal(self, owner: str) -> None:  # noqa: ARG002 - this machine's disk may not be there again
+    def journal(self, owner: str) -> None:  # noqa: ARG002 - none: another machine could not read it
         return None
 
     async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
@@ -156,12 +159,12 @@ class RedisStore:
         return await _response(self._scripts[name](keys=[PREFIX + key], args=values))
 
     def _life(self, until: float) -> int:
-        """Return whole seconds that Redis keeps what ends at a moment."""
+        """Return the expiry for Redis of something that ends at a moment, in whole seconds."""
         return max(0, math.ceil(until - self._clock.now())) + _LATER
 
 
 def _text(entry: LedgerEntry) -> str:
-    """Return the part of a key that names an entry; neither account nor period has a blank."""
+    """Return the part of a key that identifies an entry. Neither account nor period contains a space."""
     return f"{entry.account} {entry.period}"
 
 

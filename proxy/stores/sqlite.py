@@ -31,7 +31,9 @@ from proxy.stores.protocols import (
 R = TypeVar("R")
 Connection = sqlite3.Connection
 
-SEQUENCES_KEPT = 7 * 86_400.0  # seconds that the last settlement of a dead owner is remembered, lest it is booked twice
+SEQUENCES_KEPT = (
+    7 * 86_400.0
+)  # seconds that the last settlement of a dead owner is remembered, so that it is not booked twice
 
 
 class SqliteStore:
@@ -55,7 +57,9 @@ class SqliteStore:
             thread.shutdown()
             raise
         store = cls(path, connection, thread, clock)
-        with contextlib.suppress(errors.StoreUnavailable):  # another process writes; the next start does this as well
+
+        # Another process may be writing: the clean-up is optional, because the next start repeats it.
+        with contextlib.suppress(errors.StoreUnavailable):
             await store._write(lambda rows: _delete_expired(rows, clock.now()))
             for file, settlement in journal.left_behind(path):
                 await store.settle(settlement)
@@ -67,7 +71,7 @@ class SqliteStore:
         return await self._write(lambda rows: _take(rows, key, windows, now))
 
     async def claim_once(self, key: str, seconds: float) -> bool:
-        # A time further ahead than `seconds` was written before the clock was put back: it blocks nobody.
+        # A time further ahead than `seconds` was written before the clock was set back: it does not count.
         statement = (
             "INSERT INTO once VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET until = excluded.until "
             "WHERE until <= ? OR until > excluded.until"
@@ -186,7 +190,7 @@ class SqliteStore:
             raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
 
     def _in_thread(self, begin: str, work: Callable[[Connection], R]) -> R:
-        # SQLite goes on with a file that was deleted: what it writes then is lost when the process ends.
+        # SQLite continues to write to a deleted file, whose content is lost when the process ends.
         if _identity(self._path) != self._file:
             raise sqlite3.OperationalError(f"{self._path} was deleted or replaced; restart to begin a new file")
         self._connection.execute(begin)
@@ -215,9 +219,9 @@ def _delete_expired(rows: Connection, now: float) -> None:
 
 
 def _take(rows: Connection, key: str, windows: Sequence[Window], now: float) -> float:
-    """Count a request, exactly: for each window there is the request that must have left it first."""
+    """Count a request. It is allowed once the request `count` places before it has left each window."""
     rows.execute("DELETE FROM requests WHERE key = ? AND until <= ?", (key, now))
-    # Requests of the future were counted before the clock was put back: they make nobody wait longer than a window.
+    # Times in the future were written before the clock was set back: without this, the wait could exceed a window.
     rows.execute("UPDATE requests SET at = ? WHERE key = ? AND at > ?", (now, key, now))
     wait = 0.0
     for window in windows:
@@ -266,7 +270,7 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
     if settlement.reservations:
         ids = (_json(settlement.reservations),)
         rows.execute("DELETE FROM reserved WHERE id IN (SELECT value FROM json_each(?))", ids)
-        late = rows.execute(  # of an owner that was taken for dead, and has come back
+        late = rows.execute(  # of an owner whose lease had ended, but that is still alive
             "SELECT parts, entries FROM reservations WHERE uncertain AND id IN (SELECT value FROM json_each(?))", ids
         ).fetchall()
         for parts, entries in late:
@@ -308,7 +312,7 @@ def _heartbeat(rows: Connection, owner: str, now: float, until: float) -> None:
 
 
 def _prune(rows: Connection, length: int, kept: int) -> int:
-    """Delete old entries of those whose periods have this length; return how many."""
+    """Delete old entries whose period has this length (that of a day, or of a month); return how many."""
     statement = (
         "DELETE FROM ledger WHERE (account, period) IN (SELECT account, period FROM (SELECT account, period, "
         "row_number() OVER (PARTITION BY account ORDER BY period DESC) AS place FROM ledger WHERE length(period) = ?) "

@@ -40,7 +40,7 @@ class RequestIds:
 
 
 def _is_key(id_: str, target: str) -> bool:
-    """Whether a request target has an API key that begins with this id, in any percent-encoding."""
+    """Return whether a request target has an API key that begins with this id, in any percent-encoding."""
     if id_ not in target and "%" not in target:
         return False
     return re.search(rf"apikey(\[\d*\])?={re.escape(id_)}", parameters.decoded(target)) is not None

@@ -51,7 +51,7 @@ class BatchableQueries(Protocol[T]):
 
 @dataclass(slots=True)
 class _PendingQueries:
-    """Queries of a caller, and the future on which it waits for their results."""
+    """Queries of one caller, and the future of their results."""
 
     queries: BatchableQueries[Any]
     since: float
@@ -140,6 +140,7 @@ class Batcher:
         if batch.parts >= PARTS_MAX or batch.query_count >= QUERIES_MAX:
             self._flush(batch)
         elif batch.timer is None:
+            # The end of the request in flight flushes, too: the timer bounds the wait if that request is slow.
             batch.timer = asyncio.get_running_loop().call_later(self._seconds, self._flush, batch)
 
     def _flush(self, batch: _Batch) -> None:

@@ -88,13 +88,14 @@ def token_refusal(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[Any] 
 
 
 def lacks_scope(envelope: GraphQLEnvelope[Any] | None) -> bool:
-    """Whether the token lacks a scope for the whole operation. An error at a nested path is about that field only, such
-    as one that the plan does not include."""
+    """Return whether the token lacks a scope for the whole operation. An error at a nested path is about that field
+    only, such as one that the plan does not include."""
     return envelope is not None and envelope.data is None and any(map(_is_out_of_scope, _errors(envelope)))
 
 
 def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool:
-    """Whether an error is a failure of the service, as opposed to this query, this client or an invalid record."""
+    """Return whether an error is a failure of the service, as opposed to this query, this client or an invalid
+    record."""
     if isinstance(error, errors.UpstreamUnreadable):
         return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
     return isinstance(error, errors.UpstreamFault)
@@ -145,7 +146,7 @@ def _is_out_of_scope(error: model.GraphQLError) -> bool:
 
 
 def _is_service_failure(reply: http_post.HttpResponse, found: Sequence[model.GraphQLError]) -> bool:
-    """Whether the errors report a failure of the service, so that the same query may succeed a moment later."""
+    """Return whether the errors report a failure of the service, so that the same query may succeed a moment later."""
     return bool(found) and (
         reply.status in FAILURE_STATUSES
         or any((each.extensions or {}).get("code") in FAILURE_CODES for each in found)

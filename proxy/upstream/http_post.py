@@ -104,7 +104,8 @@ async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> 
             return HttpResponse(response.status, body, response.headers.get("Retry-After"))
     except TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
-        without_frames = error.with_traceback(None)  # its frames reference the connection and its buffer
+        # The frames of the traceback would keep the connection and its buffer alive for as long as the error.
+        without_frames = error.with_traceback(None)
         raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_exceeded_limit(error, attempt, session.timeout)}"
@@ -132,7 +133,8 @@ def _exceeded_limit(error: TimeoutError, attempt: Attempt, limits: aiohttp.Clien
 
 
 def _was_fair(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> bool:
-    """Whether the service had time to respond: the connect or read timeout, or half of the shorter limit of a response.
+    """Return whether the service had time to respond: the connect or read timeout, or half of the shorter limit of a
+    response.
 
     It had not if the caller came with little time left, or waited for a free connection of the pool.
     """
@@ -150,7 +152,7 @@ def _unreadable(request: HttpRequest, attempt: Attempt) -> errors.ServerError:
 
 
 def _connect_error(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> str:
-    """Why no connection was made, without the addresses that aiohttp's messages hold."""
+    """Return why no connection was made, without the addresses in aiohttp's messages."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "shows a certificate that is not trusted"
     if isinstance(error, aiohttp.ClientHttpProxyError):

@@ -77,7 +77,7 @@ class RetryPolicy:
 
 
 def is_retryable(error: errors.BridgeError) -> bool:
-    """Whether the request can be sent again: it was not sent, or was refused before anything was billed."""
+    """Return whether the request can be sent again: it was not sent, or was refused before anything was billed."""
     if isinstance(error, errors.CircuitBreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
         return False
     if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault):

@@ -29,7 +29,8 @@ def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
 
 
 def tls_context(tls: config.TlsSettings) -> ssl.SSLContext | bool:
-    """TLS context with the configured CA and client certificate; True is aiohttp's default, the system's CAs."""
+    """Return the TLS context with the configured CA and client certificate; True is aiohttp's default, the system's
+    CAs."""
     if tls.ca_file is None and tls.client_cert is None:
         return True
     try:

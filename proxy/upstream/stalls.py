@@ -39,7 +39,7 @@ class TypicalDuration:
 
     @property
     def longest(self) -> float:
-        """Seconds that hardly any request takes."""
+        """Upper bound of the usual duration, in seconds: the mean and four mean deviations."""
         return self._mean + 4 * self._deviation
 
 
@@ -76,7 +76,7 @@ class ActiveRequest:
         return len(self.listeners) > 1
 
     def allow_retry(self) -> bool:
-        """Whether its queries may be sent once more; the first call takes one retry from the budget."""
+        """Return whether its queries may be sent once more; the first call takes one retry from the budget."""
         self._retry_allowed = self._retry_allowed or self._may_retry(self.name)
         return self._retry_allowed
 
@@ -130,13 +130,14 @@ class StallDetector:
         self._time += passed
         waiting = [request for request in self._in_flight if not request.stalled]
         late = [request for request in waiting if self._is_late(request)]
+        # If most requests are late, the service is slow as a whole: second attempts would only add load.
         if len(late) <= max(FEW, len(waiting) / 2):
             for request in late:
                 self._report(request)
 
     def _is_late(self, request: ActiveRequest) -> bool:
         attempt = request.attempt
-        if attempt is None or not attempt.sent:  # it waits for a connection
+        if attempt is None or not attempt.sent:  # waiting for a free connection is not a stall of the service
             request.since = self._time
             return False
         if attempt.received != request.received or not attempt.answered:

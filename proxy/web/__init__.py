@@ -1,1 +1,1 @@
-"""The HTTP edge, and the only aiohttp.web code of the service: v3's paths in v3/, health and metrics in ops.py."""
+"""HTTP layer, the only package with aiohttp.web code: v3's endpoints in v3/, and the operators' endpoints."""

@@ -42,8 +42,8 @@ from proxy.web.v3.description import openapi
 
 @dataclass(frozen=True)
 class _Base:
-    """What most parts are built with. `resources` closes them in reverse order, so that a part is closed before those
-    that it uses."""
+    """Common dependencies of the parts. `resources` closes parts in reverse order, so that a part is closed before
+    those that it uses."""
 
     settings: config.Config
     upstream: config.UpstreamSettings
@@ -128,7 +128,7 @@ def _pipeline(
     services: upstream_services.UpstreamServices,
     load: load_shedding.LoadShedding,
 ) -> pipeline.Pipeline:
-    """The pipeline of a request, and what runs beside it: the catalogue lists and the reconciliation of usage."""
+    """Build the pipeline, and start its background work: the catalogue lists and the reconciliation of usage."""
     settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
     projections = _compile_projections(mappings, served)
     lists = directory.Directory(
@@ -157,6 +157,7 @@ def _pipeline(
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
+    # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
 
@@ -182,7 +183,7 @@ async def _start_quota(base: _Base, store: Store, served: applications.Applicati
 
 
 def _open_tracing(base: _Base) -> tracing.Tracing | None:
-    """Tracing, if the configuration names a collector."""
+    """Open tracing, if the configuration names a collector."""
     settings = base.settings.tracing
     if not settings.otlp_url:
         return None

@@ -23,7 +23,7 @@ REFUSED: web.AppKey[Handler] = web.AppKey("refused")
 
 
 def dispatcher(app: web.Application, routed: Handler) -> Handler:
-    """The handler of all requests of an application; `routed` is that of its router."""
+    """Return the handler of all requests of an application; `routed` is that of its router."""
     direct, refused = app.get(DIRECT, {}), app.get(REFUSED)
 
     def handle(request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
@@ -46,6 +46,7 @@ async def refuse(request: web.Request) -> web.StreamResponse:
 def _refusal(request: web.BaseRequest, path: str) -> errors.BridgeError | None:
     if len(path) > PATH_MAX:
         return errors.NotFound(f"there is no such path: it is longer than {PATH_MAX} bytes; v3's paths begin with /v3")
+    # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
     if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
         return errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
     if getattr(request.protocol, "over_limit", False) and path not in operator_endpoints.PATHS:

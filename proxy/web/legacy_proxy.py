@@ -70,7 +70,8 @@ class LegacyProxy:
 
 
 def middlewares(settings: config.Config, authenticator: Authenticator, resources: AsyncExitStack) -> list[Middleware]:
-    """The middleware that forwards, to stand inside the request middleware; none if no application is configured so."""
+    """Return the middleware that forwards, for use inside the request middleware; none if no application is
+    configured so."""
     upstream, url = settings.upstream, settings.shadow.old_url
     forwarded = frozenset(name for name, each in settings.applications.items() if each.shadow.response == "old")
     if url is None or upstream == "sandbox" or not forwarded:

@@ -109,8 +109,8 @@ class RequestMiddleware:
 
 
 def _log_fields(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
-    """Fields of a request's log line. None of them is text from the client, which might be its API key. `parts` and
-    `cache` are present if parts were requested, `error` if the response is one."""
+    """Return the fields of a request's log line. None of them is text from the client, which might be its API key.
+    `parts` and `cache` are present if parts were requested, `error` if the response is one."""
     method = request.method if request.method in hdrs.METH_ALL else "other"
     fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
     client, metadata = request.get(CLIENT), request.get(METADATA)
@@ -149,13 +149,13 @@ def traced(tracing: Tracing) -> Middleware:
 
 
 def _route(request: web.Request) -> str:
-    """The pattern of the path, such as `/v3/parts/{uid}`: it holds no text from the client."""
+    """Return the pattern of the path, such as `/v3/parts/{uid}`: it has no text from the client."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else "unknown"
 
 
 def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
-    """Error response in the format that the request asks for."""
+    """Return the error response in the format that the request names."""
     try:
         response_format = RequestParameters(request.raw_path).response_format()
     except errors.BridgeError:

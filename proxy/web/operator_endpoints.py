@@ -74,7 +74,7 @@ async def _run(check: ReadinessCheck) -> str | None:
 
 
 class _GraphQLProbe:
-    """Check that a GraphQL service answers at the configured address.
+    """Check that a GraphQL service responds at the configured address.
 
     Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
     again after a response that was not GraphQL. The check fails, too, while the circuit breaker is open.
@@ -89,7 +89,8 @@ class _GraphQLProbe:
         self._probing = asyncio.Lock()
 
     async def failure(self) -> str | None:
-        """Why no operation can be sent; None if one can, or if a token is missing, which is a check of its own."""
+        """Return why no operation can be sent; None if one can, or if a token is missing, which is a check of its
+        own."""
         if error := self._services.breaker.refusal():
             return error.message
         async with self._probing:
@@ -102,7 +103,7 @@ class _GraphQLProbe:
             return self._reason
 
     async def _with_token(self) -> Credentials | None:
-        """The first application with a token that the service has not refused."""
+        """Return the first application with a token that the service has not refused."""
         for each in self._credentials:
             try:
                 await self._services.tokens.get(each)

@@ -124,7 +124,7 @@ async def _start_shadow(
 
 
 def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
-    """Whether the response is complete and its data current."""
+    """Return whether the response is complete and its data current."""
     whole = isinstance(response, web.Response) and isinstance(response.body, bytes) and request.method == "GET"
     return whole and response.status != 304 and response.headers.get(X_CACHE) not in CACHED
 

@@ -1,4 +1,4 @@
-"""The command as a user has it: a process, what it prints, and how it ends."""
+"""Fixtures: the command as a subprocess, with its output and exit code."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ class _RunningCommand:
         self._errors = errors
 
     def until(self, word: str) -> list[str]:
-        """What it prints, up to the line that holds `word`."""
+        """Read the output up to the line that contains `word`."""
         assert self._process.stdout is not None
         lines: list[str] = []
         for line in self._process.stdout:
@@ -32,7 +32,7 @@ class _RunningCommand:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """Process id."""
         return self._process.pid
 
     def tell(self, signal: int) -> None:
@@ -50,7 +50,7 @@ class _RunningCommand:
 
     @property
     def errors(self) -> str:
-        """Everything on standard error so far."""
+        """Return the standard error so far."""
         return self._errors.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a new user meets first: -h everywhere, completion, mistakes in one style and found before work begins."""
+"""Tests of first use: -h everywhere, shell completion, and early errors in one style."""
 
 import os
 import re
@@ -43,7 +43,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def completed(bash: Any, line: Any) -> Any:
-    """What bash offers for the last word of a line."""
+    """Return bash's completions for the last word of a line."""
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
     script = 'eval "$(v3bridge --show-completion)"' + COMPLETE.format(words=quoted, place=len(words) - 1)

@@ -1,4 +1,4 @@
-"""The bare wheel in an empty environment: it serves, and other commands name the extra that they need.
+"""Tests of the bare wheel in an empty environment: it serves, and other commands name the required extra.
 
 Of the installed packages only those that the wheel requires without an extra are put into the environment.
 """

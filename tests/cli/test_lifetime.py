@@ -1,4 +1,4 @@
-"""What `v3bridge serve` logs when it starts and stops, and that a SIGHUP ends neither it nor its workers."""
+"""Tests of the log of `v3bridge serve` at start and stop, and of SIGHUP, which ends no process."""
 
 import fcntl
 import json
@@ -111,7 +111,7 @@ def test_start_log_line_has_no_password(start_service: Any, store: str, shown: s
 
 
 def test_service_without_terminal_stops_cleanly(tmp_path: Path) -> None:
-    """Ignored there too, it would hold its port, and nobody could see or end it."""
+    """If the signal were ignored there too, the process would keep its port and could not be stopped."""
     ours, theirs = pty.openpty()
 
     def at_its_terminal() -> None:

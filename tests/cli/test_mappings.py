@@ -1,4 +1,4 @@
-"""`v3bridge mappings`: the coverage table of the mapping files, whole and by object, and its mistakes."""
+"""Tests of `v3bridge mappings`: the coverage table, whole and by object, and mapping errors."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""`v3bridge` itself: version, help, and that looking at them is quick."""
+"""Tests of `v3bridge` itself: version, help, and their start-up time."""
 
 import subprocess
 from collections.abc import Callable

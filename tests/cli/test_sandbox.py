@@ -1,4 +1,4 @@
-"""`v3bridge sandbox`: the upstream by itself, with addresses and credentials that work as printed."""
+"""Tests of `v3bridge sandbox`: addresses and credentials work as printed."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ def _post(address: Any, body: Any, **headers: Any) -> Any:
 
 
 class Shown:
-    """What the command printed, used as a client of the GraphQL service does."""
+    """Client of the sandbox with the printed addresses and credentials."""
 
     def __init__(self, lines: Any) -> None:
         self.names = [line.split()[0] for line in lines]
@@ -241,7 +241,7 @@ def test_faults_are_active_from_the_start_and_can_be_cleared(start_sandbox: Any)
 
 
 def _strikes(shown: Any) -> Any:
-    """Which of forty requests were struck."""
+    """Return which of forty requests had an injected fault."""
     for _ in range(40):
         with contextlib.suppress(urllib.error.HTTPError):
             _post(shown.values["token_url"], b"", **{"Content-Type": "text/plain"})

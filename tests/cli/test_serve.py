@@ -1,4 +1,4 @@
-"""`v3bridge serve`: what it prints works, what is wrong with its set-up is said, and it ends when told to."""
+"""Tests of `v3bridge serve`: its output, errors of the set-up, and shutdown."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ applications:
 
 
 def _get(address: Any) -> Any:
-    """What curl -g gets: the target goes out as it is written. Status, JSON."""
+    """Send a target unchanged, as curl -g does; returns status and JSON."""
     parts = urllib.parse.urlsplit(address)
     connection = http.client.HTTPConnection(parts.netloc, timeout=30)
     try:

@@ -1,4 +1,4 @@
-"""`v3bridge shadow`: the switch and what was gathered, in the store that the configuration names."""
+"""Tests of `v3bridge shadow`: the switch and the results, in the store that the configuration names."""
 
 import asyncio
 import json

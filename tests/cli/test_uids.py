@@ -1,4 +1,4 @@
-"""`v3bridge uids learn` on files, and the setting `uids` that takes what it writes."""
+"""Tests of `v3bridge uids learn` on files, and of the setting `uids` with its output."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`v3bridge usage`: the table, the JSON, what is said where there is nothing, and opening an application again."""
+"""Tests of `v3bridge usage`: table, JSON, empty store, and reset of an exhausted application."""
 
 import asyncio
 import datetime
@@ -41,7 +41,7 @@ def config_file(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def with_store(tmp_path: Path) -> Any:
-    """Does something with the store that the configuration names."""
+    """Run an action on the store that the configuration names."""
 
     def do(work: Any) -> Any:
         async def inside() -> Any:
@@ -58,7 +58,7 @@ def with_store(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def spent(with_store: Any) -> None:
-    """960 parts of a thousand, 20 in doubt; 480 of a key's 500; a trial that the service has refused."""
+    """960 parts of 1 000, 20 uncertain; 480 of a key's 500; a trial application with an exhausted quota."""
     figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
     bookings = tuple(UsageIncrement(LedgerEntry(*line), *counts) for line, counts in figures.items())
 

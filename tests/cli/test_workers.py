@@ -1,4 +1,4 @@
-"""`v3bridge serve --workers N` as real processes: they share a port, die and come back, and end in good order."""
+"""Tests of `v3bridge serve --workers N` with real processes: shared port, restart after a crash, clean shutdown."""
 
 import asyncio
 import contextlib
@@ -87,7 +87,7 @@ class Service:
         return (await self.get(f"/v3/parts/match?apikey={KEY}&queries={queries}"))[0]
 
     async def answering(self) -> str:
-        """Which process answers this time: the first half of its request ids."""
+        """Return the process that responds: the first half of its request ids."""
         status, request, _ = await self.get("/healthz")
         assert status == 200
         return request[:8]
@@ -99,7 +99,7 @@ class Service:
         return float(found[1]) if found else 0.0
 
     async def refuses(self) -> bool:
-        """Whether nobody listens any more."""
+        """Return true if the port refuses connections."""
         try:
             await self.get("/healthz")
         except aiohttp.ClientError:
@@ -128,7 +128,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs. One that has ended and has nobody to ask after it does not."""
+    """Return true if a process runs; a zombie does not."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False

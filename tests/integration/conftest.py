@@ -1,6 +1,6 @@
-"""A sandbox and a proxy over sockets, fresh for every test; both live by a clock that stands until it is turned.
+"""Fixtures: a sandbox and a proxy over sockets, new for every test, with a manual clock.
 
-The catalog and the sandbox's signing key are made once: nothing changes them. aiohttp keeps a clock of its own.
+The catalog and the sandbox's signing key are made once, because no test changes them. aiohttp has its own clock.
 """
 
 import io

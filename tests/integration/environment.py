@@ -71,7 +71,7 @@ class ProxyEnvironment:
 
     @property
     def port(self) -> int:
-        """Where the proxy listens."""
+        """Port of the proxy."""
         return int(self.proxy.url.rpartition(":")[2])
 
 

@@ -1,4 +1,4 @@
-"""Whatever is put into a query string, the reply is JSON in v3's shape: a PartsMatchResponse or an error.
+"""Tests of arbitrary query strings: the response is v3 JSON, a PartsMatchResponse or an error.
 
 Hypothesis runs in a thread of its own and asks the proxy, which goes on in the test's event loop.
 """

@@ -1,6 +1,6 @@
-"""What each endpoint costs, in parts, by the sandbox's own counter: what endpoints.py says of it in words.
+"""Tests of the cost of each endpoint in parts, by the sandbox's counter, as endpoints.py documents it.
 
-/parts/match has more to it: test_match_billing.py.
+For /parts/match see also test_match_billing.py.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""An upstream that breaks its word: nulls, gaps, wrong types, HTML, nothing, half an answer, odd statuses.
+"""Tests of a broken upstream: nulls, gaps, wrong types, HTML, empty and truncated responses, odd statuses.
 
 A client gets a v3 error of the right class and status, or the errors of its own queries; never a 500, never a trace.
 """
@@ -216,7 +216,7 @@ FOUND = {"hits": 1, "results": [{"description": "d", "part": PART}],
          "manufacturerAgg": [{"company": COMPANY, "count": 1}], "specAggs": [SPEC_AGG]}  # fmt: skip
 PINS = "specs.pin_count.value"
 COUNTS = f"facet[fields][brand.uid][include]=1&facet[fields][{PINS}][include]=1&stats[{PINS}][include]=1"
-# What is asked, a good answer to it, and what a client may see where it is broken.
+# Request, a correct upstream response, and what a client may see when it is broken.
 ENDPOINTS = {
     "match": (TWO, GOOD, {UNREADABLE, REFUSED}),
     "a part": (

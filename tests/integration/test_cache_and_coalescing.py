@@ -1,4 +1,4 @@
-"""What is asked for once: tokens, identical queries under way, answers that are kept (ARCHITECTURE.md, decisions)."""
+"""Tests of work done once: tokens, identical queries in flight, cached results (ARCHITECTURE.md, decisions)."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Answers are kept and shared by query: what a BOM is billed, what goes out together, and what headers say of it."""
+"""Tests of caching and coalescing by query: billed parts of a BOM, batches, and cache headers."""
 
 import asyncio
 import json

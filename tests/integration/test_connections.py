@@ -184,7 +184,7 @@ async def test_connection_limit_admits_health_checks(start: StartEnvironment) ->
 
 
 async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> None:
-    """The process has room for few client connections beside its own files."""
+    """The open-file limit leaves few descriptors for client connections."""
     config = tmp_path / "config.yaml"
     config.write_text(
         "upstream: {graphql_url: 'http://127.0.0.1:9/graphql', token_url: 'http://127.0.0.1:9/token', connections: 8}\n"

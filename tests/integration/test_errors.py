@@ -1,4 +1,4 @@
-"""What a client sees when it cannot be served: contract v3-rest.md §5, row by row."""
+"""Tests of error responses: contract v3-rest.md §5, row by row."""
 
 import json
 

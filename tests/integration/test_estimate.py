@@ -1,6 +1,6 @@
-"""What a comparison says that requests cost at worst, held against what the sandbox bills for them.
+"""Tests of the estimated maximum cost of requests against the usage that the sandbox bills.
 
-Every request costs at most that; where the catalog has enough of what is asked for, it costs just that.
+Every request costs at most the estimate, and exactly the estimate if the catalog has enough matching parts.
 """
 
 import json

@@ -191,7 +191,7 @@ async def test_invalid_token_is_replaced_once_and_shown_by_readiness() -> None:
 
 async def test_requests_fail_at_once_during_an_identity_outage() -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        closed.bind(("127.0.0.1", 0))  # bound, without a listener
         token_url = f"http://127.0.0.1:{closed.getsockname()[1]}/token"
         chosen = running_proxy.settings("http://127.0.0.1:9/graphql", token_url, upstream={"retries": 2})
         async with running_proxy.running(chosen, clock.ManualClock()) as proxy:

@@ -1,4 +1,4 @@
-"""Global parameters at every endpoint, and what show, hide, slice and include leave unasked: contract v3-rest.md §2."""
+"""Tests of global parameters at every endpoint, and of fields that projections omit: contract v3-rest.md §2."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Several requests on one connection: each reply is whole, and what it would be on a connection of its own."""
+"""Tests of several requests on one connection: each response is complete and independent of the others."""
 
 import asyncio
 import gzip

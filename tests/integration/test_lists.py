@@ -1,4 +1,4 @@
-"""Brands, sellers and categories against the sandbox: searched here, free of charge (contract v3-rest.md §1, §1.1)."""
+"""Tests of brands, sellers and categories with the sandbox: local searches, no cost (contract v3-rest.md §1, §1.1)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""parts/match against the sandbox: what v3 called a match (contract v3-rest.md §4), seen by a client."""
+"""Tests of parts/match against the sandbox: v3's match rules (contract v3-rest.md §4), as a client sees them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a /parts/match costs: parts by the sandbox's own counter, and requests (contract graphql.md §2.1, §6)."""
+"""Tests of the cost of /parts/match: parts by the sandbox's counter, and requests (contract graphql.md §2.1, §6)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""An application without the supply domain: whoever asks is told which one it is, what it lacks and what to do."""
+"""Tests of an application without the supply domain: the error names the application, the scope and the remedy."""
 
 import io
 from typing import Any

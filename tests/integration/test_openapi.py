@@ -1,7 +1,7 @@
-"""The description at /v3/openapi.json: valid, open to everybody, and true of every answer that the service gives.
+"""Tests of the description at /v3/openapi.json: valid, public, and correct for every response of the service.
 
-schemathesis makes requests from the description alone. It needs a service on a socket and waits for each answer, so
-proxy and sandbox run in a thread beside the tests.
+schemathesis makes requests from the description alone. It needs a service on a socket and blocks until each response,
+so proxy and sandbox run in another thread.
 """
 
 import asyncio
@@ -269,7 +269,7 @@ CHECKS = [
 
 
 def _meant_to_find(case: Any) -> None:
-    """Half of what asks for a number or a uid that nobody has asks for one that is there instead."""
+    """Replace half of the unknown part numbers and uids by known ones."""
     uid = openapi.UIDS[case.operation.definition.raw["tags"][0]]
     path, query = dict(case.path_parameters or {}), {**(case.query or {}), "apikey": running_proxy.KEY}
     if len(path.get("uid", "")) % 2:

@@ -1,4 +1,4 @@
-"""Under overload new work is refused with 503 and Retry-After; what is known and health checks are served."""
+"""Tests of overload: new work gets 503 and Retry-After; cached responses and health checks are served."""
 
 import asyncio
 import io
@@ -14,7 +14,7 @@ KNOWN, NEW = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}
 
 
 class Memory:
-    """What the process seems to use."""
+    """Simulated memory use of the process."""
 
     used = 0
 

@@ -1,4 +1,4 @@
-"""The month's parts used up, and plans that lack features (contract graphql.md §6), from limit to limit."""
+"""Tests of an exhausted monthly quota, and of plans without features (contract graphql.md §6)."""
 
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment, single_application

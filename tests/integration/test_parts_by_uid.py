@@ -1,4 +1,4 @@
-"""Parts by uid against the sandbox: redirected ones, missing ones, many at once (contract v3-rest.md §1)."""
+"""Tests of parts by uid against the sandbox: redirected, missing, and several (contract v3-rest.md §1)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""parts/search against the sandbox: what it filters, sorts and counts agrees with itself (contract v3-rest.md §1.1)."""
+"""Tests of parts/search with the sandbox: filters, orders and counts are consistent (contract v3-rest.md §1.1)."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""Plans, shares of keys, rates and the ledger, from the client's request to the sandbox's bill."""
+"""Tests of quotas, API key limits, rate limits and the ledger, from a client's request to the billed usage."""
 
 import asyncio
 import re

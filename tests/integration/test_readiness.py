@@ -1,4 +1,4 @@
-"""/readyz finds a wrong address of the GraphQL service by itself, before any client asks, and for no parts."""
+"""Tests of /readyz: a wrong GraphQL address is found without client requests and without cost."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ class _Environment:
         return await self.get(target({"mpn": "X"}, {"mpn": "Y"}))
 
     async def reasons(self) -> list[str]:
-        """What /readyz has against the GraphQL service; nothing else may be wrong."""
+        """Return the reasons of /readyz about the GraphQL service; other checks must pass."""
         ready = await self.get("/readyz")
         found = ready.json.get("reasons", [])
         assert {each["check"] for each in found} <= {"graphql"}

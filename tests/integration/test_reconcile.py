@@ -1,4 +1,4 @@
-"""The ledger beside the sandbox's own count (contract graphql.md §5.4)."""
+"""Tests of the ledger reconciled with the sandbox's count (contract graphql.md §5.4)."""
 
 import asyncio
 import io

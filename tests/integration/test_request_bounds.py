@@ -1,4 +1,4 @@
-"""Bounds of a request, through HTTP: what is beyond is a 400 that names it, and what is within keeps nobody waiting."""
+"""Tests of request bounds over HTTP: beyond a bound is a 400 that names it; within, no other request is delayed."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The id of a request: taken over or made, in its reply, on every log line of it, and sent on with what it asks for."""
+"""Tests of request ids: accepted or generated, in the response, on every log line, and sent upstream."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The log line of a request: who asked from where, what it cost, how it ended. Never a query string or a path."""
+"""Tests of the request log line: client, address, cost and outcome; never a query string or a path."""
 
 import io
 import json

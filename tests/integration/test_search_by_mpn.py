@@ -1,4 +1,4 @@
-"""parts/search filtered by part number, against the sandbox: exact, whole over its pages, and at its price."""
+"""Tests of parts/search filtered by MPN against the sandbox: exact, complete over pages, with the expected cost."""
 
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,7 @@
-"""The apikey and the client secret are planted, then searched for in everything that the proxy says or writes.
+"""Tests of secrets: no output of the proxy contains the planted API key or client secret.
 
-Sent on every way that a reply can take: answered, refused, wrong, malformed, too long, and an upstream that fails.
-Searched for in replies, metrics, the log at its most talkative, spans, and what is written to disk.
+Requests cover every kind of response: served, refused, wrong, malformed, too long, and a failing upstream. Responses,
+metrics, the log at level debug, spans, and written files are searched.
 """
 
 import asyncio
@@ -187,7 +187,7 @@ async def test_spans_and_worker_files_hold_no_secret(log_format: io.StringIO, tm
 
 
 async def test_store_file_holds_no_secret(start: StartEnvironment, log_format: io.StringIO, tmp_path: Path) -> None:
-    """Which holds the token, and the ledger under names; nobody but its owner reads it."""
+    """The file contains the encrypted token and the ledger by names; only its owner can read it."""
     accounts = single_application(client_id=CLIENT, client_secret=SECRET)
     limited = {**OWN, "parts": 100, "rate": 50}
     async with start(

@@ -167,7 +167,7 @@ LOAD += [
 
 @pytest.fixture
 async def plain(start: StartEnvironment) -> list[Any]:
-    """What the load is answered without a shadow."""
+    """Fixture: responses to the load without a shadow."""
     async with start(**ALONE) as environment:
         return [same(response) for response in await asyncio.gather(*(environment.get(each) for each in LOAD))]
 
@@ -343,7 +343,7 @@ async def test_sandbox_baseline_and_candidate_are_equivalent(
         for each in asked:
             await found.environment.get(each)
         tally = await found.noted(len(asked))
-        # The sides cannot share uids that nobody recorded: these differ and do not count.
+        # The sides cannot share unrecorded uids: these differ and do not count.
         assert ({group.kind for group in tally.groups.values()}, tally.failures) == ({"uid not known"}, {})
         assert await found.count("compared", outcome="equivalent") == len(asked)
 

@@ -1,4 +1,4 @@
-"""Shadowing while the old service answers clients: its responses pass unchanged, and the candidate is compared."""
+"""Tests of shadowing while the old service serves clients: its responses are unchanged, the candidate is compared."""
 
 import asyncio
 import gzip

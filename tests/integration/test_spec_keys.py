@@ -1,4 +1,4 @@
-"""Spec keys against the sandbox: v3's and every other lead to the same parts and counts (contract graphql.md §10.5)."""
+"""Tests of spec keys with the sandbox: v3 keys and others give equal results (contract graphql.md §10.5)."""
 
 from typing import Any
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Stalled upstream requests: who waits gets a stale response or shares one fresh attempt, and every part is booked.
+"""Tests of stalled upstream requests: callers get a stale response or share one new attempt; every part is booked.
 
 The facts of docs/explanation/faults.md. The sandbox stalls; its bill is held against the proxy's ledger.
 """

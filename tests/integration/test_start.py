@@ -1,4 +1,4 @@
-"""A service that starts can answer: mistakes in mappings/ stop it before it listens (ARCHITECTURE.md, decisions)."""
+"""Tests of the start: mistakes in mappings/ stop it before it listens (ARCHITECTURE.md, decisions)."""
 
 import gc
 import shutil
@@ -28,7 +28,7 @@ def change(file: Path, before: str, after: str) -> None:
 
 
 async def outcome(start: StartEnvironment, **settings: Any) -> str:
-    """What a start comes to. What it has opened and left open is a warning here, and so a failure."""
+    """Return the outcome of a start. A resource left open is a warning, and so a failure."""
     try:
         async with start(**settings):
             said = "started"

@@ -1,4 +1,4 @@
-"""Tokens in the store are encrypted where a key is set, and Redis is reached over TLS."""
+"""Tests of stored tokens: encrypted if a key is set; Redis is used over TLS."""
 
 import base64
 import io
@@ -25,7 +25,7 @@ Contents = Callable[[], bytes]
 
 
 def store_key() -> config.StoreKey:
-    """As `openssl rand -base64 32` makes it."""
+    """Fixture: encryption key, as made by `openssl rand -base64 32`."""
     return config.StoreKey(base64.b64encode(secrets.token_bytes(32)).decode())
 
 
@@ -34,7 +34,7 @@ OLD, NEW, OTHER = store_key(), store_key(), store_key()
 
 @pytest.fixture(params=["sqlite", "redis"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Contents]:
-    """What `store` says, and all that is in it."""
+    """Fixture: value of the setting `store`, and a reader of all its content."""
     if request.param == "sqlite":
         return f"sqlite:{tmp_path}/state.sqlite", lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir())
     server: RedisServer = request.getfixturevalue("redis_server")
@@ -109,7 +109,7 @@ async def test_undecryptable_token_is_requested_again(
 
 
 async def test_only_the_refused_token_is_removed() -> None:
-    """It looks different each time that it is encrypted."""
+    """The ciphertext differs at each encryption."""
     time = clock.ManualClock()
     tokens = token_store.EncryptedTokenStore(MemoryStore(time), (OLD,))
     until = time.now() + 60

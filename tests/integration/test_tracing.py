@@ -1,4 +1,4 @@
-"""Spans: one a request and one for each operation below it, taken by a collector on a loopback socket."""
+"""Tests of spans: one per request and one per upstream operation, sent to a collector on a loopback socket."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 async def spans(
     start: StartEnvironment, *asked: str, headers: dict[str, str] | None = None, **changes: Any
 ) -> list[Any]:
-    """What the collector has after some requests and the end of the service."""
+    """Return the collected spans after some requests and the shutdown of the service."""
     async with span_collector.running() as sink:
         async with start(tracing={"otlp_url": sink.url, **changes.pop("tracing", {})}, **changes) as environment:
             for each in asked:

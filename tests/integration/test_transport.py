@@ -1,4 +1,4 @@
-"""HTTP as v3 clients really speak it (contract v3-rest.md §2, §6), much of it byte by byte over a raw socket."""
+"""Tests of HTTP as v3 clients use it (contract v3-rest.md §2, §6), mostly over a raw socket."""
 
 import gzip
 import io

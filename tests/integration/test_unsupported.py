@@ -1,4 +1,4 @@
-"""X-V3-Unsupported: what a response leaves out of account is named, in its header and in the log, kept or not."""
+"""Tests of X-V3-Unsupported: ignored parameters are named in the header and in the log, cached or not."""
 
 import io
 import json
@@ -40,7 +40,7 @@ async def get(environment: ProxyEnvironment, path: str) -> RawResponse:
 
 
 def said(log_output: io.StringIO) -> list[str]:
-    """What the log names, a line each."""
+    """Return the unsupported parameters in each log line."""
     lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
     return [line["parameters"] for line in lines if line["event"] == "parameters ignored"]
 

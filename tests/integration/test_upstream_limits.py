@@ -1,4 +1,4 @@
-"""Nothing goes upstream that the service would refuse: either we say why not, or it is within the service's limits."""
+"""Tests of upstream limits: each request is within them, or refused with a reason."""
 
 import asyncio
 import json

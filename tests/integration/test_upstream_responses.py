@@ -1,4 +1,4 @@
-"""Every row of docs/reference/upstream-responses.md, sent through the proxy over sockets."""
+"""Tests of every row of docs/reference/upstream-responses.md, sent through the proxy over sockets."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Several workers ask the sandbox's identity service through what they share: once."""
+"""Tests of several workers that request tokens through a shared store: one token request."""
 
 import asyncio
 import os

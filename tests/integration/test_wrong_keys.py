@@ -1,4 +1,4 @@
-"""Wrong API keys are throttled by client address: no faster guessing, and no lock-out of who uses a right key."""
+"""Tests of throttling of wrong API keys by client address: no fast guessing, no lock-out of valid keys."""
 
 import io
 import json

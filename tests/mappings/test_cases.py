@@ -6,7 +6,7 @@ upstream.json    what the service answers, one item an operation in order; a tex
 expected.json    the v3 reply; only what stands in it is compared, so a case can look at one field
 reply.json       where it is not a 200 of JSON: its `status`, `content_type`, `headers`, how its text `starts` and
                  `ends` (expected.json is what stands between), or the whole `text`
-operations.json  what is asked of the service: the variables, and words that documents must (`asks`) or must not
+operations.json  the upstream operations: the variables, and words that documents must (`asks`) or must not
                  (`omits`) hold; no file, no operation
 settings.json    changes of the proxy's configuration
 """
@@ -96,7 +96,7 @@ def _check_operations(asked: list[Any], expected: list[Any]) -> None:
 
 
 def _part_of(whole: Any, part: Any, at: str) -> list[str]:
-    """Where `part` is not what `whole` holds. Lists must be as long; an object may hold more, unless `"...": false`.
+    """List the paths where `whole` lacks `part`. Lists must be as long; an object may hold more, unless `"...": false`.
 
     `"..."` as a value is any value.
     """

@@ -1,4 +1,4 @@
-"""COVERED.md says which case shows which row of the contract; here it is held to the folders that there are."""
+"""Tests of COVERED.md: the case of each row of the contract exists as a folder."""
 
 import re
 from pathlib import Path

@@ -64,6 +64,6 @@ class CodeFlow:
         return await self.caller.post(self.caller.sandbox.token_url, data={"grant_type": grant_type, **secret, **form})
 
     async def is_good(self, token: str) -> bool:
-        """Whether the query service accepts the token."""
+        """Return true if the query service accepts the token."""
         headers = {"Authorization": f"Bearer {token}"}
         return (await self.caller.ask("{ supAttributes { id } }", headers=headers)).status == 200

@@ -1,4 +1,4 @@
-"""Measures work in executed lines of this program instead of time: the same on every machine."""
+"""Measure work in executed lines of this program instead of time, independent of the machine."""
 
 import sys
 from collections.abc import Generator

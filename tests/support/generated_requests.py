@@ -74,7 +74,7 @@ class RequestGenerator:
         ]
 
     def requests(self, number: int) -> list[V3Request]:
-        """That many different requests."""
+        """Generate a number of distinct requests."""
         made: dict[str, V3Request] = {}
         weights, kinds = [weight for weight, _ in self._kinds], [kind for _, kind in self._kinds]
         while len(made) < number:

@@ -197,7 +197,7 @@ class MappingFolder:
 
 
 def is_at_field(path: str, kind: str, defect: Defect, mappings: MappingFolder) -> bool:
-    """Whether a difference is at the field, or at what is known by the field: the element around it is then another,
+    """Return true if a difference is at the field, or at the element that the field identifies, which is then another,
     or not found by its uid.
     """
     steps = re.findall(r'\["[^"]*"\]|[^.\[\]]+', path.replace("[*]", ""))

@@ -34,7 +34,7 @@ class RemappingResult(NamedTuple):
 
     @property
     def counted(self) -> dict[tuple[str, str, str], int]:
-        """How many differences count, by endpoint, path and kind."""
+        """Return the number of counted differences by endpoint, path and kind."""
         return {
             (group.endpoint, group.path, group.kind): group.differences for group in self.result.groups if group.counts
         }

@@ -18,7 +18,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions:
-    """What the user chose. The order of the fields is that of the help text."""
+    """Options that the user chose. The order of the fields is that of the help text."""
 
     baseline: Annotated[
         str | None,
@@ -116,7 +116,7 @@ class ComparisonOptions:
 
     @property
     def baseline_file(self) -> Path | None:
-        """The file of baseline responses, where the baseline is a file."""
+        """File of baseline responses; None if the baseline is a service."""
         is_file = self.baseline and "://" not in self.baseline and self.baseline != SANDBOX
         return Path(self.baseline) if self.baseline and is_file else None
 

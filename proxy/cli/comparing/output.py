@@ -72,7 +72,8 @@ def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, f
         return _confirmed(f"Up to {counted(most, 'part')} may be spent. Go on?")
     if budget is None:
         raise typer.BadParameter(
-            f"up to {counted(left.parts, 'part')} may be spent: say how many may, or --yes", param_hint="--budget"
+            f"up to {counted(left.parts, 'part')} may be spent: set a limit with --budget, or confirm with --yes",
+            param_hint="--budget",
         )
     return True
 

@@ -52,7 +52,9 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
     """Record without comparing. Returns None if the user declined."""
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
-            raise typer.BadParameter("there is nobody to ask: --old, --new or --config is missing", param_hint="--old")
+            raise typer.BadParameter(
+                "there is no side to send requests to: --old, --new or --config is missing", param_hint="--old"
+            )
         with ExitStack() as stack:
             made = open_recorder(ready, chosen.record, stack)
             known = made.known if made else set()

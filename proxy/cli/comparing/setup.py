@@ -46,7 +46,7 @@ class RequestsToSend(NamedTuple):
 
 def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
     """Read the requests of the chosen source. Raises SourceError for a file without requests."""
-    rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
+    rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
         made = plan.make_plan(opened.requests(), chosen.sample, rng)
@@ -67,14 +67,14 @@ def recording_notes(recorded: Recording) -> Iterator[str]:
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
-        junk = counted(recorded.junk.lines, "line is no response", "lines are no answers")
+        junk = counted(recorded.junk.lines, "line is no response", "lines are no responses")
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
 def _held(made: plan.RequestPlan) -> Iterator[str]:
     if made.dropped:
-        dropped = counted(made.dropped, "request is of a request that is", "requests are of requests that are")
-        yield f"{dropped} not held: a fair sample is asked, a month counts all"
+        dropped = counted(made.dropped, "request is", "requests are")
+        yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
 
 
 def _counted(counts: Iterable[sources.SkipCount]) -> Iterator[str]:

@@ -23,7 +23,7 @@ def configured(file: Path | None) -> config.Config:
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
             "store: is known to the running service alone (memory:, or upstream: sandbox); "
-            "a shadow that is to be looked at or switched needs another"
+            "the shadow commands need a shared one"
         )
     return settings
 

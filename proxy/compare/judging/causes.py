@@ -23,13 +23,13 @@ ROOTS = {
 COUNTS = ("hits", "count")  # numbers of parts: of a query, and of one facet value
 FOUND, NOT_FOUND = 200, 404
 EXPLANATIONS: dict[Cause, str] = {
-    "moved": "the data has moved: asked again, the sides agree, or neither says what it said",
+    "moved": "the data has moved: repeated responses agree, or both sides have changed",
     "order": "the same elements in another order",
-    "format": "the same value, written in another way",
-    "error shape": "both sides refuse the request, each in its own words",
+    "format": "the same value in another format",
+    "error shape": "both sides reject the request, with different messages",
     "missing part": "the baseline returns parts that the candidate does not",
     "extra part": "the candidate returns parts that the baseline does not",
-    "status": "the sides answer with different HTTP statuses",
+    "status": "the sides respond with different HTTP statuses",
     "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
     "unknown uid requested": "the request is by a uid that one side cannot know; `v3bridge uids learn` makes a table",
     "latency": "the candidate takes longer than the settings allow",

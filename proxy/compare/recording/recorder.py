@@ -164,7 +164,7 @@ class Recorder:
             raise _left(path, "holds a line that cannot be read") from None
         whole = line_files.whole_frames(path)
         if not whole:
-            raise _left(path, "was packed anew, and cannot be gone on with")
+            raise _left(path, "was recompressed, and cannot be appended to")
         self._file.truncate(whole)
 
     def _know(self, line: RecordingLine) -> None:

@@ -30,7 +30,7 @@ def _keys(result: ComparisonResult) -> Iterator[str]:
         yield (
             f"{NO_APPLICATION.capitalize()} {visible.line(seen.get(client, client))}: add it to the apikeys of an "
             f"application, or give keys.new or --new-key one that is there. "
-            f"{words.count(failure.requests, 'request')} could not be compared for that."
+            f"{words.count(failure.requests, 'request')} could not be compared for this reason."
         )
 
 
@@ -40,7 +40,7 @@ def _refused(result: ComparisonResult) -> list[FailedRequests]:
 
 def _whole(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
-        yield "The run did not reach its end: run the same command again, and it goes on where it stopped."
+        yield "The run did not reach its end: run the same command again, and it resumes where it stopped."
     others = [failure for failure in result.failures if NO_APPLICATION not in failure.reason]
     if others:
         first = max(others, key=lambda failure: failure.requests)
@@ -65,25 +65,25 @@ def _few(result: ComparisonResult) -> Iterator[str]:
         if row.verdict == "inconclusive" and row.not_compared < max(1, row.occurrences)
     ]
     if few and result.verdict != "ready":
-        yield f"Compare more requests of {_named(few)}: there are too few to say."
+        yield f"Compare more requests of {_named(few)}: there are too few for a verdict."
 
 
 def _rules(result: ComparisonResult) -> Iterator[str]:
     expired = [visible.line(rule.name) for rule in result.rules if rule.expired]
     unused = [visible.line(rule.name) for rule in result.rules if not rule.expired and not rule.hidden]
     if expired:
-        yield f"Look again at what has expired in compare.yaml, and renew or remove it: {_named(expired)}."
+        yield f"Look again at the expired rules of compare.yaml, and renew or remove them: {_named(expired)}."
     if unused:
         yield f"Remove rules that hide nothing from compare.yaml: {_named(unused)}."
 
 
 def _ready(result: ComparisonResult) -> Iterator[str]:
     if result.verdict == "ready" and result.complete:
-        yield "Point the clients at the candidate: docs/how-to/point-clients.md says how."
+        yield "Point the clients at the candidate, as docs/how-to/point-clients.md describes."
     elif result.verdict == "inconclusive" and not any(row.verdict == "inconclusive" for row in result.rows):
-        yield "Give it more requests to compare: there are too few to say."
+        yield "Compare more requests: there are too few for a verdict."
     elif result.verdict == "not ready":
-        yield "Then compare again: recorded responses can be compared anew without paying for parts."
+        yield "Then compare again: a comparison of recorded responses costs no parts."
 
 
 def _named(names: list[str]) -> str:

@@ -30,11 +30,11 @@ KINDS: dict[Kind, str] = {
     "extra": "only on the candidate",
     "value": "another value",
     "type": "another type",
-    "format": "written in another way",
+    "format": "another format",
     "order": "another order",
-    "twice": "a key that stands twice",
+    "twice": "a duplicate key",
     "uid not known": "a uid that v3bridge does not know",
-    "latency": "slower than it may be",
+    "latency": "slower than allowed",
 }
 
 
@@ -174,7 +174,7 @@ def noise(group: DifferenceGroup) -> str:
     """Format the noise at a path."""
     if group.noise is None:
         return "not looked at"
-    return f"{share(group.noise)} of requests that were asked twice"
+    return f"{share(group.noise)} of repeated requests"
 
 
 def used(rule: RuleUse) -> str:

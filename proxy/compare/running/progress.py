@@ -157,7 +157,7 @@ class ProgressFile:
 
     def _other(self, what: str) -> NoReturn:
         raise errors.ConfigError(
-            f"{self.path} {what}. Name another file with --progress, or begin this one anew with --fresh"
+            f"{self.path} {what}. Name another file with --progress, or restart this run with --fresh"
         )
 
     def _mend(self) -> None:

@@ -41,7 +41,7 @@ PATH = "/v3/parts/match?queries="
 NO_NUMBER = "has no part number"
 LONG = f"has a part number of more than {NUMBER_MAX} characters"
 BROKEN = "has a line break in its part number: a quote may not be closed"
-AGAIN = "asks for the same part as a row before"
+AGAIN = "requests the same part as an earlier row"
 
 TableRow = tuple[int, Sequence[str]]
 Names = Mapping[str, str]  # column name by v3's key
@@ -95,7 +95,7 @@ def _plain(name: str) -> str:
 def _no_column(first: list[TableRow], named: Names) -> Unreadable:
     """List the columns in an error message, because the missing one may be among them under another name."""
     if not first:
-        return Unreadable(1, "there is no row in it")
+        return Unreadable(1, "has no rows")
     number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
     there = ", ".join(repr(_visible(cell.strip())) for cell in row if cell.strip())
     lacking = [name for name in named.values() if _plain(name) not in map(_plain, row)]

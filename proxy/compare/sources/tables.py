@@ -21,7 +21,7 @@ DELIMITERS = ",;\t|"
 SAMPLE = 30  # rows that are examined to detect the delimiter
 
 CSV_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
-CSV_BROKEN = "is no CSV from here on: a quote may not be closed"
+CSV_BROKEN = "is no valid CSV from here on: a quote may be unclosed"
 
 
 def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:

@@ -1,10 +1,10 @@
-"""Request coalescing: identical work in flight is done once, by whoever claimed it first.
+"""Request coalescing: identical work in flight is executed once, by the caller that claimed it first.
 
-A passive table: it neither executes anything nor starts a task. A caller joins with its keys, is told which of them it
-has claimed, executes those, hands the results in, and waits for the others'. Where work stalls, those who wait get a
-substitute at once, or the result of one second attempt, which `join`, `stalled` and `finish` tell the caller to start.
-For the hot path, where a task of its own would cost more than it saves; kit/single_flight.py is for work that must
-outlive its caller.
+A passive table: it neither executes anything nor starts a task. A caller joins with its keys, executes those that it
+has claimed, stores their results, and waits for the results of the others. If work stalls, waiting callers get a
+substitute at once, or the result of one second attempt, which `join`, `stalled` and `finish` return for the caller to
+start. For the hot path, where a task of its own would cost more than it saves; kit/single_flight.py is for work that
+must outlive its caller.
 """
 
 import asyncio
@@ -22,27 +22,27 @@ class Stall(Protocol):
 
     @property
     def is_batch(self) -> bool:
-        """Whether several callers' work is held up, though nobody else waits for any of it."""
+        """Whether the stalled request carries work of several callers."""
 
     def allow_retry(self) -> bool:
-        """Take one repetition from the retry budget; return whether there was one."""
+        """Take one retry from the retry budget; return whether there was one."""
 
 
 class Job(Protocol[V]):
-    """What the table must know of a caller. Positions are the caller's own numbers of its keys."""
+    """Interface of a caller. Positions are the caller's own numbers of its keys."""
 
     def substitute(self, position: int) -> V | None:
-        """Return what will do at once in place of work that has stalled."""
+        """Return a result that can replace stalled work at once, such as a stale cache entry; None without one."""
 
     def has_failed(self, result: V) -> bool:
         """Return whether another attempt may have a better result."""
 
     def was_refused(self, result: V) -> bool:
-        """Return whether this caller may not have the work done, though another may."""
+        """Return whether the work is refused to this caller, such as by its quota, though not to every caller."""
 
 
 class Coalescing(Generic[K, V]):
-    """Work in flight, by key. Nothing is kept once it is done."""
+    """Work in flight, by key. Entries are removed when their work is done."""
 
     def __init__(self) -> None:
         self._in_flight: dict[K, _Work[K, V]] = {}
@@ -65,11 +65,11 @@ class Coalescing(Generic[K, V]):
 
 
 class Share(Generic[K, V]):
-    """One caller's part of the work in flight: what it has claimed, and what it waits for.
+    """One caller's part of the work in flight: the keys that it has claimed, and those that it waits for.
 
-    Used as a context manager around the execution of what was claimed: an error is everybody's, a caller that is
-    cancelled leaves the work to those who wait, and one whose work others have finished meanwhile goes on with their
-    results. `second_attempts` are to be started before it.
+    Used as a context manager around the execution of the claimed keys: an error goes to all waiting callers; a
+    cancelled caller leaves the work to the others; one whose work has been finished by other attempts continues with
+    their results. `second_attempts` are to be started before it.
     """
 
     __slots__ = ("_job", "_results", "_waits", "claim", "second_attempts")
@@ -106,15 +106,15 @@ class Share(Generic[K, V]):
         return False
 
     def finish(self, results: Sequence[V]) -> None:
-        """Hand in the results of what was claimed, in its order."""
+        """Store the results of the claimed keys, in their order."""
         if self.claim is not None:
             works = self.claim.end()
             self.claim.was_only_interrupted()
             self._results = [work.finish(result, self._job) for work, result in zip(works, results, strict=True)]
 
     async def wait(self) -> tuple[dict[int, V], list[int]]:
-        """Wait for what others execute. Return all results by position, and the positions that nobody executes any
-        more, because who did was cancelled."""
+        """Wait for the keys that others execute. Return all results by position, and the positions whose execution
+        was cancelled, which the caller may claim again."""
         results = dict(zip(self.claim.positions, self._results, strict=True)) if self.claim is not None else {}
         abandoned = []
         try:
@@ -129,7 +129,7 @@ class Share(Generic[K, V]):
         return results, abandoned
 
     def leave(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting."""
         for wait in self._waits.values():
             wait.result.cancel()
 
@@ -147,20 +147,20 @@ class SecondAttempt(Generic[K, V]):
         self._works: list[_Work[K, V]] = []
 
     def add(self, position: int, work: "_Work[K, V]") -> None:
-        """Make the attempt at one more key, too."""
+        """Add one more key to the attempt."""
         self.positions.append(position)
         self._works.append(work)
         work.attempts += 1
         work.repeated = True
 
     def mark_claims(self) -> None:
-        """Note claims whose own second attempt this is: they get no other."""
+        """Mark claims by the same caller, so that it gets no further second attempt."""
         for work in self._works:
             if work.claim.job is self.job:
                 work.claim.tried = True
 
     def finish(self, results: Sequence[V]) -> "list[SecondAttempt[K, V]]":
-        """Hand in the results; return the attempts to start in place of what was refused to this caller."""
+        """Store the results; return the attempts to start in place of work that was refused to this caller."""
         refused = []
         for work, result in zip(self._works, results, strict=True):
             if self.job.was_refused(result) and work.attempts > 1:
@@ -173,13 +173,13 @@ class SecondAttempt(Generic[K, V]):
         return _second_attempts(refused)
 
     def fail(self, error: BaseException) -> None:
-        """Hand in an error."""
+        """End the attempt with an error."""
         for work in self._works:
             work.fail(error)
 
 
 class _Wait(Generic[V]):
-    """A caller that waits for one key."""
+    """Wait of one caller for one key."""
 
     __slots__ = ("context", "job", "position", "result", "tried")
 
@@ -192,7 +192,7 @@ class _Wait(Generic[V]):
 
 
 class _Work(Generic[K, V]):
-    """Work on one key: how many `attempts` are in flight, who waits for it, and its result once it is `over`."""
+    """Work on one key: the number of `attempts` in flight, the waiting callers, and its result once it is `over`."""
 
     __slots__ = ("_in_flight", "_key", "attempts", "claim", "over", "repeated", "result", "stall", "waiting")
 
@@ -222,7 +222,8 @@ class _Work(Generic[K, V]):
         return result
 
     def fail(self, error: BaseException) -> None:
-        """End an attempt with an error. It is everybody's; a caller that was cancelled leaves the work to others."""
+        """End an attempt with an error, which all waiting callers get. A cancelled caller leaves the work to the
+        others."""
         self.attempts -= 1
         if self.over or self.attempts:
             return
@@ -232,7 +233,7 @@ class _Work(Generic[K, V]):
                 continue
             if isinstance(error, Exception):
                 wait.result.set_exception(error)
-                wait.result.exception()  # retrieved: a caller that has gone is no unhandled error
+                wait.result.exception()  # marks it as retrieved: asyncio logs no error if the caller is gone
             else:
                 wait.result.cancel()
 
@@ -244,8 +245,8 @@ class _Work(Generic[K, V]):
 class Claim(Generic[K, V]):
     """Keys that one caller has claimed, at `positions`, and its first attempt at them, in its own task.
 
-    Connections and timers made in that task keep its context, and with it who is notified of a stall, for long after:
-    an attempt that has ended refers to nothing.
+    Connections and timers made in that task keep its context, and with it this claim as a stall listener, for long
+    after: an attempt that has ended therefore drops its references to job and works.
     """
 
     def __init__(self, job: Job[V]) -> None:
@@ -260,7 +261,7 @@ class Claim(Generic[K, V]):
         self._cancelling = 0 if self._task is None else self._task.cancelling()
 
     def stalled(self, stall: Stall) -> list[SecondAttempt[K, V]]:
-        """Note that the attempt has stalled; return the second attempts that are to be started."""
+        """Note that the attempt has stalled; return the second attempts to start."""
         for work in self.works:
             work.stall = stall
             work.waiting = [wait for wait in work.waiting if not _substitute(work, wait)]
@@ -274,18 +275,19 @@ class Claim(Generic[K, V]):
         return works
 
     def interrupt(self) -> None:
-        """Cancel the attempt where others have done all of its work."""
+        """Cancel the attempt if other attempts have finished all of its work."""
         if self._running and not self._interrupted and self._task and all(work.over for work in self.works):
             self._interrupted = True
             self._task.cancel()
 
     def was_only_interrupted(self) -> bool:
-        """Return whether the task was cancelled by nobody else."""
+        """Return whether `interrupt` was the only cancellation of the task."""
         return self._interrupted and self._task is not None and self._task.uncancel() <= self._cancelling
 
 
 def _substitute(work: _Work[K, V], wait: _Wait[V]) -> bool:
-    """Give a waiting caller a substitute. Who has claimed it gets none: its attempt goes on, and others wait for it."""
+    """Give a waiting caller a substitute. The caller that has claimed the work gets none: its attempt goes on for
+    the others."""
     if wait.result.done() or wait.job is work.claim.job:
         return False
     found = wait.job.substitute(wait.position)
@@ -296,7 +298,7 @@ def _substitute(work: _Work[K, V], wait: _Wait[V]) -> bool:
 
 
 def _second_attempts(works: Sequence[_Work[K, V]]) -> list[SecondAttempt[K, V]]:
-    """Return one second attempt for each stalled key that somebody waits for; those of one caller are one attempt."""
+    """Return the second attempts for the stalled keys that callers wait for, one for all keys of the same caller."""
     attempts: dict[int, SecondAttempt[K, V]] = {}
     for work in works:
         if work.over or work.stall is None or work.repeated:
@@ -304,7 +306,7 @@ def _second_attempts(works: Sequence[_Work[K, V]]) -> list[SecondAttempt[K, V]]:
         wait = _first_waiting(work)
         if wait is not None and work.stall.allow_retry():
             wait.tried = True
-            job = id(wait.job)  # of an object that the attempt refers to
+            job = id(wait.job)  # unique while the attempt refers to the job
             if job not in attempts:
                 attempts[job] = SecondAttempt(wait.job, wait.context)
             attempts[job].add(wait.position, work)
@@ -314,8 +316,8 @@ def _second_attempts(works: Sequence[_Work[K, V]]) -> list[SecondAttempt[K, V]]:
 
 
 def _first_waiting(work: _Work[K, V]) -> _Wait[V] | None:
-    """Return for whom a second attempt is made: the caller that has waited longest and has not been refused one. Where
-    nobody waits, the caller that has claimed it, if the stall holds several callers up."""
+    """Return the wait that a second attempt is made for: of the caller that has waited longest and has not made one
+    yet. If no other caller waits, it is the claiming one, provided that the stalled request is a batch."""
     claim = work.claim
     for wait in work.waiting:
         if not wait.tried and not wait.result.done() and wait.job is not claim.job:

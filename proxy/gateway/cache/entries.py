@@ -17,26 +17,26 @@ from proxy.kit import encoding
 from proxy.kit.clock import Clock
 from proxy.mapping.compiler import CompiledObject
 
-VARIANTS_MAX = 4  # of one query: selections of which none holds the other
+VARIANTS_MAX = 4  # of one query: selections none of which includes another
 OVERHEAD = 400  # bytes that an entry takes beside its JSON
 
 
 class CacheKey(NamedTuple):
-    """Key of a query, whatever is shown of its result; `context` is what mapping needs to know of the request."""
+    """Key of a query, independent of the projection; `context` has the values of the request that mapping reads."""
 
     key: Hashable
     context: model.MappingContext
 
 
 class ItemRenderer(NamedTuple):
-    """Renders records as v3 items in one projection; `key` stands for the projection."""
+    """Renders records as v3 items in one projection; `key` identifies the projection."""
 
     key: Hashable
     part: CompiledObject
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
-        """Return a JSON list of v3 objects. Raises UpstreamUnreadable: what fits the schema can still hold a time or an
-        id that is none."""
+        """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
+        allows."""
         try:
             return encoding.encode([self.part.map(record, context) for record in records])
         except (ValueError, OverflowError) as error:
@@ -91,8 +91,8 @@ class ResponseCache:
         )
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
-        """Return the result, fresh unless a `stale` one will do; a failure where this projection shows what cannot be
-        translated."""
+        """Return the result: a fresh one, or with `stale` one of any age; a failure if its records cannot be
+        translated in this projection."""
         now = self._clock.monotonic()
         variants = self._entries.get(key.key, ())
         for variant in variants:

@@ -1,7 +1,7 @@
 """Lookup of one request's queries in the response cache and among the queries in flight.
 
 By query, not by request: of a BOM that overlaps another only the new queries are executed. The lookup says which
-queries hit and which miss; whoever executes the misses hands their results in, and they are stored here.
+queries hit and which miss; the pipeline executes the misses and stores their results here.
 """
 
 from collections.abc import Hashable, Sequence
@@ -56,7 +56,7 @@ class Lookup:
         return self._in_flight is not None
 
     def claim(self) -> Share[Hashable, RenderedResult]:
-        """Claim the misses that nobody executes, and wait for the others."""
+        """Claim the misses that are not in flight, and join the others."""
         if self._in_flight is None:
             return Coalescing[Hashable, RenderedResult]().join({n: n for n in self.misses}, self)
         keys, projection = self.queries.keys, self.queries.renderer.key
@@ -68,8 +68,8 @@ class Lookup:
         self._count("miss", len(positions))
 
     async def wait(self, share: Share[Hashable, RenderedResult]) -> None:
-        """Wait for the misses. Left are those whose execution was cancelled, and those that were refused because
-        another caller's quota is exhausted: this one may have another."""
+        """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
+        caller's exhausted quota."""
         results, left = await share.wait()
         left += [n for n, result in results.items() if n not in self._executed and self.was_refused(result)]
         self._results |= results
@@ -78,7 +78,7 @@ class Lookup:
         self.misses = sorted(left)
 
     def refuse(self, failure: errors.BridgeError) -> None:
-        """Give the misses up: each has a stale result, or this failure."""
+        """Resolve the misses without executing them: to a stale result, or to this failure."""
         for position in self.misses:
             self._results[position] = self.store(position, QueryResult([], 0), RenderedResult.failed(failure))
         self.misses = []
@@ -92,7 +92,7 @@ class Lookup:
         return self._entries.store(self.queries.keys[position], self.queries.renderer, result.parts, rendered)
 
     def results(self) -> list[RenderedResult]:
-        """Return the result of every query, in order, and note how long they are fresh."""
+        """Return the result of every query, in order, and note how long all of them are fresh."""
         results = [self._results[n] for n in range(len(self.queries.keys))]
         metadata = self.request.metadata
         if self._entries is None and self._in_flight is None:

@@ -58,12 +58,12 @@ class ChargedAccounts:
 
     @property
     def both(self) -> tuple[QuotaAccount, QuotaAccount]:
-        """The application's account, then the key's."""
+        """Quota accounts of the application and of the key, in this order."""
         return self.application, self.key
 
     @property
     def limited(self) -> tuple[QuotaAccount, ...]:
-        """The accounts that have a limit."""
+        """Quota accounts that have a limit."""
         return tuple(account for account in self.both if account.limit is not None)
 
 

@@ -1,7 +1,7 @@
 """Quotas that upstream has refused as exhausted. Nothing more is sent for them until they are reset.
 
-They are kept in the store, so that no worker and no restart sends a request in vain; this process learns of other
-workers' within a second. `v3bridge usage --reopen` clears one.
+They are stored, so that neither another worker nor a restarted one sends a request in vain; this process learns of
+other workers' within a second. `v3bridge usage --reopen` clears one.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Way of this process to the usage ledger of the store, and its view of it.
+"""Usage ledger of this process: books usage in the store, and caches the usage of entries.
 
 Bookings that arrive while a transaction is running go together into the next one, summed up by entry. Settlements are
 numbered, so that one whose confirmation was lost is sent again and booked once. While the store is unavailable, usage
@@ -52,7 +52,7 @@ _WRITE = RequestUsage(EntryGroup(()), 0, 0, "")  # booked to write what the jour
 
 
 class Ledger:
-    """Usage ledger as one process books and sees it. `owner` is this process, as the store knows it."""
+    """Usage ledger as one process books and sees it. `owner` identifies this process in the store."""
 
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
@@ -80,11 +80,11 @@ class Ledger:
         return 0 if known is None else known.used + known.uncertain
 
     async def hold(self, reservation: ReservationRecord) -> LedgerEntry | None:
-        """Hold a reservation: return None, or the entry without room for it. Raises StoreUnavailable."""
+        """Hold a reservation: return None, or the entry whose limit it exceeds. Raises StoreUnavailable."""
         self._unanswered.add(reservation.id)
         try:
             return await self._reserving.run(reservation)
-        except BaseException:  # nobody will settle it: whether it is held or not, it is released
+        except BaseException:  # the caller gets no reservation to settle: release it in case the store holds it
             if reservation.id in self._unanswered:
                 self._unanswered.remove(reservation.id)
             else:
@@ -108,7 +108,7 @@ class Ledger:
     async def book(self, usage: RequestUsage) -> None:
         """Book usage durably: in the journal or in the store, or in memory until the store is available.
 
-        Usage with a reservation is written at once, so that others can use what is left of it.
+        Usage with a reservation is written at once, so that other requests can use the rest of the reservation.
         """
         if usage.reservation or not self._note(usage):
             await self._writing.run(usage)
@@ -128,7 +128,7 @@ class Ledger:
             log.error("store became unavailable", exc_info=error)
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write all pending usage, and close the journal."""
         if self._timer is not None:
             self._timer.cancel()
         if self._flush is not None:
@@ -160,7 +160,7 @@ class Ledger:
             self._unanswered -= ids
 
     async def _commit(self, group: Sequence[RequestUsage | _Refresh]) -> Sequence[None]:
-        """Run one group after the other, so that a refresh reads exactly what was booked before it."""
+        """Write one group after another, so that a refresh reads exactly the usage that was booked before it."""
         refreshes = [each for each in group if isinstance(each, _Refresh)]
         for each in group:
             if isinstance(each, RequestUsage):
@@ -194,7 +194,7 @@ class Ledger:
         self._add(usage)
 
     def _add(self, usage: RequestUsage) -> None:
-        """Add to the usage that is known here."""
+        """Add to the cached usage."""
         for entry in usage.group.entries:
             if known := self._known.get(entry):
                 used, uncertain = known.used + usage.used, known.uncertain + usage.uncertain
@@ -214,7 +214,7 @@ class Ledger:
         self._journal.settled(settlement.sequence)
 
     def _collect(self) -> Settlement | None:
-        """Make a settlement of all that is not in the store, summed up by entry."""
+        """Make a settlement of all usage that is not in the store yet, summed up by entry."""
         if not (self._unwritten or self._released):
             return None
         sums: dict[LedgerEntry, list[int]] = defaultdict(lambda: [0, 0])
@@ -236,7 +236,8 @@ class Ledger:
 
 
 class _UsageJournal:
-    """The journal of the store, if it has one, and what is only in memory because it is not in the journal."""
+    """Journal of the store, if it has one, and the usage that is only in memory because the journal could not be
+    written."""
 
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
@@ -292,7 +293,7 @@ class _UsageJournal:
             self._journal.settled(sequence)
 
     def close(self, *, unsettled: bool) -> None:
-        """Leave what is not settled to the next process that opens the store, and log what is lost."""
+        """Leave unsettled usage in the journal to the next process that opens the store; log usage that is lost."""
         if self._journal is not None:
             if unsettled:
                 log.warning("unsettled usage left in journal")
@@ -301,14 +302,14 @@ class _UsageJournal:
             log.error("usage booking failed", parts=missed)
 
     def _write_failed(self, error: OSError) -> None:
-        """Logged once, until the journal can be written."""
+        """Log once until the journal can be written again."""
         if self._writable:
             self._writable = False
             log.error("journal write failed", exc_info=error)
 
 
 class GroupCommit(Generic[T, R]):
-    """Transactions of many callers: items that arrive while one is running go together into the next.
+    """Group commit: items that arrive while a transaction is running are committed together in the next one.
 
     A lone caller's item is committed at once, in its own task. `commit` is given items in the order they came, and
     returns a result for each. Its error is the error of all.
@@ -322,7 +323,7 @@ class GroupCommit(Generic[T, R]):
         self._busy = False
 
     async def run(self, item: T) -> R:
-        """Commit an item, and return its result. A caller that is cancelled takes nothing back."""
+        """Commit an item, and return its result. Cancelling the caller does not undo the commit."""
         if not self._busy:
             return await self._run_alone(item)
         result: asyncio.Future[R] = asyncio.get_running_loop().create_future()
@@ -353,7 +354,7 @@ class GroupCommit(Generic[T, R]):
             for _, waiting in group:
                 if not waiting.done():
                     waiting.set_exception(error)
-                    waiting.exception()  # retrieved: a caller that has gone is no unhandled error
+                    waiting.exception()  # marks it as retrieved: asyncio logs no error if the caller is gone
         else:
             for (_, waiting), result in zip(group, results, strict=True):
                 if not waiting.done():

@@ -64,8 +64,8 @@ class Reservation:
             await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
 
     async def release(self, error: BaseException) -> int:
-        """End a request that failed. Where it may have been billed, its worst case is booked as uncertain; return the
-        parts that are."""
+        """End a request that failed. If it may have been billed, book its worst case as uncertain; return these
+        parts."""
         if not self._open:
             return 0
         self._open = False
@@ -107,12 +107,12 @@ class Quota:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Read the ledger, and go on refreshing it. A store that is unavailable does not delay this."""
+        """Read the ledger, and start refreshing it. A store that is unavailable does not delay the start."""
         await self.refresh()
         self._task = asyncio.create_task(self._keep_refreshing(), name="quota")
 
     async def close(self) -> None:
-        """Write what is left, and end."""
+        """Stop refreshing, and write all usage."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -127,7 +127,7 @@ class Quota:
             return Reservation(self, accounts, parts)
         if not charge.limits:
             return await self._record(accounts, parts, charge)
-        for account, entry in charge.visible:  # a flood of requests beyond the limit need not ask the store
+        for account, entry in charge.visible:  # spares the store a flood of requests beyond the limit
             self._check(account, self._ledger.usage(entry), parts)
         record = self._reservation_record(parts, charge)
         full = await self._ledger.hold(record)
@@ -146,7 +146,8 @@ class Quota:
     async def book(
         self, accounts: ChargedAccounts, used: int, uncertain: int, reservation: str, intent: int | None
     ) -> None:
-        """Book usage on both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
+        """Book usage on both accounts, and end the reservation. Raises nothing: usage that cannot be written stays
+        in memory."""
         if not (used or uncertain or reservation or intent is not None):
             return
         group = self._charge(accounts, self._calendar.today()).group
@@ -160,7 +161,7 @@ class Quota:
             self._ledger.store_failed(failure)
 
     async def refresh(self) -> None:
-        """Send a heartbeat, prune, write what is left, read what other workers did, and report usage."""
+        """Send a heartbeat, prune, write pending usage, read the usage of other workers, and report usage."""
         periods = self._calendar.today()
         entries = [account.entry(periods) for account in self._accounts]
         try:
@@ -188,8 +189,8 @@ class Quota:
                 log.error("ledger refresh failed", exc_info=error)
 
     async def _record(self, accounts: ChargedAccounts, parts: int, charge: "_Charge") -> Reservation:
-        """Record what a request may cost, without holding quota: in the journal, which is faster, or in the store. A
-        store that is unavailable delays no request."""
+        """Record the worst case of a request without holding quota: in the journal, which is faster, or in the
+        store. A store that is unavailable delays no request."""
         intent = self._ledger.open_intent(parts, charge.group)
         if intent is not None:
             return Reservation(self, accounts, parts, intent=intent)
@@ -201,7 +202,7 @@ class Quota:
         return ReservationRecord(id_, self._owner, parts, charge.limits, charge.group.entries)
 
     def _charge(self, accounts: ChargedAccounts, periods: BillingPeriods) -> "_Charge":
-        """Return what requests of these accounts are charged to, computed once a day."""
+        """Return the entries and limits that requests of these accounts are charged to, computed once a day."""
         if periods is not self._periods:
             self._periods = periods
             self._charges.clear()
@@ -215,7 +216,7 @@ class Quota:
         return self._ledger.counted(entry), account
 
     def _check(self, account: QuotaAccount, usage: EntryUsage, parts: int) -> None:
-        """Raise QuotaExhausted where the parts exceed what remains, whatever open requests release."""
+        """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
         left = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > left:
             reset = account.reset(self._calendar.today(), self._clock.now())
@@ -226,7 +227,8 @@ class Quota:
             )
 
     async def _refuse(self, account: QuotaAccount, entry: LedgerEntry, parts: int) -> None:
-        """Raise the reason why the store has no room: used, or held by open requests, which may release some."""
+        """Raise the reason for a failed reservation: the quota is used, or reserved by open requests, which may
+        release some."""
         (usage,) = await self._ledger.stored_usage([entry])
         self._check(account, usage, parts)
         raise errors.QuotaExhausted(
@@ -237,15 +239,15 @@ class Quota:
 
 
 def may_be_billed(error: BaseException) -> bool:
-    """Return whether upstream may have billed parts for a request that ended so. Where that is unknown, it may."""
+    """Return whether upstream may have billed parts for a request that ended with this error; True if unknown."""
     if isinstance(error, errors.ServerError):
         return error.may_be_billed
     return not isinstance(error, errors.BridgeError)
 
 
 class _Charge(NamedTuple):
-    """What a request is charged to: the entries it is booked on, its limits, and the accounts whose quota its client
-    sees (those with a limit, or where nothing is limited the application)."""
+    """Charge of a request: the entries that it is booked on, its limits, and the accounts whose quota its client
+    sees (those with a limit, else the application's)."""
 
     group: EntryGroup
     limits: tuple[QuotaLimit, ...]

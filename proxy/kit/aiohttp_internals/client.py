@@ -16,14 +16,14 @@ from proxy.kit.aiohttp_internals.connector import Attempt
 
 
 class TooLargeError(Exception):
-    """The response has more bytes than allowed. Whoever catches it closes the connection."""
+    """The response has more bytes than allowed. The connection must be closed: the rest of the body is unread."""
 
 
 class PoolClient:
     """POSTs to `url`. Raises the exceptions of a session, and follows no redirect."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        """The caller keeps and closes `session`."""
+        """Use `session`, which the caller closes."""
         if session.connector is None:
             raise ValueError("the session is closed")
         self.timeout = session.timeout

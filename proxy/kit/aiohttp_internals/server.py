@@ -118,10 +118,10 @@ def close_after_response(request: web.BaseRequest) -> None:
 
 
 def is_tls_handshake(error: BaseException | None) -> bool:
-    """Whether a malformed request is the beginning of a TLS handshake."""
+    """Return whether a malformed request is the beginning of a TLS handshake."""
     return isinstance(error, http_exceptions.BadHttpMethod) and TLS in error.message
 
 
 def is_line_too_long(error: BaseException | None) -> bool:
-    """Whether the request line or a header of a malformed request exceeds its limit."""
+    """Return whether the request line or a header of a malformed request exceeds its limit."""
     return isinstance(error, http_exceptions.LineTooLong)

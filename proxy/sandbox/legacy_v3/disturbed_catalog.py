@@ -85,6 +85,6 @@ class DisturbedCatalog:
 
 
 def _twin(part: records.Part) -> records.Part:
-    """The same part number of another manufacturer."""
+    """Return a copy of the part by another manufacturer."""
     uid = f"{_TWIN}{int(part.id):010x}"
     return dataclasses.replace(part, v3uid=uid, manufacturer=_MAKER, redirected_uids=())

@@ -72,7 +72,7 @@ class LegacyMatcher:
         return MatchResult(disturbed.page(hits, query["start"], query["limit"]), disturbed.count(hits))
 
     def _hits(self, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
-        """All that match, best first: every filter has to hold."""
+        """Return the parts that meet all conditions of the query, best first."""
         mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
         patterns = [number for number in (mpn, either) if number and "*" in number]
         plain = records.MatchQuery(
@@ -95,7 +95,7 @@ class LegacyMatcher:
         return first
 
     def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> search_hits.SearchHits:
-        """Letters and digits are compared, in any case; with `exact_only` every sign."""
+        """Match by letters and digits, case-insensitively; with `exact_only`, by all characters."""
         result = self._catalog.match(plain, records.SearchConditions())
         if not exact_only:
             return result
@@ -117,7 +117,7 @@ class LegacyMatcher:
         return {offer.sku for seller in listed for offer in seller.offers}
 
     def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
-        """Part numbers that match a pattern in which * stands for any text."""
+        """Match part numbers by a pattern with the wildcard *."""
         compared = str if exact_only else matching.normalise
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))

@@ -43,7 +43,7 @@ class SearchField:
 
     @property
     def is_empty(self) -> bool:
-        """True if no part can have a value: of a spec that only v3 knew."""
+        """True for a spec that only v3 had, so that no part has a value."""
         return self.spec is not None and not self.spec.sources
 
     def values_of(self, part: records.Part) -> list[Any]:
@@ -95,7 +95,7 @@ class PartFields:
         self._fields = {each.name: each for each in self._search_fields()}
 
     def of(self, name: str) -> SearchField:
-        """The field of that name. Refuses one that parts do not have."""
+        """Return the field of that name. Raises LegacyError for an unknown one."""
         field = self._fields.get(name) or self._spec(name)
         if field is None:
             raise errors.bad_request(
@@ -104,7 +104,7 @@ class PartFields:
         return field
 
     def conditions(self, filters_: Iterable[Criterion]) -> SplitCriteria:
-        """The criteria taken apart."""
+        """Split criteria by the way in which they are evaluated."""
         filters: list[CatalogFilter] = []
         split = SplitCriteria(records.SearchConditions(), [], [])
         in_stock = False
@@ -144,7 +144,7 @@ class PartFields:
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
     def named(self, criterion: Criterion) -> columns.Array | None:
-        """The numbers of the catalog's parts that alone can meet the criterion: of those that name parts; else None."""
+        """Return the rows of the only parts that can meet a criterion by MPN or uid; None for other criteria."""
         if criterion.is_range or criterion.has_wildcard:
             return None
         if criterion.field == "mpn":
@@ -170,7 +170,7 @@ class PartFields:
             for each in named[field.count_kind]
             if any(map(criterion.holds, (field.display(each), *field.also(each))))
         ]
-        # v3 compared values as they are: a name that nobody has finds nothing.
+        # v3 compared values literally: an unknown name matches no part, so the empty filter is retained.
         return field.key, tuple(ids)
 
     def _spec(self, name: str) -> SearchField | None:
@@ -202,7 +202,7 @@ class PartFields:
         return columns_
 
     def _meeting(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
-        """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
+        """Return the rows of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
         row_sets = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
             filter_ = (attribute.shortname, _ANY) if criterion.has_wildcard else _spec_filter(attribute, criterion)

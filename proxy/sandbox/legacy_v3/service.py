@@ -50,7 +50,7 @@ class LegacyKeys:
         return self._requests[apikey]
 
     def request_counts(self) -> dict[str, int]:
-        """The same of all keys, which are called key 1, key 2, … in the order of the settings."""
+        """Return the request counts of all keys, named key 1, key 2, … in the order of the settings."""
         return {f"key {number}": self._requests[apikey] for number, apikey in enumerate(self._windows, 1)}
 
 
@@ -80,7 +80,7 @@ class LegacyService:
 
     @property
     def apikeys(self) -> tuple[str, ...]:
-        """Those that are served."""
+        """Accepted API keys."""
         return self._chosen.apikeys
 
     def requests(self, apikey: str) -> int:

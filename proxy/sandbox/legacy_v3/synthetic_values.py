@@ -37,7 +37,7 @@ def sells_online(company: records.Company) -> bool:
 
 
 def evalkit_url(part: records.Part) -> str | None:
-    """Where an evaluation kit is sold; a few parts had one."""
+    """Shop URL of an evaluation kit; a few parts had one."""
     has = disturbances.seeded_fraction("evalkit", part.id) < 0.3
     return f"{_SITE}/evalkit?ppid={part.id}" if has else None
 
@@ -48,7 +48,7 @@ def document_size(url: str) -> int:
 
 
 def document_seen(document: records.CatalogDocument) -> str | None:
-    """When a document was last looked at."""
+    """Time at which a document was last fetched."""
     if document.created_at is None:
         return None
     first = datetime.fromisoformat(document.created_at)

@@ -43,7 +43,8 @@ class Backoff(msgspec.Struct, frozen=True):
     failures: int
 
     def is_active(self, now: float) -> bool:
-        """Whether it still applies. Not if more time remains than any back-off takes: the clock was set back."""
+        """Return whether it still applies. It does not if more time remains than any back-off takes: the clock was
+        set back."""
         return now < self.until <= now + max(REFUSED_SECONDS, RETRY_AFTER_MAX)
 
     def error(self, now: float, *, repeated: bool = True) -> errors.ServerError:

@@ -99,7 +99,7 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
 
 
 def is_failure(reply: http_post.HttpResponse) -> bool:
-    """Whether a response is a failure of the service. One that refuses an application or a path is none."""
+    """Return whether a response is a failure of the service, not a refusal of an application or a path."""
     return reply.status >= 500 or (reply.status == 200 and not reply.body.lstrip().startswith(b"{"))
 
 

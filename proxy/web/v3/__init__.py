@@ -1,1 +1,2 @@
-"""v3's surface: query strings in, frozen requests inside, v3-shaped JSON out (contract v3-rest.md)."""
+"""v3's endpoints: parse query strings to frozen requests, call the pipeline, render v3 responses (contract
+v3-rest.md)."""

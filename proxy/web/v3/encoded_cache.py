@@ -63,7 +63,7 @@ class EncodedResponseCache:
         self._recent[_digest(target)] = until + self._stale_seconds
 
     def was_answered(self, target: str) -> bool:
-        """Whether a request was answered recently, so that its results are probably cached."""
+        """Return whether a request was answered recently, so that its results are probably cached."""
         return self._recent.get(_digest(target), 0.0) > self._clock.monotonic()
 
 

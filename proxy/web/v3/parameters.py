@@ -16,7 +16,7 @@ SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
 
 class ResponseFormat(NamedTuple):
-    """How a response is written."""
+    """Format of a response: pretty-printed, JSONP, and whether errors have status 200."""
 
     pretty_print: bool = False
     callback: str | None = None
@@ -34,7 +34,7 @@ class RequestParameters(parameters.Parameters):
     """The parameters of one request."""
 
     def response_format(self) -> ResponseFormat:
-        """pretty_print, callback and suppress_status_codes."""
+        """Parse pretty_print, callback and suppress_status_codes."""
         callback = self.text("callback") or None
         if callback:
             bounds.CALLBACK.check(len(callback))
@@ -68,7 +68,7 @@ class RequestParameters(parameters.Parameters):
 
 
 def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
-    """The paths of those dotted texts that lead to a field."""
+    """Return the paths of those dotted texts that lead to a field."""
     paths = (tuple(text.split(".")) for text in texts)
     return frozenset(
         spelled for path in paths if mappings.knows(name, path) for spelled in mappings.spelled(name, path)

@@ -101,6 +101,6 @@ def error_body(error: errors.BridgeError, response_format: ResponseFormat) -> by
 
 
 def accepts_gzip(request: web.Request) -> bool:
-    """Whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
+    """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
     accepted = request.headers.get(ACCEPT_ENCODING, "")
     return "gzip" in accepted and re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

@@ -33,7 +33,8 @@ def parse(parameters: Parameters) -> model.SearchRequest:
 
 
 def response(request: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
-    """Body of a search. `counts` holds facets and statistics; only those of parts have snippets and spec_metadata."""
+    """Return the body of a search. `counts` holds facets and statistics; only searches of parts have snippets and
+    spec_metadata."""
     snippets = getattr(counts, "snippets", None) or [None] * len(items)
     return {
         "__class__": "SearchResponse",
@@ -82,7 +83,7 @@ def _check_bounds(parameters: Parameters) -> None:
 
 
 def _queries(parameters: Parameters, kind: str) -> list[str]:
-    """The texts of `filter[queries]` or `facet[queries]`."""
+    """Return the texts of `filter[queries]` or `facet[queries]`."""
     return [text for text in parameters.texts(f"{kind}[queries]") if text]
 
 
@@ -104,7 +105,7 @@ def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
-    """The distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
+    """Return the distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
     found = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
     return list(dict.fromkeys(each[1] for each in found if each))
 
@@ -127,7 +128,7 @@ def _stats(parameters: Parameters) -> list[tuple[str, bool]]:
 
 
 def _drilldown(parameters: Parameters) -> model.Drilldown | None:
-    """None where spec_drilldown is not used: it is not echoed then (contract v3-rest.md §3.6)."""
+    """Parse spec_drilldown. None if it is not used: it is not echoed then (contract v3-rest.md §3.6)."""
     if not parameters.names("spec_drilldown["):
         return None
     return model.Drilldown(
@@ -138,7 +139,7 @@ def _drilldown(parameters: Parameters) -> model.Drilldown | None:
 
 
 def _echo(request: model.SearchRequest) -> dict[str, Any]:
-    """The SearchRequest in a response, with defaults."""
+    """Return the SearchRequest of a response, with defaults."""
     echo = {
         "__class__": "SearchRequest",
         "q": request.q,

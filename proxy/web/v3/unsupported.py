@@ -17,7 +17,7 @@ LENGTH_MAX = 2_000  # characters of the header
 
 
 def header(names: Iterable[str]) -> dict[str, str]:
-    """The header for these names; empty if there are none."""
+    """Return the header value for these names; empty if there are none."""
     distinct = list(dict.fromkeys(name[:NAME_MAX] for name in names))
     shown: list[str] = []
     length = 0

@@ -1,4 +1,4 @@
-"""A comparison as a user has it: the command, two services that do as they are told, and a file of requests."""
+"""Fixtures of comparisons: the command, two scripted services, and a file of requests."""
 
 import shutil
 from contextlib import AsyncExitStack
@@ -12,7 +12,7 @@ from support.comparison_server import ComparisonServer, serve
 
 @pytest.fixture
 async def start(tmp_path: Path) -> Any:
-    """Starts the command in a folder of its own; what is left of it ends with the test."""
+    """Starts the command in its own folder; remaining processes end with the test."""
     started = []
 
     async def begin(*arguments: Any, terminal: Any = None, **changes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`v3bridge compare` against two services on loopback: verdict, trouble, keys, and what does not go together."""
+"""Tests of `v3bridge compare` with two services on loopback: verdicts, failures, API keys, incompatible options."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Defects put into a mapping: each is found by mapping again what was recorded, and told at its field."""
+"""Tests of defects planted in a mapping: each is found at its field by replaying a recording."""
 
 import json
 from pathlib import Path
@@ -60,8 +60,8 @@ async def recording_file(run_command: Any, tmp_path: Path) -> None:
 
 
 def _asks_no_uids(request: Any) -> Any:
-    """Whether a request is for parts alone: the sides cannot share the uids of companies and categories that nobody
-    recorded, and a request by one of those counts as a difference."""
+    """Return true if a request is for parts only. The sides do not share unrecorded uids of companies and
+    categories, so a request by one of them counts as a difference."""
     return request.path.startswith("/parts") and not any("category_uids]" in name for name, _ in request.query)
 
 

@@ -1,4 +1,4 @@
-"""A run that was interrupted, ran out of budget or met with trouble, and the same command after it."""
+"""Tests of resumed runs after an interruption, an exhausted budget or a failure."""
 
 import asyncio
 import json
@@ -105,7 +105,7 @@ async def test_interrupted_run_resumes_without_repeating_requests(
         assert "interrupted" in first.out + first.err
         assert max(Counter(services.candidate.requests).values()) == 1
         assert result["cost"]["spent"] == 80
-    else:  # what was under way is asked again, and counts as the most that it can have cost
+    else:  # requests in flight are repeated, and count with their maximum cost
         assert len(before) < 40
         again = sum(Counter(services.candidate.requests).values()) - 40
         assert again <= 8

@@ -1,7 +1,7 @@
-"""Defects put into mappings: each is found by mapping again what was recorded, at its field and nowhere else.
+"""Tests of defects planted in mappings: each is found only at its field by replaying a recording.
 
-A defect does not count as planted where the mappings with it are refused at start, or where every recorded request is
-answered with it as without it: no comparison of answers can find that.
+A defect does not count if the mappings with it are refused at start, or if it changes no response to a recorded
+request: no comparison of responses can find it.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ CHOSEN = [  # object, field, and the rule that is wrong
     ("PartOffer", "multipack_quantity", {"from": "multipackQuantity"}),
     ("Part", "offers", {"from": "sellers.offers", "each": "PartOffer"}),
     ("SpecValue", "display_value", {"from": "value"}),
-    # Uids that nobody recorded may differ; one that is on record, or of another kind, may not.
+    # Unrecorded uids may differ; one that is on record, or of another kind, may not.
     ("Brand", "uid", {"from": ["id", "name"], "through": "manufacturer_uid"}),
     ("Manufacturer", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
     ("Seller", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
@@ -75,13 +75,13 @@ async def recording(tmp_path: Path) -> Any:
 
 
 class Tried:
-    """What came of mapping with a defect, beside what comes of the mappings as they are."""
+    """Result of mapping with a defect, compared with the unchanged mappings."""
 
     def __init__(self, recording: Any, mappings: Any, right: Any, folder: Any) -> None:
         self._recording, self._mappings, self._right, self._folder = recording, mappings, right, folder
 
     async def shows(self, defect: Any) -> Any:
-        """Whether a response is another with it; then it has to be found. False too where it is refused at start."""
+        """Return true if a response changes with the defect, which must then be found; false if refused at start."""
         self._mappings.write(defect, self._folder)
         try:
             found = await self._recording.mapped(self._folder)
@@ -106,7 +106,7 @@ async def tried(recording: Any, mappings: Any, tmp_path: Path) -> Any:
 
 
 async def test_defects_are_found_at_their_fields(tried: Any, mappings: Any) -> None:
-    """Those that were chosen all show; of those that are generated, as many as are wanted are taken by the seed."""
+    """All selected defects are visible; of the generated ones a seeded sample is used."""
     for name, field, wrong in CHOSEN:
         file = next(
             file for file in shipped.path("mappings").glob("*.yaml") if f"\n{name}:\n" in file.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Recording, and mapping again what was recorded."""
+"""Tests of recording, and of replaying a recording through the current mappings."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reports as a user gets them: where they go, what they say of refusals, and how much rules hid."""
+"""Tests of report output: destinations, refused requests, and differences hidden by rules."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The service that a comparison starts itself: the new way, whatever else its configuration has switched on."""
+"""Tests of the service that a comparison starts itself: the candidate, without its optional features."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ async def test_forwarded_clients_are_compared_with_the_candidate(
 
 
 def log_line(request: Any, key: Any) -> Any:
-    """As nginx writes it."""
+    """Return an access log line of nginx."""
     asked = f'"GET /api/v3{request}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
     return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
 

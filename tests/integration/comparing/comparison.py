@@ -1,4 +1,4 @@
-"""What a comparison of generated requests is asked with, and how its result is read."""
+"""Arguments of a comparison of generated requests, and access to its result."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

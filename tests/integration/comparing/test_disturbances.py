@@ -29,8 +29,8 @@ SINGLE: Sorts = {("[*]", "extra", "extra part"), ("(status)", "status", "extra p
 async def test_moved_data_is_reported_and_does_not_count(
     generate_requests: GenerateRequests, compare: CompareRequests, disturbance: disturbances.Disturbance, field: str
 ) -> None:
-    """What is struck once more when asked again has not moved for certain; the baseline's own noise excuses it. That is
-    the share that the disturbance strikes.
+    """A value disturbed again in the repeated request may not have moved; baseline noise excuses it. Its share is the
+    share of disturbed responses.
     """
     result = await compare(await generate_requests(200, seed=1, whole=True), disturbance)
     assert reported_differences(result) == {(field, "moved", False), (field, "unexplained", False)}
@@ -53,7 +53,7 @@ async def test_reordered_offers_are_reported_and_count(
 @pytest.mark.parametrize(
     "disturbance, always, rarely",
     [
-        # A page has room for one more where there is one part fewer, and the other way round.
+        # A page shows one more part where another is missing, and vice versa.
         (disturbances.FewerParts(), EXTRA, SINGLE | {each for each in MISSING if each[0] != "hits"}),
         (
             disturbances.MoreParts(),

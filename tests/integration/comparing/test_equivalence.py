@@ -1,6 +1,6 @@
-"""Comparison of 2 000 generated requests on all endpoints: without disturbances only unrecorded uids differ.
+"""Tests of a comparison of 2 000 generated requests on all endpoints: only unrecorded uids differ.
 
-The old service computes its own; with a table learned from its responses nothing differs.
+The old service computes uids itself; with a table learned from its responses there is no difference.
 """
 
 import pytest

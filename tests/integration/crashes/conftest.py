@@ -1,4 +1,4 @@
-"""A sandbox for both applications, and the proxy's configuration on a store of the test's choice (fixture `store`)."""
+"""Fixtures: a sandbox for both applications, and the proxy's configuration with the test's store (fixture `store`)."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

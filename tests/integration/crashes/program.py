@@ -1,4 +1,4 @@
-"""The proxy as a process of its own, with one application that has a limit and one that has none, and its ledger."""
+"""The proxy as a subprocess with a limited and an unlimited application, and its usage ledger."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""kill -9 in the middle of load, 20 times: whatever the upstream billed is used or uncertain, and no limit is exceeded.
+"""Tests of 20 SIGKILLs under load: billed usage is used or uncertain in the ledger, and no limit is exceeded.
 
-A real process on SQLite and on Redis, before a sandbox that keeps its own bill. One application has a limit, the other
-has none.
+A real process with SQLite and with Redis, in front of a sandbox that counts usage itself. One application has a limit,
+the other has none.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Load:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """What the setting `store` says."""
+    """Fixture: value of the setting `store`."""
     return (
         f"sqlite:{tmp_path}/state.sqlite" if request.param == "sqlite" else request.getfixturevalue("redis_server").url
     )

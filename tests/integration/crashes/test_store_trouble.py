@@ -1,6 +1,6 @@
-"""A store that cannot be written: readiness says why, limits are kept, and usage that the journal has is not lost.
+"""Tests of a store that cannot be written: readiness names it, limits are kept, journaled usage is not lost.
 
-A real process on a file, before a sandbox that keeps its own bill.
+A real process with a store file, in front of a sandbox that counts usage itself.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The service is measured as it is shipped: only addresses, credentials and what a row names are changed."""
+"""Tests of the benchmarks' configuration: as shipped except for addresses, credentials and a row's settings."""
 
 from pathlib import Path
 from typing import Any

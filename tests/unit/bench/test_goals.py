@@ -1,4 +1,4 @@
-"""When a goal is met, and that a run with a missed one ends with exit code 1 and says so."""
+"""Tests of goals: when a goal is met, and that a run with a missed goal ends with exit code 1 and names it."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What tests of judging share: the shipped mappings, settings from text, responses, and a diff as simple as can be."""
+"""Shared helpers for tests of comparisons: shipped mappings, settings from text, responses, and a minimal diff."""
 
 import json
 from datetime import date

@@ -1,4 +1,4 @@
-"""What a file of settings becomes, and what is said of the mistakes in one."""
+"""Tests of comparison settings: values of a file, and messages about its mistakes."""
 
 import hashlib
 from datetime import date

@@ -1,4 +1,4 @@
-"""Keys out of texts, values and bodies; what is no key stays as it is."""
+"""Tests of redaction: API keys are removed from texts, values and bodies; other text is unchanged."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Comparisons on their way out of a run."""
+"""Tests of redaction of comparisons that leave a run."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What is kept of anybody's data: no key, no half character, not too much."""
+"""Tests of trimmed data: no key, no half character, bounded length."""
 
 from decimal import Decimal
 from typing import Any

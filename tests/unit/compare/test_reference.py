@@ -1,4 +1,4 @@
-"""compare.yaml, the settings and their defaults say the same; its rules have reasons that the documents give."""
+"""Tests of compare.yaml: it agrees with the settings and their defaults; its rules have documented reasons."""
 
 import re
 from pathlib import Path

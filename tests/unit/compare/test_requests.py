@@ -1,4 +1,4 @@
-"""Targets as they were sent, into requests and back."""
+"""Tests of request targets, parsed and written back."""
 
 from typing import Any
 

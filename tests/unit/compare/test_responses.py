@@ -1,4 +1,4 @@
-"""Bodies read without loss: every digit, every key that stands twice, and plain words for what is no JSON."""
+"""Tests of lossless parsing of bodies: every digit, every duplicate key, and clear errors for malformed JSON."""
 
 import json
 from decimal import Decimal
@@ -15,7 +15,7 @@ from proxy.compare.judging import equality
 
 
 def written(value: Any, **options: Any) -> bytes:
-    """As another program would write it, numbers with every digit."""
+    """Write JSON in another layout, numbers with every digit."""
     marks: dict[str, str] = {}
 
     def mark(number: Decimal) -> str:

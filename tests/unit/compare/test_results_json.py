@@ -1,4 +1,4 @@
-"""The JSON report and docs/reference/compare.schema.json describe the same thing."""
+"""Tests of the JSON report against docs/reference/compare.schema.json."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a configuration file becomes, and what is said of the mistakes in one."""
+"""Tests of configuration files: their settings, and messages about their mistakes."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What is shared and what may be spent: the store, blocks of apikeys, plans, rates, and how the service is compared."""
+"""Tests of the settings of the store, API key blocks, quotas, rate limits and shadowing."""
 
 from pathlib import Path
 from typing import Any

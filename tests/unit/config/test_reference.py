@@ -1,4 +1,4 @@
-"""config.yaml, the settings and their defaults say the same."""
+"""Tests of config.yaml: it agrees with the settings and their defaults."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which files with secrets others can read."""
+"""Tests of secret files that other users can read."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,4 @@
-"""A store that can be away, a quota on it whose rounds a test makes by itself, and projections of parts, compiled
-once."""
+"""Fixtures: a store that can fail, a quota on it driven by the test, and projections of parts, compiled once."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from proxy.telemetry import metrics
 
 
 class Moody(MemoryStore):
-    """A store in memory that raises StoreUnavailable while `away`; with `deaf`, after it has done what was asked."""
+    """A store in memory that raises StoreUnavailable while `away`; with `deaf`, after it has done the operation."""
 
     def __init__(self, time: clock.Clock) -> None:
         super().__init__(time)
@@ -62,7 +61,7 @@ def counted() -> metrics.Metrics:
 
 @pytest.fixture
 def log_output() -> Iterator[io.StringIO]:
-    """What the log says."""
+    """Fixture: captured log output."""
     with log_lines.collected() as stream:
         yield stream
 
@@ -74,7 +73,7 @@ def accounts(
     name: str = "demo",
     key: str = "erp",
 ) -> quota_accounts.ChargedAccounts:
-    """The accounts of one key."""
+    """Return the quota accounts of one API key."""
     return quota_accounts.ChargedAccounts(
         quota_accounts.QuotaAccount(name, parts, period), quota_accounts.QuotaAccount(f"{name}/{key}", own, period)
     )
@@ -94,7 +93,7 @@ def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> C
 
 @pytest.fixture(scope="session")
 def renderer() -> Callable[..., ItemRenderer]:
-    """How parts are read in a projection of these top fields."""
+    """Return the compiled mapping of parts for a projection of these top-level fields."""
     book = loader.load(shipped.path("mappings"))
     known: dict[tuple[str, ...], ItemRenderer] = {}
 

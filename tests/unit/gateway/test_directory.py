@@ -1,4 +1,4 @@
-"""The kept lists: fetched once, refreshed behind the back of whoever asks, never thrown away for nothing."""
+"""Tests of the directory lists: fetched once, refreshed in the background, and kept after a failed refresh."""
 
 import asyncio
 import gc
@@ -69,12 +69,12 @@ async def kept(upstream: _Upstream, manual_clock: clocks.ManualClock) -> Any:
 
 
 async def size(lists: directory.Directory, ago: float = 0.0) -> int:
-    """How many makers somebody gets whose time began so many seconds ago."""
+    """Return the number of manufacturers for a request that started some seconds ago."""
     return len(await lists.listing("Brand", WHO, lists._clock.monotonic() - ago))
 
 
 async def settled() -> None:
-    """Everything that was started in the background has ended."""
+    """Wait until all background tasks have ended."""
     while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
         await asyncio.gather(*others, return_exceptions=True)
 
@@ -95,7 +95,7 @@ async def test_old_list_is_refreshed_in_the_background(
     assert len(upstream.asked) == 1
     manual_clock.advance(1)
     upstream.gate.clear()
-    assert [await size(kept) for _ in range(5)] == [2] * 5  # nobody waits for the refresh
+    assert [await size(kept) for _ in range(5)] == [2] * 5  # no caller waits for the refresh
     upstream.gate.set()
     await settled()
     assert await size(kept) == 3
@@ -197,7 +197,7 @@ async def test_unexpected_refresh_error_keeps_the_list(
 ) -> None:
     await size(kept)
     manual_clock.advance(DAY)
-    upstream.error = RuntimeError("nobody thought of this")
+    upstream.error = RuntimeError("unexpected")
     for _ in range(3):
         assert await size(kept) == 2
         await settled()

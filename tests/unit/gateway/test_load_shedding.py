@@ -1,4 +1,4 @@
-"""When new work is refused, and how much of it, by what is read of lag and memory."""
+"""Tests of load shedding by event loop lag and memory."""
 
 import io
 import json

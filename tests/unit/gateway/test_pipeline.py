@@ -1,4 +1,4 @@
-"""Resolving queries: hits, misses, identical queries in flight, and failures."""
+"""Tests of query resolution: hits, misses, identical queries in flight, and failures."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The rate of a key: off unless set, exact, and shared over workers."""
+"""Tests of the rate limit of an API key: off by default, exact, and shared by workers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A mappings folder of a test's own, and the real one. Answers are decoded as the service's are."""
+"""Fixtures: a temporary mappings folder, and the shipped one."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a rule makes of the service's answer, and what it asks for, in every kind of projection."""
+"""Tests of compiled mapping rules: v3 values and selection sets, in every kind of projection."""
 
 from collections.abc import Callable
 from typing import Any

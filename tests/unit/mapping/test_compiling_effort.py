@@ -1,4 +1,4 @@
-"""What compiling a projection costs, as it grows: in executed lines, so that no machine matters."""
+"""Tests of the cost of compiling a projection, in executed lines, so that it does not depend on the machine."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""Everything that can be asked is valid GraphQL for the service, by its complete schema (contract graphql.md §1)."""
+"""Tests of GraphQL documents: all are valid by the complete schema (contract graphql.md §1)."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A mistake in mappings/ stops the program at start, and says where it is."""
+"""Tests of the mapping loader: a mistake in mappings/ stops the program at start, with its position."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The source of compiled mapping functions: where it is shown, and what it consists of."""
+"""Tests of the source of compiled mapping functions: its display and its content."""
 
 import gc
 import linecache

@@ -1,4 +1,4 @@
-"""v3's names of specs (contract graphql.md §10.5), and what mapping files read of the tables."""
+"""Tests of v3's spec keys (contract graphql.md §10.5), and of tables that mapping files use."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

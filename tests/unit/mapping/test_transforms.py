@@ -1,4 +1,4 @@
-"""The small steps from a service value to a v3 value, as tables (contract v3-rest.md §3.3 to §3.5)."""
+"""Tests of transforms from upstream values to v3 values (contract v3-rest.md §3.3 to §3.5)."""
 
 import datetime
 from collections.abc import Callable

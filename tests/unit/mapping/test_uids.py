@@ -1,4 +1,4 @@
-"""v3 uids: those on record, those of a site's own, and those that can be turned back (contract graphql.md §1.5)."""
+"""Tests of v3 uids: recorded, configured by a site, and reversible (contract graphql.md §1.5)."""
 
 import re
 from collections.abc import Callable

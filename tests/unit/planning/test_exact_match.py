@@ -1,4 +1,4 @@
-"""What counts as a match: v3's rules (contract v3-rest.md §4), as a table and as properties."""
+"""Tests of v3's match rules (contract v3-rest.md §4), as a table and as properties."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""v3's facets, stats and spec_drilldown from the service's aggregations (contract v3-rest.md §3.6)."""
+"""Tests of v3's facets, stats and spec_drilldown from upstream aggregations (contract v3-rest.md §3.6)."""
 
 from types import SimpleNamespace
 from typing import Any

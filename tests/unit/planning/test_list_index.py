@@ -1,4 +1,4 @@
-"""Filters, facets and stats over v3 objects at hand (contract v3-rest.md §1.1, §3.6)."""
+"""Tests of filters, facets and stats over v3 objects in memory (contract v3-rest.md §1.1, §3.6)."""
 
 from typing import Any
 

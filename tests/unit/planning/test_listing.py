@@ -1,4 +1,4 @@
-"""The search over brands, sellers and categories that are kept here (contract v3-rest.md §1.1)."""
+"""Tests of searches in the lists of brands, sellers and categories (contract v3-rest.md §1.1)."""
 
 from types import SimpleNamespace
 from typing import Any

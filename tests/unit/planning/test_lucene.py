@@ -1,4 +1,4 @@
-"""Filter queries as clients write them, and what is refused (contract v3-rest.md §1.1)."""
+"""Tests of filter queries as clients write them, and of refused ones (contract v3-rest.md §1.1)."""
 
 import pytest
 from hypothesis import given

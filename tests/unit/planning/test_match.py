@@ -1,4 +1,4 @@
-"""Which query goes to which operation, in what portions, and whose answer is whose (contract graphql.md §2.1)."""
+"""Tests of match plans: operations, batches, and the assignment of results (contract graphql.md §2.1)."""
 
 import itertools
 import json

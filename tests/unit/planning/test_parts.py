@@ -1,4 +1,4 @@
-"""Parts by v3 uid as operations (contract graphql.md §1.1, §2.1)."""
+"""Tests of operations for parts by v3 uid (contract graphql.md §1.1, §2.1)."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""v3's filters and sort orders in the service's words, by the real tables (contract graphql.md §2.4)."""
+"""Tests of v3's filters and sort orders as upstream arguments, with the real tables (contract graphql.md §2.4)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""parts/search as operations: the page, and a count for whatever has criteria of its own (contract v3-rest.md §1.1)."""
+"""Tests of parts/search plans: the page, and a count for each separate set of criteria (contract v3-rest.md §1.1)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which counts and sort keys of a parts search are served empty or ignored, and named (contract v3-rest.md §1.1)."""
+"""Tests of unsupported counts and sort keys of parts/search: empty or ignored, and named (contract v3-rest.md §1.1)."""
 
 from typing import Any
 

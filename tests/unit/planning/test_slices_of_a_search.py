@@ -1,4 +1,4 @@
-"""How much a search of a list does at once: counted in executed lines, not in time, so that no machine matters."""
+"""Tests of the slices of a list search, in executed lines, so that they do not depend on the machine."""
 
 import random
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ SMALL, LARGE = a_listing(10_000), a_listing(20_000)
 
 
 def a_request(seed: int) -> SearchRequest:
-    """As much as one may hold, of everything."""
+    """Return a request at every bound."""
     rng = random.Random(seed)
     pick = rng.choice
     names = tuple(f"{pick(WORDS)} {pick(WORDS)} {rng.randrange(10_000)}" for _ in range(190))

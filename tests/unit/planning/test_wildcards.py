@@ -1,4 +1,4 @@
-"""`*` stands for anything, and no pattern takes long (contract v3-rest.md §1.1, §4)."""
+"""Tests of wildcards: `*` matches any text, and every pattern takes bounded time (contract v3-rest.md §1.1, §4)."""
 
 import re
 import time

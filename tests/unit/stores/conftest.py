@@ -1,4 +1,4 @@
-"""A store of each kind."""
+"""Fixtures: a store of each kind."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -33,7 +33,7 @@ Opens = Callable[[str], Awaitable[Store]]
 
 @pytest.fixture
 def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
-    """What `store` says for a kind: the same place each time within a test."""
+    """Return the setting `store` for a kind; it is constant within a test."""
 
     def of(kind: str) -> str:
         if kind == "redis":

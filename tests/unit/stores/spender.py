@@ -1,4 +1,4 @@
-"""A worker process of a test: spends on a shared store as fast as it can, then prints what it was allowed.
+"""Worker process of a test: spends from a shared store as fast as possible, then prints the admitted amounts.
 
 python spender.py ADDRESS NAME LIMIT CALLS – waits for a line on standard input before it begins.
 """

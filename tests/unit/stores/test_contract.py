@@ -1,4 +1,4 @@
-"""What a store promises (proxy/stores/protocols.py), over memory, SQLite and a real Redis."""
+"""Tests of the store protocol (proxy/stores/protocols.py) with memory, SQLite and a real Redis."""
 
 import asyncio
 from typing import Any

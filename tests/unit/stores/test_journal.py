@@ -1,4 +1,4 @@
-"""Parts noted beside the file of the store: there again after a worker that was killed, and booked once."""
+"""Tests of the journal beside the SQLite store: entries survive a killed worker and are booked once."""
 
 import io
 import os
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log_output() -> Iterator[io.StringIO]:
-    """What the log says."""
+    """Fixture: captured log output."""
     with log_lines.collected() as stream:
         yield stream
 
@@ -36,7 +36,7 @@ def files(file: Path) -> list[str]:
 
 
 async def reopened(file: Path) -> list[tuple[int, int]]:
-    """Used and doubtful parts, as whoever opens the store next sees them."""
+    """Return used and uncertain parts, as read by a newly opened store."""
     store = await SqliteStore.open(file, clock.ManualClock())
     states = await store.usage(LINES)
     await store.aclose()

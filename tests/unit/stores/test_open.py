@@ -1,4 +1,4 @@
-"""From the setting to the store."""
+"""Tests of opening a store from its setting."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is Redis' own: one hash tag, an expiry for everything that ends, trouble as errors without the password."""
+"""Tests specific to the Redis store: one hash tag, expiry, and errors without the password."""
 
 from pathlib import Path
 from typing import Any

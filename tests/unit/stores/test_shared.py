@@ -1,4 +1,4 @@
-"""What several processes and restarts may rely on: one file, or one Redis, and nothing is spent or booked twice."""
+"""Tests of a store shared by several processes and restarts: nothing is spent or booked twice."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def spending(store_address: Any, limit: Any, calls: Any, workers: Any) -> Any:
-    """What each of some processes was allowed: claims held, requests taken, times it had the lock."""
+    """Run worker processes; returns for each its reservations, admitted requests, and acquired locks."""
     command = [sys.executable, str(Path(__file__).with_name("spender.py")), store_address]
     processes = [
         subprocess.Popen(
@@ -75,7 +75,7 @@ async def test_stores_of_one_location_see_equal_data(open_store: Any, persistent
 
 @pytest.fixture
 def reopen_store(request: pytest.FixtureRequest, open_store: Any) -> Any:
-    """The same place, by a new store; Redis itself is started anew, too."""
+    """Open a new store at the same address, after a restart of Redis."""
 
     async def again(kind: Any, before: Any) -> Any:
         await before.aclose()

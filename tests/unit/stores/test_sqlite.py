@@ -1,4 +1,4 @@
-"""What is the file's own: who may read it, which schema it has, what is said when it cannot be used."""
+"""Tests specific to the SQLite store: file permissions, schema version, and errors of an unusable file."""
 
 import asyncio
 import os

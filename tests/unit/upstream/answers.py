@@ -1,4 +1,4 @@
-"""Answers of a GraphQL service, and an operation to read them, for the tests of this room."""
+"""GraphQL responses, and an operation that decodes them, for tests of upstream clients."""
 
 import json
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def fault(message: str, **more: Any) -> dict[str, Any]:
 
 
 def coded(code: str) -> dict[str, Any]:
-    """As the vendor documents it, dots included."""
+    """Return an error code as the vendor documents it, with dots."""
     extensions = {"code": code, "remote": "...", "schemaName": "..."}
     return fault("…", locations="...", path="...", extensions=extensions)
 

@@ -1,4 +1,4 @@
-"""What the tests of this room share: a clock that is turned, tokens made to measure, and a service on loopback."""
+"""Fixtures for tests of upstream clients: a manual clock, tokens, and a service on loopback."""
 
 import asyncio
 import io
@@ -32,7 +32,7 @@ SIGNING_KEY = "a key that is long enough for a signature in a test"
 
 @pytest.fixture(autouse=True)
 def log_output() -> Iterator[io.StringIO]:
-    """What was logged, as it would be."""
+    """Fixture: captured log output."""
     stream = io.StringIO()
     structlog.configure(
         processors=[log.reduce_exception, structlog.processors.JSONRenderer()],
@@ -95,7 +95,7 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that is taken and at which nobody listens."""
+    """Bound port without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""An identity service that does as told, and a store that can go away, for the tests of tokens."""
+"""Scripted identity service, and a store that can fail, for tests of tokens."""
 
 import asyncio
 from types import SimpleNamespace
@@ -81,7 +81,7 @@ class Away:
 
 
 async def background() -> None:
-    """Let tasks that nobody waits for run to their end."""
+    """Run pending background tasks to their end."""
     for _ in range(50):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Batching: what is sent alone, what waits, what is sent together, and which callers a failure affects."""
+"""Tests of batching: single requests, waiting time, batches, and callers affected by a failure."""
 
 import asyncio
 from collections.abc import Sequence

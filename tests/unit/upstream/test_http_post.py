@@ -1,4 +1,4 @@
-"""Connections that misbehave, over real sockets."""
+"""Tests of misbehaving connections, over real sockets."""
 
 import asyncio
 import gzip
@@ -52,7 +52,7 @@ class Raw:
             try:
                 head = await reader.readuntil(b"\r\n\r\n")
             except asyncio.IncompleteReadError:
-                break  # the other side has closed it
+                break  # the peer closed it
             await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
             self.requests += 1
             if answer == BREAK:
@@ -207,7 +207,7 @@ async def test_fair_time_is_half_of_the_shorter_limit(
 
 
 async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession, make_client: Through) -> None:
-    """The other side accepts, and never takes its part in the TLS handshake."""
+    """The peer accepts the connection, and never responds in the TLS handshake."""
 
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:

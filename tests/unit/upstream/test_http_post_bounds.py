@@ -1,4 +1,4 @@
-"""Responses without end, over real sockets: they are cut off, memory stays, and they may have been billed."""
+"""Tests of endless responses over real sockets: cut off, bounded memory, possibly billed."""
 
 import contextlib
 import gzip

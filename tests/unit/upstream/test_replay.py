@@ -24,7 +24,7 @@ POORER = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits } }"
 
 
 class Tokens:
-    """As many as are asked for."""
+    """Token source without a limit."""
 
     async def get(self, credentials: Any, seconds: Any) -> Any:
         return "a-token"

@@ -1,4 +1,4 @@
-"""Outgoing connections: whom they trust, what they show, and what they pass through. Real TLS, on loopback."""
+"""Tests of outgoing connections: trusted certificates, sent headers and proxies. Real TLS, on loopback."""
 
 import asyncio
 import base64

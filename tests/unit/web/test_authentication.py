@@ -1,4 +1,4 @@
-"""What is counted of wrong API keys is bounded, however many addresses they come from."""
+"""Tests of the bounded state of wrong API keys, for any number of addresses."""
 
 from typing import Any
 

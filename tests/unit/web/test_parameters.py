@@ -15,7 +15,7 @@ BOOK = loader.load(shipped.path("mappings"))
 
 
 def shape(query: str, features: frozenset[str] = frozenset()) -> RequestProjection:
-    """What a query string says about the view of a part."""
+    """Parse the projection of a part from a query string."""
     return of(query).projection(features, BOOK, "Part")
 
 

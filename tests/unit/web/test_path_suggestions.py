@@ -1,4 +1,4 @@
-"""What a 404 says: the path that is meant, in bounded time, and nothing of the client's own."""
+"""Tests of the suggestion in a 404: the intended path, in bounded time, without client data."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The end of a server: what was accepted in its last moment is closed, and waited for by nobody."""
+"""Tests of server shutdown: connections accepted at the last moment are closed without delay."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from proxy.web import server
 
 
 async def end_after(turns: int) -> bytes:
-    """What a connection hears that was made so many turns of the loop before the end and asks after it."""
+    """Return the response to a request after shutdown, on a connection opened some event loop turns before it."""
     async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
         async with server.running(web.Application(), "127.0.0.1", 0, stop_seconds=60) as url:
             port = int(url.rpartition(":")[2])

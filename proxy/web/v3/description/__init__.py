@@ -1,1 +1,2 @@
-"""v3's surface described, for people (docs/reference/v3-surface.md) and machines (OpenAPI), not part of serving."""
+"""Description of v3's endpoints, for people (docs/reference/v3-surface.md) and machines (OpenAPI); not used in
+serving."""

@@ -1,7 +1,7 @@
-"""Which fields the parameters of an endpoint can name: for markdown.py and openapi.py.
+"""Fields that the parameters of an endpoint can name, for the generated documentation and the OpenAPI description.
 
-Parts are searched by the service, which can do what mappings/search.yaml says. Brands, sellers and categories are
-searched here, by every field that they have.
+Parts are searched upstream, with the support listed in mappings/search.yaml. Brands, sellers and categories are
+searched in this process, by all of their fields.
 """
 
 from typing import Literal
@@ -12,14 +12,15 @@ from proxy.web.v3.description import object_schemas
 from proxy.web.v3.description.parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
-A_SPEC = "specs.resistance.value"  # one for all: the service can do the same with each
+A_SPEC = "specs.resistance.value"  # an example: support is the same for all specs
 SPECS_PATTERN = f"^{spec_fields.SPEC.pattern}$"
 Use = Literal["filter", "facet", "stats", "sort"]
 USES: dict[str | None, Use] = {"filter[fields]": "filter", "facet[fields]": "facet", "stats": "stats"}
 
 
 def named(mappings: loader.Mappings, name: str, parameter: Parameter) -> list[str]:
-    """The fields of object `name` that a parameter can name, specs not among them; none where it names no fields."""
+    """Return the fields of object `name` that a parameter can name, without specs; empty for a parameter without
+    fields."""
     match parameter.name:
         case "include[]":
             return [field for field in mappings.rules[name].fields if field in mappings.includable(name)]
@@ -34,7 +35,7 @@ def named(mappings: loader.Mappings, name: str, parameter: Parameter) -> list[st
 
 
 def usable(mappings: loader.Mappings, name: str, use: Use) -> list[str]:
-    """The fields that a search of such objects can filter, count or sort by; specs go without saying."""
+    """Return the fields, without specs, that a search of such objects can filter, count or sort by."""
     if name == "Part":
         return [field for field, can in mappings.tables.search.items() if _can(can, use)]
     shown = mappings.rules[name].fields
@@ -42,7 +43,7 @@ def usable(mappings: loader.Mappings, name: str, use: Use) -> list[str]:
 
 
 def takes_specs(name: str, parameter: Parameter) -> bool:
-    """Whether a parameter can name `specs.<key>.value` too."""
+    """Return whether a parameter can also name `specs.<key>.value`."""
     return name == "Part" and (parameter.head in USES or parameter.name == "sortby")
 
 

@@ -1,4 +1,4 @@
-"""JSON schemas and tables in words, as Markdown: for markdown.py."""
+"""Markdown fragments: JSON schemas in a few words, tables and links."""
 
 import json
 import re
@@ -12,7 +12,7 @@ CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
 
 
 def kind(schema: Schema) -> str:
-    """A schema in a few words; objects of the page are links."""
+    """Return a schema in a few words; objects on the page are links."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -40,7 +40,7 @@ def _plain(schema: Schema) -> str:
 
 
 def value(parameter: Parameter) -> str:
-    """What a parameter takes."""
+    """Return the values that a parameter accepts."""
     words = {
         "text": "text",
         "texts": "texts",
@@ -54,35 +54,35 @@ def value(parameter: Parameter) -> str:
 
 
 def default(parameter: Parameter) -> str:
-    """What its absence means."""
+    """Return the default of a parameter."""
     if parameter.required:
         return "required"
     return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
-    """A Markdown table, a blank line after it."""
+    """Return a Markdown table with a blank line after it."""
     lines = [head, ("---",) * len(head), *rows]
     return "".join("| " + " | ".join(_cell(text) for text in line) + " |\n" for line in lines) + "\n"
 
 
 def code(texts: Iterable[str]) -> str:
-    """Names side by side."""
+    """Return names as code, comma-separated."""
     return ", ".join(f"`{text}`" for text in texts)
 
 
 def joined(text: str) -> str:
-    """`a, b, c` as `a, b and c`."""
+    """Return `a, b, c` as `a, b and c`."""
     return " and ".join(text.rsplit(", ", 1))
 
 
 def anchor(title: str) -> str:
-    """A link to a heading of the page."""
+    """Return a link to a heading of the page."""
     name = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
     return f"[{title}](#{name})"
 
 
 def _cell(text: Any) -> str:
-    """One line, with nothing that Markdown would take for a column or a tag."""
+    """Return one line of text, with pipes and tags escaped."""
     line = str(text).replace("|", "\\|").replace("\n", " ")
     return CODE_OR_TAG.sub(lambda found: found[1] or "\\<", line)

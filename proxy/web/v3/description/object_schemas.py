@@ -1,7 +1,7 @@
-"""v3's objects as JSON schemas, read off the mappings: what openapi.py publishes and markdown.py puts into words.
+"""JSON schemas of v3's objects, derived from the mappings, for the OpenAPI description and the documentation.
 
-A plain field has the type that the service's schema gives it, one made by a transform the type that the transform says
-it returns. show[], hide[] and include[] can take any field away, so none is required.
+A plain field has its type in the upstream schema; one with a transform has the transform's return type. Any field can
+be hidden by show[], hide[] or include[], so none is required.
 """
 
 from typing import Any, get_type_hints
@@ -15,12 +15,12 @@ from proxy.web.v3.description.response_schemas import NULL, Schema, by_key, eith
 
 
 def components(mappings: loader.Mappings) -> dict[str, Schema]:
-    """The schema of every v3 object by the object's name."""
+    """Return the schema of every v3 object by the object's name."""
     return {name: _object(mappings, name) for name in mappings.rules}
 
 
 def field(mappings: loader.Mappings, name: str, field_name: str) -> Schema:
-    """The schema of one field of an object."""
+    """Return the schema of one field of an object."""
     rule = mappings.rules[name].rule(field_name)
     if rule.constant:
         return _constant(rule.blank if rule.none is not None else rule.always)
@@ -29,7 +29,8 @@ def field(mappings: loader.Mappings, name: str, field_name: str) -> Schema:
 
 
 def paths_of(mappings: loader.Mappings, name: str, depth: int = 3) -> list[str]:
-    """The dotted paths that show[] and hide[] can name, from an object down; keys of keyed objects are left out."""
+    """Return the dotted paths that show[] and hide[] can name, up to `depth` levels, without the keys of keyed
+    objects."""
     found = []
     for field_name in mappings.rules[name].fields:
         rule = mappings.rules[name].rule(field_name)
@@ -40,7 +41,7 @@ def paths_of(mappings: loader.Mappings, name: str, depth: int = 3) -> list[str]:
 
 
 def lists_of(mappings: loader.Mappings, name: str) -> list[str]:
-    """The list fields of an object: what slice[] can cut."""
+    """Return the list fields of an object, which slice[] can cut."""
     rules = mappings.rules[name]
     return [field_name for field_name in rules.fields if field(mappings, name, field_name).get("type") == "array"]
 
@@ -54,7 +55,7 @@ def _object(mappings: loader.Mappings, name: str) -> Schema:
 
 
 def _made(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[Schema, bool]:
-    """The schema of what a rule makes, and whether the field's empty value can stand in its place."""
+    """Return the schema of a rule's values, and whether they may be replaced by the field's empty value."""
     if rule.each:
         return list_of(ref(rule.each)), False
     if rule.keyed:
@@ -71,7 +72,7 @@ def _made(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[Schema
 
 
 def _read(mappings: loader.Mappings, name: str, text: str) -> tuple[reading.ReadExpression, bool]:
-    """What a path leads to, and whether it is a list."""
+    """Return the expression of a path, and whether it is a list."""
     rules = mappings.rules[name]
     here, above = (reading.Cursor("", selection.Node(kind)) for kind in (rules.reads, rules.under or rules.reads))
     around, reader, route = reading.Scope(here, above), reading.PathReader(mappings.schema), paths.parse(text)
@@ -80,7 +81,7 @@ def _read(mappings: loader.Mappings, name: str, text: str) -> tuple[reading.Read
 
 
 def _returned(mappings: loader.Mappings, transform: str | None) -> Schema:
-    """The schema of what a transform says it returns."""
+    """Return the schema of a transform's return type."""
     hints: dict[str, Any] = get_type_hints(mappings.transforms[transform or ""], include_extras=True)
     return msgspec.json.schema(hints["return"])
 
@@ -90,7 +91,7 @@ def _constant(value: Any) -> Schema:
 
 
 def _or(schema: Schema, blank: Any) -> Schema:
-    """A schema that takes the empty value too, where it does not do so already."""
+    """Return a schema that also accepts the empty value."""
     kinds = {type(None): "null", str: "string", list: "array", dict: "object", bool: "boolean", int: "integer"}
     choices = schema.get("anyOf", [schema])
     if any(choice.get("type") == kinds[type(blank)] for choice in choices):

@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 description of v3's surface, made of the route table, the parameters' data and the mappings.
+"""OpenAPI 3.1 description of v3's endpoints, generated from the endpoint table, the parameters and the mappings.
 
-EncodedBody once at start and served as it is, to anybody: it holds nothing of the configuration but the site's name.
+Encoded once at start and served without an API key: of the configuration it has only the site's name.
 """
 
 from collections.abc import Iterator
@@ -21,16 +21,16 @@ from proxy.web.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHO
 PATH = "/openapi.json"
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}
 HEADERS = {
-    "X-Request-Id": {"description": "the request's name in the log", "schema": TEXT},
-    "X-Cache": {"description": "where the answers came from", "schema": {"enum": ["hit", "shared", "miss", "stale"]}},
-    "X-Parts-Cost": {"description": "parts that the reply cost", "schema": {"type": "integer"}},
-    "X-Parts-Used": {"description": "parts used or in doubt in this period", "schema": {"type": "integer"}},
-    "X-Parts-Limit": {"description": "parts of the period, where they are limited", "schema": {"type": "integer"}},
-    "X-Parts-Reset": {"description": "seconds until the period begins anew", "schema": {"type": "integer"}},
+    "X-Request-Id": {"description": "the request's id in the log", "schema": TEXT},
+    "X-Cache": {"description": "source of the results", "schema": {"enum": ["hit", "shared", "miss", "stale"]}},
+    "X-Parts-Cost": {"description": "parts that the response cost", "schema": {"type": "integer"}},
+    "X-Parts-Used": {"description": "parts used or uncertain in this period", "schema": {"type": "integer"}},
+    "X-Parts-Limit": {"description": "limit of the period, if there is one", "schema": {"type": "integer"}},
+    "X-Parts-Reset": {"description": "seconds until the quota is reset", "schema": {"type": "integer"}},
 }
 UNSUPPORTED = {
     str(unsupported.HEADER): {
-        "description": "parameters that the answer leaves out of account, comma-separated, percent-encoded; "
+        "description": "parameters that the response ignores, comma-separated, percent-encoded; "
         "`+3` at the end stands for three more",
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9\-._~%\[\]=]+(, [A-Za-z0-9\-._~%\[\]=]+)*(, \+\d+)?$"},
     }
@@ -57,7 +57,7 @@ LIMITS: dict[str, Schema] = {
     "facet[fields]": {"maxProperties": bounds.COUNTS.maximum},
     "stats": {"maxProperties": bounds.COUNTS.maximum},
 }
-# Of the values of a parameter that holds the name of a field.
+# Limits of the values of a parameter with a field name.
 ITEMS: dict[str, Schema] = {"filter[fields]": {"maxItems": bounds.FILTER_VALUES.maximum}}
 # Recorded v3 uids, contract v3-rest.md §1 and §3.2.
 UIDS = {
@@ -83,7 +83,7 @@ def add_to(app: web.Application, mappings: loader.Mappings) -> None:
 
 
 def document(mappings: loader.Mappings) -> dict[str, Any]:
-    """The description."""
+    """Return the description as JSON data."""
     refused = {
         status: _refused(status) for endpoint in ENDPOINTS for status in response_schemas.error_statuses(endpoint)
     }
@@ -94,7 +94,7 @@ def document(mappings: loader.Mappings) -> dict[str, Any]:
             "version": __version__,
             "summary": "The retired v3 parts API, answered from the GraphQL service that replaced it",
             "description": "GET, HEAD and OPTIONS; any other method is a 405. A trailing slash is accepted. "
-            "show[] and hide[] can take any field of an object away: therefore none of them is required.",
+            "show[] and hide[] can remove any field of an object: therefore none of them is required.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": prefix} for prefix in PREFIXES],
@@ -155,7 +155,7 @@ def _content(schema: Schema) -> dict[str, Any]:
 
 
 def parameters_of(mappings: loader.Mappings, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
-    """All parameters of an endpoint but the apikey, which is its security scheme."""
+    """Return all parameters of an endpoint except apikey, which is its security scheme."""
     wanted = (*parameters.of(endpoint), *parameters.GLOBALS)
     for parameter in wanted:
         if parameter.head is None:
@@ -183,7 +183,7 @@ def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter)
 
 
 def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
-    """One object for the parameters that begin alike: field to value, or field to options."""
+    """Return one object parameter for the parameters with a field name: field to value, or field to options."""
     first = group[0]
     options = {parameter.option: {**_value_schema(parameter), "description": parameter.meaning} for parameter in group}
     value = options.get("") or {

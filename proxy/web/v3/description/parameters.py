@@ -1,6 +1,7 @@
-"""The parameters of v3's endpoints as data: what markdown.py and openapi.py say of them.
+"""Parameters of v3's endpoints as data, for the OpenAPI description and the documentation.
 
-Limits and defaults are the constants that their readers use; a test holds names and kinds against what is really read.
+Limits and defaults are the constants that their readers use; a test compares names and kinds with the parameters that
+handlers read.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ FIELD = "<field>"  # stands for the name of a field
 class Parameter:
     """One parameter, by the name it is sent under. `source` is a section of contract v3-rest.md.
 
-    `default` is what its absence means, `maximum` the end of a whole number's range, which begins with 0.
+    `default` is its value if absent; `maximum` is the end of a whole number's range, which begins with 0.
     """
 
     name: str
@@ -31,25 +32,25 @@ class Parameter:
 
     @property
     def head(self) -> str | None:
-        """What stands before the name of a field, such as `facet[fields]`; None where the name holds none."""
+        """The name before the field, such as `facet[fields]`; None for a parameter without a field."""
         head, bracket, _ = self.name.partition(f"[{FIELD}]")
         return head if bracket else None
 
     @property
     def option(self) -> str:
-        """What is said of the field, such as `include`; empty where the parameter is the field's value itself."""
+        """The option of a field, such as `include`; empty if the parameter is the field's value itself."""
         return self.name.partition(f"[{FIELD}]")[2].strip("[]")
 
 
 def of(endpoint: Endpoint) -> tuple[Parameter, ...]:
-    """The parameters that an endpoint has beside the global ones."""
+    """Return the parameters of an endpoint, without the global ones."""
     if endpoint.action == "search":
         return (*SEARCH, *DRILLDOWN) if endpoint.object == "Part" else SEARCH
     return {"match": MATCH, "get_multi": GET_MULTI, "get": GET}[endpoint.action]
 
 
 APIKEY = Parameter(
-    "apikey", "text", "who asks: a key that an application of the configuration lists", "§2", required=True
+    "apikey", "text", "identifies the client: a key of an application in the configuration", "§2", required=True
 )
 
 GLOBALS = (

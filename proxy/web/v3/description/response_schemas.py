@@ -1,7 +1,7 @@
-"""What stands around v3's objects, as data: replies, their request echo, counts, errors (contract v3-rest.md §3.6, §5).
+"""Envelopes of v3's responses as data: request echo, results, counts, errors (contract v3-rest.md §3.6, §5).
 
-Read by markdown.py and openapi.py; the replies themselves are written in match.py, search.py, replies.py and planning's
-facets.py and list_index.py. The tests hold real replies against this. show[] and hide[] do not touch envelopes.
+Read by surface_page.py and openapi.py; tests validate real responses against it. show[] and hide[] do not apply to
+envelopes.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ ANY: Schema = {}
 
 @dataclass(frozen=True, slots=True)
 class ResponseField:
-    """One field: its JSON schema, and what a client finds in it. `parts_only`: only where parts are searched."""
+    """Field of an envelope: its JSON schema and its description. `parts_only`: only in searches of parts."""
 
     name: str
     schema: Schema
@@ -33,7 +33,7 @@ class ResponseField:
 
 @dataclass(frozen=True, slots=True)
 class ResponseObject:
-    """An object of a reply. Its fields are always there, but those in `optional`. `class_` is its `__class__`."""
+    """Object of a response. All fields are always present, except those in `optional`. `class_` is its `__class__`."""
 
     name: str
     fields: tuple[ResponseField, ...]
@@ -41,7 +41,7 @@ class ResponseObject:
     optional: frozenset[str] = frozenset()
 
     def schema(self) -> Schema:
-        """Its JSON schema."""
+        """Return its JSON schema."""
         properties = {"__class__": {"const": self.class_}} if self.class_ else {}
         properties |= {field.name: {**field.schema, "description": field.meaning} for field in self.fields}
         required = [name for name in properties if name not in self.optional]
@@ -49,27 +49,27 @@ class ResponseObject:
 
 
 def ref(name: str) -> Schema:
-    """A schema of the components by name."""
+    """Return a reference to a schema of the components."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def list_of(schema: Schema) -> Schema:
-    """A JSON list."""
+    """Return the schema of a list."""
     return {"type": "array", "items": schema}
 
 
 def by_key(schema: Schema) -> Schema:
-    """An object whose keys are data."""
+    """Return the schema of an object whose keys are data."""
     return {"type": "object", "additionalProperties": schema}
 
 
 def either(*schemas: Schema) -> Schema:
-    """Any of some schemas."""
+    """Return a schema that accepts any of these."""
     return {"anyOf": list(schemas)}
 
 
 def answer(endpoint: Endpoint) -> Schema:
-    """The body of an endpoint's 200."""
+    """Return the schema of the body of an endpoint's 200."""
     return {
         "match": ref("PartsMatchResponse"),
         "search": ref(f"{endpoint.object}SearchResponse"),
@@ -79,7 +79,7 @@ def answer(endpoint: Endpoint) -> Schema:
 
 
 def components() -> dict[str, Schema]:
-    """All envelopes as schemas by name; the two of a search once for each object that is searched."""
+    """Return all envelopes as schemas by name; those of a search once for each kind of object."""
     schemas = {each.name: each.schema() for each in ALL if each not in SEARCHED}
     for name in SEARCHABLE:
         schemas |= {f"{name}{each.name}": _of(name, each).schema() for each in SEARCHED}
@@ -87,7 +87,7 @@ def components() -> dict[str, Schema]:
 
 
 def _of(name: str, envelope: ResponseObject) -> ResponseObject:
-    """An envelope of a search, for one object."""
+    """Return the envelope of a search for one kind of object."""
     own = {"results": list_of(ref(f"{name}SearchResult")), "item": ref(name)}
     shown = [field for field in envelope.fields if name == "Part" or not field.parts_only]
     fields = tuple(replace(field, schema=own.get(field.name, field.schema)) for field in shown)
@@ -95,19 +95,19 @@ def _of(name: str, envelope: ResponseObject) -> ResponseObject:
 
 
 def error_types() -> list[ErrorType]:
-    """Every error that a client can see, by status."""
+    """Return every error that a client can get, sorted by status."""
     found = [*_leaves(errors.ClientError), *_leaves(errors.ServerError), errors.ServerError]
     return sorted(found, key=lambda kind: kind.status)
 
 
 def error_statuses(endpoint: Endpoint) -> list[int]:
-    """The statuses of a GET that fails."""
+    """Return the error statuses of a GET."""
     only = {404: endpoint.action == "get", 405: False}
     return [status for status in dict.fromkeys(kind.status for kind in error_types()) if only.get(status, True)]
 
 
 def _leaves(kind: ErrorType) -> list[ErrorType]:
-    """The kinds of the tree; what a room derives from them for itself is the same to a client."""
+    """Return the leaf classes below `kind` in errors.py. Subclasses in other packages look the same to a client."""
     below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__]
     return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
 
@@ -117,7 +117,7 @@ MATCH = (
         "PartsMatchResponse",
         (
             ResponseField("msec", WHOLE, "milliseconds that the proxy took"),
-            ResponseField("request", ref("PartsMatchRequest"), "what was asked"),
+            ResponseField("request", ref("PartsMatchRequest"), "the request, with defaults"),
             ResponseField("results", list_of(ref("PartsMatchResult")), "one for each query, in their order"),
         ),
         "PartsMatchResponse",
@@ -164,7 +164,7 @@ SEARCHED = (
     ResponseObject(
         "SearchResponse",
         (
-            ResponseField("request", ref("SearchRequest"), "what was asked"),
+            ResponseField("request", ref("SearchRequest"), "the request, with defaults"),
             ResponseField("results", list_of(ref("SearchResult")), "the page"),
             ResponseField("hits", WHOLE, "all that was found"),
             ResponseField("msec", WHOLE, "milliseconds that the proxy took"),

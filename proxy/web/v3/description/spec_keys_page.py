@@ -1,4 +1,4 @@
-"""docs/reference/spec-keys.md as text: which of v3's spec keys have a source, from the tables of mappings/.
+"""Page docs/reference/spec-keys.md: v3's spec keys and their upstream attributes, from the tables of mappings/.
 
 `v3bridge surface --page spec-keys` prints it.
 """
@@ -54,7 +54,7 @@ has no statistics of it.
 
 
 def page(mappings: loader.Mappings) -> str:
-    """The whole page."""
+    """Return the whole page."""
     names = mappings.tables.specs.names
     lines = [_line(names, key, similar) for key, similar in mappings.tables.v3_specs.items()]
     sources = sum(bool(line[1]) for line in lines)

@@ -1,4 +1,5 @@
-"""docs/reference/v3-surface.md as text: every path, parameter, field and error, from the data of openapi.py.
+"""Page docs/reference/v3-surface.md: every path, parameter, field and error, from the same data as the OpenAPI
+description.
 
 `v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the mappings.
 """
@@ -116,7 +117,7 @@ Section = tuple[str, str]
 
 
 def page(mappings: loader.Mappings) -> str:
-    """The whole page."""
+    """Return the whole page."""
     names = _order(mappings)
     sections: list[Section] = [
         ("Endpoints", _endpoints()),
@@ -184,7 +185,7 @@ def _ordered(mappings: loader.Mappings, name: str, some: frozenset[str]) -> list
 
 
 def _actions() -> list[Section]:
-    """Endpoints with the same parameters together."""
+    """Return one section for each group of endpoints with the same parameters."""
     groups: dict[tuple[Action, tuple[Parameter, ...]], list[Endpoint]] = defaultdict(list)
     for endpoint in ENDPOINTS:
         groups[endpoint.action, parameters.of(endpoint)].append(endpoint)
@@ -255,7 +256,7 @@ def _lists(mappings: loader.Mappings) -> str:
 
 
 def _order(mappings: loader.Mappings) -> list[str]:
-    """Objects in reading order: a part, then what it holds, then the others."""
+    """Return the objects in reading order: a part, then the objects in it, then the others."""
     found: list[str] = []
     waiting = ["Part", *mappings.rules]
     while waiting:
@@ -296,7 +297,7 @@ def _read(row: coverage.FieldCoverage) -> str:
 
 
 def _why(mappings: loader.Mappings, row: coverage.FieldCoverage) -> str:
-    """A constant's value is its type already."""
+    """Return the note on a field; for a constant only its reason, because its value is shown as its type."""
     return (mappings.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
 
 

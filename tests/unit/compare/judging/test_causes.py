@@ -1,4 +1,4 @@
-"""Why a difference comes about, as far as the list of v3's fields and its kind tell."""
+"""Tests of the cause of a difference, derived from the list of v3 fields and the kind of the difference."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a month will cost in parts."""
+"""Tests of the estimated usage of a month, in parts."""
 
 from typing import Any
 

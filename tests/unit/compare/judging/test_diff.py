@@ -1,4 +1,4 @@
-"""What differs between two responses: one difference each, of the right kind, at its place."""
+"""Tests of the diff of two responses: one difference each, of the right kind, at its path."""
 
 from decimal import Decimal
 from typing import Any

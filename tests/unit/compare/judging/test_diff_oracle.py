@@ -1,4 +1,4 @@
-"""DeepDiff, which knows nothing of v3, sees differences where diff sees them, and no others."""
+"""Tests of the diff against DeepDiff, which does not know v3: both find differences at the same places."""
 
 import copy
 import random
@@ -59,7 +59,7 @@ def ours(baseline: Any, candidate: Any) -> Counter[tuple[str, str, str, str]]:
 
 
 def spots(value: Any) -> list[tuple[Any, Any]]:
-    """Where something may become something else without becoming another element: fields, and amounts of breaks."""
+    """Return the paths whose value can change without a change of element: fields, and amounts of price breaks."""
     objects = v3_responses.containers(value, dict)
     fields = [(each, key) for each in objects for key in each if key not in NAMED and not v3_responses.is_uid(key)]
     priced = [each for found in objects for each in v3_responses.containers(found.get("prices"), list)]

@@ -1,4 +1,4 @@
-"""What holds for the differences of any two responses, and of any JSON."""
+"""Property tests of the diff of any two responses, and of any JSON."""
 
 import copy
 import random
@@ -14,7 +14,7 @@ from proxy.compare.judging import diff
 
 
 def again(value: Any, rng: random.Random) -> Any:
-    """The same value, all of it new, keys in another order."""
+    """Return a deep copy with the keys in another order."""
     if isinstance(value, dict):
         keys = list(value)
         rng.shuffle(keys)
@@ -23,7 +23,7 @@ def again(value: Any, rng: random.Random) -> Any:
 
 
 def alike(baseline: Any, candidate: Any) -> bool:
-    """What `same` means, as slowly as one can write it."""
+    """Compare like `same`, in the simplest way."""
     if type(baseline) is not type(candidate):
         return False
     if isinstance(baseline, dict):

@@ -1,4 +1,4 @@
-"""The same to the last digit: what Python takes for equal and what orjson cannot write included."""
+"""Tests of exact equality, including values that Python considers equal and values that orjson cannot write."""
 
 import itertools
 from decimal import Decimal

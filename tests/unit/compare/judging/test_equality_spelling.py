@@ -1,4 +1,4 @@
-"""Numbers and moments in different letters."""
+"""Tests of equal numbers and timestamps in different notations."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two responses to one request, judged: what is whole, what moved, what was asked twice."""
+"""Tests of the judgement of two responses: completeness, changed data, repeated requests."""
 
 from typing import Any
 
@@ -141,7 +141,7 @@ def test_difference_with_both_sides_changed_has_moved(judge: Any, v3_request: An
 def test_stable_candidate_value_is_a_finding_despite_a_changed_baseline(
     judge: Any, v3_request: Any, response: Any
 ) -> None:
-    """It may be wrong about both."""
+    """The candidate may be wrong about both baseline values."""
     pair = ResponsePair(response(parts("X1")), response(parts("wrong")))
     for again in ({}, {"candidate_again": response(parts("wrong"))}):
         comparison = judge().compare(v3_request, 0, pair, baseline_again=response(parts("X2")), **again)

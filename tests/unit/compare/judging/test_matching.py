@@ -1,4 +1,4 @@
-"""Every element of two lists is in one pair or on one side."""
+"""Tests of matching: every element of two lists is in one pair or on one side."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Places that nobody's data can forge, and what a program reads there."""
+"""Tests of paths: response data cannot forge a path, and a program can parse it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which paths a rule is for."""
+"""Tests of path patterns: the paths that a rule applies to."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What each rule hides, and what becomes of those that have expired or were of no use."""
+"""Tests of ignore rules: hidden differences, expired rules and unused rules."""
 
 from datetime import date
 from typing import Any

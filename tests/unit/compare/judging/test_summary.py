@@ -1,4 +1,4 @@
-"""From counts to a result: what counts, what is noise, which thresholds break."""
+"""Tests of the summary of a run: counted differences, noise, and broken thresholds."""
 
 from datetime import date
 from typing import Any

@@ -1,4 +1,4 @@
-"""Counts that add up in any order, and stay small whatever the data brings."""
+"""Tests of tallies: they add up in any order, and their size is bounded for any data."""
 
 from typing import Any
 

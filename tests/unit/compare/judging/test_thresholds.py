@@ -1,4 +1,4 @@
-"""What --fail-on takes, and when it fails."""
+"""Tests of --fail-on: accepted thresholds, and when they fail."""
 
 import pytest
 

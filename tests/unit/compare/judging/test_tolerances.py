@@ -1,4 +1,4 @@
-"""Spellings that are taken for the same, and values that are near enough."""
+"""Tests of tolerances: equivalent notations and values that are close enough."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""Forms that rules ask of what they hide."""
+"""Tests of the forms that ignore rules require of hidden values."""
 
 from typing import Any
 

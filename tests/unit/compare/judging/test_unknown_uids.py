@@ -1,4 +1,4 @@
-"""Uids that only one side can know: matched by identity, told apart from uids that are wrong."""
+"""Tests of uids that only one side can know: matched by identity, distinguished from wrong uids."""
 
 import copy
 from collections.abc import Callable
@@ -235,7 +235,7 @@ def test_own_uid_table_makes_the_uid_recorded(judge: Callable[..., Judge]) -> No
 
 
 def test_list_of_recorded_uids_is_complete() -> None:
-    """It does not read the proxy's table: whoever learns a uid writes it into both."""
+    """The list is separate from the proxy's table; a new uid is added to both."""
     table = loader.load_uids(shipped.path("mappings"))
     assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._targets)
     assert all(any(kind.knows(uid) for kind in table.values()) for uid in unknown_uids.recorded())

@@ -1,4 +1,4 @@
-"""The list of v3's fields, held against the facts of the contract and against mappings/."""
+"""Tests of the list of v3 fields against the facts of the contract and against mappings/."""
 
 from typing import Any
 

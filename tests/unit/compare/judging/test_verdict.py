@@ -1,4 +1,4 @@
-"""Ready, not ready, or too few requests to say."""
+"""Tests of verdicts: ready, not ready, inconclusive."""
 
 from typing import Any
 

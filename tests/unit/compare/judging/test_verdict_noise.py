@@ -1,4 +1,4 @@
-"""Intervals, what passes for noise, and the sample that is asked twice."""
+"""Tests of confidence intervals, of the noise threshold, and of the sample that is sent twice."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lines of files that are plain, packed or cut."""
+"""Tests of line files: plain, compressed or truncated."""
 
 import gzip
 from pathlib import Path

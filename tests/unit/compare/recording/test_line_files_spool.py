@@ -1,4 +1,4 @@
-"""Lines by key, on disk."""
+"""Tests of the spool: lines by key, on disk."""
 
 from proxy.compare.recording.line_files import Spool
 

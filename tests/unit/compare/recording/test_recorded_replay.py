@@ -1,4 +1,4 @@
-"""The service of today, played what was recorded."""
+"""Tests of the current service with replayed recordings."""
 
 from pathlib import Path
 from typing import Any

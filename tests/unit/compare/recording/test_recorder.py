@@ -1,4 +1,4 @@
-"""What a recording keeps, for how long it can be read, and whose keys are not in it."""
+"""Tests of the recorder: recorded data, compatibility with older recordings, and no API keys."""
 
 import gzip
 import json

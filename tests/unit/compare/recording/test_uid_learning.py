@@ -1,4 +1,4 @@
-"""Tables of uids out of responses: what is learnt, what is known, and what is a conflict."""
+"""Tests of uid tables learned from responses: new uids, known uids and conflicts."""
 
 from typing import Any
 

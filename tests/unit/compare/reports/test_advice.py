@@ -1,4 +1,4 @@
-"""What to do next, for every way in which a run can end."""
+"""Tests of the advice for every outcome of a run."""
 
 import msgspec
 import pytest

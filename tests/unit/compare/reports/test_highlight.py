@@ -1,4 +1,4 @@
-"""Two texts with what differs marked, in bounded time."""
+"""Tests of highlighted differences of two texts, in bounded time."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""JSON over several lines: the same JSON, and easier to read."""
+"""Tests of JSON laid out over several lines: equal JSON, easier to read."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is in the data can harm no report: not by what it says, and not by how long it is."""
+"""Tests of reports with hostile data: neither its content nor its length breaks a report."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The page as text: what it holds and what it must not hold. How it behaves is tested in a browser."""
+"""Tests of the HTML report as text; its behaviour is tested in a browser."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Distributions as geometry: what is drawn is what was counted."""
+"""Tests of charts: the drawn geometry matches the counted distribution."""
 
 import math
 

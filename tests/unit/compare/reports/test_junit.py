@@ -1,4 +1,4 @@
-"""JUnit: what a CI shows of a run."""
+"""Tests of the JUnit report."""
 
 from xml.etree import ElementTree
 

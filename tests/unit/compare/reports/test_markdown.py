@@ -1,4 +1,4 @@
-"""Markdown for a pull request, as GitHub's flavour reads it."""
+"""Tests of the Markdown report, in GitHub's flavour."""
 
 import re
 
@@ -46,7 +46,7 @@ TRAPS = [comparison_result.HOSTILE, "|" * 90, "`" * 90, "\\|", "a\n\n# b\n---", 
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_data_is_escaped_for_markdown_and_html(text: str) -> None:
-    """Wherever it stands, the page has the same elements as with a text that says nothing to anybody."""
+    """At every place the page has the same elements as with a plain text."""
     assert elements(markdown.render(comparison_result.hostile_result(text))) == elements(
         markdown.render(comparison_result.hostile_result("harmless"))
     )

@@ -1,4 +1,4 @@
-"""The report of a terminal, at several widths, with and without colours."""
+"""Tests of the terminal report, at several widths, with and without colours."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Text of anybody's data: what cannot be seen is written out, what is long is cut."""
+"""Tests of untrusted text in reports: invisible characters are escaped, long texts are truncated."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The wording that all reports share."""
+"""Tests of the wording that all reports share."""
 
 import msgspec
 import pytest

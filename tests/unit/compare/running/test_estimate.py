@@ -1,4 +1,4 @@
-"""What requests cost at worst, by arithmetic; tests/integration/test_estimate.py holds it against what is billed."""
+"""Tests of the estimated maximum cost of requests; tests/integration/test_estimate.py compares it with billed usage."""
 
 import json
 from typing import Any

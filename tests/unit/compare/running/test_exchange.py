@@ -1,4 +1,4 @@
-"""One request asked of both sides: in which order, how often, and for how many parts."""
+"""Tests of the exchange of one request with both sides: order, number of attempts and cost."""
 
 from typing import Any
 

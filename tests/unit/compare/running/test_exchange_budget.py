@@ -1,4 +1,4 @@
-"""Parts that a run may spend: the worst case held, the real cost booked."""
+"""Tests of the parts budget of a run: the maximum cost is reserved, the real cost is booked."""
 
 import asyncio
 

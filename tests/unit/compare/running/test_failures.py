@@ -1,4 +1,4 @@
-"""What is no response, and why, in words."""
+"""Tests of failures: which outcomes are no response, and their messages."""
 
 import json
 from typing import Any

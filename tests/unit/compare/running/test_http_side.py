@@ -1,4 +1,4 @@
-"""One side over a socket: answers, all sorts of trouble, how many requests at once, and where keys go."""
+"""Tests of one side over a socket: responses, failures, concurrency, and destinations of API keys."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Addresses of sides as people write them."""
+"""Tests of the notations of a side's address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Turns at a side, by a clock that moves only when somebody waits."""
+"""Tests of the pace of requests to a side, with a manual clock."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run is going to ask."""
+"""Tests of the request plan of a run."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The same asked once, and some that stand for many."""
+"""Tests of deduplication and sampling of requests."""
 
 import json
 from collections import Counter

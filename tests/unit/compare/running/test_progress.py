@@ -1,4 +1,4 @@
-"""What a run notes of itself, and what it knows when it goes on."""
+"""Tests of the saved progress of a run, and of resumed runs."""
 
 import contextlib
 from decimal import Decimal

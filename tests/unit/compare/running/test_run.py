@@ -1,4 +1,4 @@
-"""A run over scripted sides: in its order, stopped, given up, noted, recorded."""
+"""Tests of a run with scripted sides: order, interruption, abort, saved progress, recording."""
 
 import asyncio
 from pathlib import Path
@@ -45,7 +45,7 @@ def failure(words: Any) -> Any:
 
 
 class _Judge:
-    """Everything is equivalent; `broken` requests cannot be judged."""
+    """Judge that finds every response equivalent; it fails for `broken` requests."""
 
     def __init__(self, broken: Any = ()) -> None:
         self.broken = broken

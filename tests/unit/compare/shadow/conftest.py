@@ -1,4 +1,4 @@
-"""What the shadow's rooms are tested with: a clock that stands, a store in memory, the metrics of a process."""
+"""Fixtures for tests of shadowing: a manual clock, a store in memory, the metrics of a process."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The old service's addresses, and what is made of its responses."""
+"""Tests of the client of the old service: its addresses, and conversion of its responses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A day's parts: held before a request, settled after it, over all workers."""
+"""Tests of the daily parts budget: reserved before a request, settled after it, shared by all workers."""
 
 from typing import Any
 

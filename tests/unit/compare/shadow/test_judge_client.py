@@ -1,4 +1,4 @@
-"""The judging process as a worker has it: started when needed, replaced when gone, ended in time."""
+"""Tests of the judge process as seen by a worker: started on demand, restarted after a crash, stopped in time."""
 
 import asyncio
 import os
@@ -126,7 +126,7 @@ async def test_judge_process_ends_with_a_killed_worker() -> None:
 
 
 def _gone(pid: Any) -> Any:
-    """Whether it runs no more; one that nobody has waited for is dead all the same."""
+    """Return true if the process has ended, including a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

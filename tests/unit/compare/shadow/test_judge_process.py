@@ -1,4 +1,4 @@
-"""The judging program from within: what it answers, what it keeps, and that nobody's data brings it down."""
+"""Tests of the judge program itself: its responses, its state, and robustness against any data."""
 
 import io
 import json

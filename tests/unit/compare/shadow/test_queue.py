@@ -1,4 +1,4 @@
-"""What is chosen, what waits, what is dropped, and what the switch does."""
+"""Tests of the shadow queue: selected, waiting and dropped requests, and the switch."""
 
 import asyncio
 import random
@@ -14,8 +14,8 @@ from proxy.compare.shadow.job import ComparisonJob
 from proxy.upstream.policies import CircuitBreaker
 
 
-class Errands:
-    """Notes what is run; holds it where `gate` is closed; fails on what is called so."""
+class _RecordedJobs:
+    """Records the jobs that run; each waits until `gate` is open, and a job named `fails` raises."""
 
     def __init__(self) -> None:
         self.run_: list[Any] = []
@@ -34,7 +34,7 @@ class Errands:
 
 @pytest.fixture
 def jobs() -> Any:
-    return Errands()
+    return _RecordedJobs()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Places in the store: one a worker, taken over with what is noted there, never two on one."""
+"""Tests of result slots in the store: one per worker, taken over with their content, never shared."""
 
 from typing import Any
 

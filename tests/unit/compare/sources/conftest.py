@@ -1,4 +1,4 @@
-"""Files of requests, written where a test can read them."""
+"""Helpers that write request files."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Lists of parts, as CSV and as workbooks."""
+"""Tests of bills of materials, as CSV and as workbooks."""
 
 import json
 from typing import Any

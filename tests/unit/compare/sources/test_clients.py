@@ -1,4 +1,4 @@
-"""Names for keys and keys for names; nothing shows a key."""
+"""Tests of client names for API keys; no output contains a key."""
 
 import hashlib
 from typing import Any

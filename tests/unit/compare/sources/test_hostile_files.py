@@ -1,4 +1,4 @@
-"""Whatever is in a file: requests, or one clear error, never anything else."""
+"""Tests of hostile request files: any content results in requests or in one clear error."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ JSON = st.recursive(
 
 
 def attempt(read_source: Any, content: Any, kind: Any) -> None:
-    """What comes of it holds together."""
+    """Read the file and check the consistency of the result."""
     with contextlib.suppress(errors.SourceError):
         for request in read_source("file", content, kind).requests:
             assert request.endpoint

@@ -1,4 +1,4 @@
-"""JSON lines of servers, shippers and people."""
+"""Tests of JSON lines from servers and log shippers, and written by hand."""
 
 import json
 from typing import Any

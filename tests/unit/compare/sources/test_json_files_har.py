@@ -1,4 +1,4 @@
-"""HAR files, whole, cut and broken."""
+"""Tests of HAR files: complete, truncated and malformed."""
 
 import json
 from typing import Any

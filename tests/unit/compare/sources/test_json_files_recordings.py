@@ -1,4 +1,4 @@
-"""Recordings of our own: the requests in them."""
+"""Tests of recordings as a source of requests."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run has recorded is a file of requests."""
+"""Tests of the recording of a run as a source of requests."""
 
 from pathlib import Path
 

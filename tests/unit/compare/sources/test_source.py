@@ -1,4 +1,4 @@
-"""Telling files apart; files that are packed, cut, empty or no text at all."""
+"""Tests of file type detection, and of compressed, truncated, empty and binary files."""
 
 import bz2
 import gzip

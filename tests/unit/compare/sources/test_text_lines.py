@@ -1,4 +1,4 @@
-"""Access logs of many servers, with what real ones have in them beside requests of v3."""
+"""Tests of access logs of many servers, which contain other lines than v3 requests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lists of URLs, as people keep them."""
+"""Tests of lists of URLs."""
 
 from typing import Any
 

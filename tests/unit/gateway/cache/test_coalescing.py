@@ -1,4 +1,4 @@
-"""Coalescing of identical work: executed once by the caller that claims it, and once more where it stalls."""
+"""Tests of request coalescing: one execution by the first caller, and one retry if it stalls."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class Stalled:
 
 
 class Worker:
-    """Does work when it is let go, as the pipeline does. Attempts are numbered from 0; one may be told its result."""
+    """Executes work when released, as the pipeline does. Attempts are numbered from 0; their results can be set."""
 
     def __init__(self) -> None:
         self.coalescing: Coalescing[str, str] = Coalescing()
@@ -36,7 +36,7 @@ class Worker:
         self.substitutes: dict[str, str] = {}
 
     async def want(self, *keys: str) -> tuple[list[str], int]:
-        """The result for every key, and for how many of them it was somebody else's."""
+        """Return the result of every key, and how many of them another caller executed."""
         job = Job(self, keys)
         results: dict[int, str] = {}
         left, joined = list(range(len(keys))), 0
@@ -106,7 +106,7 @@ class Worker:
 
 
 class Job:
-    """What one caller wants done."""
+    """Job of one caller."""
 
     def __init__(self, worker: Worker, keys: tuple[str, ...]) -> None:
         self._worker = worker

@@ -1,4 +1,4 @@
-"""Answers in memory: for their time, within their bytes, read for any projection that shows no more."""
+"""Tests of cache entries: expiry, byte limit, and reuse for projections of fewer fields."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""ChargedAccounts from the configuration, and the dates by which they are counted."""
+"""Tests of quota accounts from the configuration, and of their periods."""
 
 import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Quotas that upstream has refused as exhausted: remembered in the store, until their reset."""
+"""Tests of exhausted quotas: stored until their reset."""
 
 from collections.abc import Callable
 from typing import Any

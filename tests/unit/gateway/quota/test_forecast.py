@@ -1,4 +1,4 @@
-"""When parts run out: a table of cases."""
+"""Tests of the forecast of quota exhaustion."""
 
 import datetime
 from typing import Any

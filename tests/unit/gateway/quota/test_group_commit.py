@@ -1,4 +1,4 @@
-"""What is handed in while a transaction is under way goes together into the next."""
+"""Tests of group commit: work that arrives during a transaction goes into the next one."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Bookings on their way into a store that may be slow, away, or silent about what it did."""
+"""Tests of the usage ledger with a store that is slow, unavailable, or does not confirm."""
 
 import asyncio
 import contextlib

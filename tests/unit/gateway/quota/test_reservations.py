@@ -1,4 +1,4 @@
-"""Reserve, settle, abandon; limits of applications and keys, over workers, months and lifetimes (graphql.md §6)."""
+"""Tests of reservations: reserve, settle, release; limits over workers, months and lifetimes (graphql.md §6)."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Rows of usage from what the store holds."""
+"""Tests of usage rows read from the store."""
 
 import datetime
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Warnings at 50, 80 and 95 %: each once, in a period, over all workers and restarts."""
+"""Tests of usage warnings at 50, 80 and 95 %: each once per period, over all workers and restarts."""
 
 import io
 import json
