@@ -133,7 +133,7 @@ def test_the_latency_chart_has_both_sides_of_every_endpoint(browser: Chrome, ope
     open_page(comparison_result.result())
     for figure in browser.find_elements(By.TAG_NAME, "figure"):
         assert len(figure.find_elements(By.CSS_SELECTOR, "svg .baseline rect")) > 3
-        assert len(figure.find_elements(By.CSS_SELECTOR, "svg .new rect")) > 3
+        assert len(figure.find_elements(By.CSS_SELECTOR, "svg .candidate rect")) > 3
         assert figure.find_element(By.TAG_NAME, "svg").get_attribute("aria-label")
 
 
