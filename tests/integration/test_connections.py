@@ -216,5 +216,5 @@ async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> Non
             process.terminate()
             assert await asyncio.to_thread(process.wait, SECONDS) == 0
     events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
-    assert "connection limit lowercase_names" in events
+    assert "connection limit lowered" in events
     assert events.count("connection limit reached") == 1

@@ -45,8 +45,8 @@ async def test_missing_scope_is_explained_not_retried_and_no_failure(
     assert "scope supply.domain" in log_output.getvalue()
     assert (services.count("graphql"), services.count("token")) == (requests, 1)
     lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line.startswith("v3bridge_parts_"))
-    for name in ("used", "doubtful", "reserved"):
-        assert lines[f'v3bridge_parts_{name}{{account="demo"}}'] == "0.0"
+    for name in ("used", "uncertain", "reserved"):
+        assert lines[f'v3bridge_parts_{name}{{quota_account="demo"}}'] == "0.0"
     assert 'v3bridge_parts_returned_total{application="demo"}' not in lines
 
 
