@@ -6,8 +6,8 @@ PYTHON ?= python3
 ARGS ?=
 # A test that hangs for two minutes ends its process with a traceback of every thread.
 HANG := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
-# Two workers, a test file never split between them; `make check WORKERS=0` runs the tests in one process.
-WORKERS ?= 2
+# Three workers, because many tests wait; a test file never split between them; `make check WORKERS=0` runs the tests in one process.
+WORKERS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin

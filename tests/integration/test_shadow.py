@@ -197,7 +197,7 @@ async def test_unreachable_baseline_service_affects_no_response(
     async with shadowed(old_url=f"{unreachable_url}/v3") as found:
         responses = await asyncio.gather(*(found.environment.get(each) for each in LOAD))
         assert [same(response) for response in responses] == plain
-        await found.counted(len(LOAD), "failures", side="baseline")
+        await found.counted(len(LOAD), "errors", side="baseline")
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
@@ -289,7 +289,7 @@ async def test_candidate_failure_is_counted_without_a_baseline_request(
         assert (await found.environment.get(ASKED)).status == 503
         await found.counted(1, "errors", side="candidate")
         (failure,) = (await found.noted(1)).failures.values()
-        assert failure.reason.startswith("new: is closed for the moment (HTTP 503): ")
+        assert failure.reason.startswith("candidate: is closed for the moment (HTTP 503): ")
         assert baseline.requests == []
 
 
@@ -352,7 +352,7 @@ async def test_comparison_rules_give_a_client_another_name_and_key(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.yaml"
-    rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", old: "the-0ld-key"}}]\nrules: []\n')
+    rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", baseline: "the-0ld-key"}}]\nrules: []\n')
     baseline.behaviour = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
     async with shadowed(rules=config.File(rules)) as found:
         await found.environment.get(ASKED)

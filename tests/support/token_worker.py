@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import prometheus_client
+import structlog
 
 from proxy import config
 from proxy.kit import clock
@@ -53,4 +54,5 @@ async def main(token_url: str, store_url: str, calls: int) -> None:
 
 
 if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

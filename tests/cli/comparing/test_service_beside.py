@@ -53,7 +53,10 @@ async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: P
     result = json.loads((tmp_path / "result.json").read_text("utf-8"))
     assert result["groups"] == []  # one cause, not a difference at each endpoint
     (failure,) = result["failures"]
-    assert (failure["reason"], failure["requests"]) == (f"candidate: no application has the key of key 1 ({REFUSED})", 3)
+    assert (failure["reason"], failure["requests"]) == (
+        f"candidate: no application has the key of key 1 ({REFUSED})",
+        3,
+    )
     shown = hashlib.sha256(key.encode()).hexdigest()[:4]
     first = found.out.partition("What to do next")[2].splitlines()[1]
     assert f"key 1 (fingerprint {shown}, access.log:1 to access.log:4, kicost/1.1)" in " ".join(found.out.split())
