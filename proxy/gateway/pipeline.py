@@ -9,7 +9,6 @@ pipeline executes them, the cache stores their results and wakes the waiting req
 
 import asyncio
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +16,7 @@ import structlog
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.coalescing import Claim, SecondAttempt, Stall
+from proxy.gateway.cache.coalescing import Claim, SecondAttempt
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.cache.lookup import Lookup, QueryCache
 from proxy.gateway.directory import Directory
@@ -111,6 +110,8 @@ class Pipeline:
         lookup = self._cache.look_up(request, queries)
         if lookup.misses and (refusal := self._load.refusal()) is not None:
             lookup.refuse(refusal)
+        if lookup.misses and not lookup.is_coalesced:
+            lookup.complete(await self._execute_misses(lookup, lookup.misses, None))
         while lookup.misses:
             share = lookup.claim()
             self._start_second_attempts(share.second_attempts)
@@ -132,7 +133,7 @@ class Pipeline:
         self._metrics.observe_stage("plan", began)
 
         # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
-        listeners = () if claim is None or not lookup.is_coalesced else (partial(self._note_stall, claim),)
+        listeners = () if claim is None else (lambda stall: self._start_second_attempts(claim.stalled(stall)),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
             found = await self._execute_all(request, plan.operations)
@@ -180,9 +181,6 @@ class Pipeline:
         self._metrics.parts[client.application.name,] += returned
         await reservation.settle(returned)
         return found
-
-    def _note_stall(self, claim: Claim[Any, RenderedResult], stall: Stall) -> None:
-        self._start_second_attempts(claim.stalled(stall))
 
     def _start_second_attempts(self, attempts: Iterable[SecondAttempt[Any, RenderedResult]]) -> None:
         """Start second attempts at stalled queries, each in the context of the caller that waits."""

@@ -56,11 +56,15 @@ class Lookup:
         return self._in_flight is not None
 
     def claim(self) -> Share[Hashable, RenderedResult]:
-        """Claim the misses that are not in flight, and join the others."""
-        if self._in_flight is None:
-            return Coalescing[Hashable, RenderedResult]().join({n: n for n in self.misses}, self)
+        """Claim the misses that are not in flight, and join the others. Only where requests are coalesced."""
+        assert self._in_flight is not None  # noqa: S101 - the pipeline asks `is_coalesced`
         keys, projection = self.queries.keys, self.queries.renderer.key
         return self._in_flight.join({n: (keys[n].key, projection) for n in self.misses}, self)
+
+    def complete(self, results: Sequence[RenderedResult]) -> None:
+        """Add the results of all misses, in their order. A claim, which costs more, serves only other requests."""
+        self._results.update(zip(self.misses, results, strict=True))
+        self.misses = []
 
     def begin(self, positions: Sequence[int]) -> None:
         """Note that these misses are executed for this request."""
