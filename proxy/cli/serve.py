@@ -11,6 +11,7 @@ import typer
 
 from proxy import __version__, config
 from proxy.cli import embedded, shown
+from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 from proxy.workers import listening
 
@@ -31,7 +32,7 @@ def serve(
 ) -> None:
     """Start the proxy and print a curl line that works."""
     file = config_file or shipped.path("config.yaml")
-    settings = config.load(file, os.environ)
+    settings = loader.load(file, os.environ)
     given = (("host", host), ("port", port), ("workers", workers))
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
