@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from proxy import config, errors
-from proxy.config import mistakes
+from proxy.config import loader, mistakes
 
 SANDBOX = """\
 applications:
@@ -30,16 +30,6 @@ applications:
     currency: EUR
     features: [LEAD_TIME, DATASHEETS]
 """
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Any:
-    def of(text: str, **environ: str) -> config.Config:
-        file = tmp_path / "config.yaml"
-        file.write_text(text, encoding="utf-8")
-        return config.load(file, environ)
-
-    return of
 
 
 def real(secret: str = "env:SECRET") -> str:
@@ -304,7 +294,7 @@ def test_real_upstream_needs_credentials(load: Any) -> None:
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
-        config.load(tmp_path / "no.yaml", {})
+        loader.load(tmp_path / "no.yaml", {})
 
 
 def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
