@@ -221,7 +221,7 @@ async def test_different_batch_keys_are_not_batched(service: _Service, metrics: 
     first = calls.execute(Words(("a",), None if apart == "no batch key" else "key"), ME, 0.0)
     second = calls.execute(Words(("b",), key), OTHER if apart == "application" else ME, 0.0)
     service.let_go()
-    assert await asyncio.gather(first, second) == [["A"], ["B"]]
+    assert list(await asyncio.gather(first, second)) == [["A"], ["B"]]
     assert service.asked == [("a",), ("b",)]
 
 
