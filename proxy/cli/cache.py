@@ -12,6 +12,7 @@ from rich.table import Table
 
 from proxy import config, errors
 from proxy.cli.shown import FILE_WIDTH
+from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print entries, bytes and ages of the shared cache by application."""
-    settings = config.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     usages = _with_cache(settings, lambda cache: cache.cache_usage())
     now = clock.SystemClock().now()
     rows = [_row(usage, now) for usage in usages]
@@ -57,7 +58,7 @@ def clear(
     ] = None,
 ) -> None:
     """Delete the shared cache, or one application's entries. Running workers still have what is in their memory."""
-    settings = config.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if application is not None and application not in settings.applications:
         raise typer.BadParameter(
             f"{application!r} is none of {', '.join(settings.applications)}", param_hint="--application"
