@@ -39,7 +39,12 @@ def serve(
     settings = msgspec.structs.replace(settings, listen=listen)
     listening.check(listen.host, listen.port)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
-    event_loop.run(_serve(settings, source, config.exposed(file)))
+    from proxy.telemetry import log, log_writer
+
+    with log_writer.buffered(sys.stderr) as stream:
+        log.configure(settings.log.level, settings.log.format, stream)
+        log.log_uncaught_exceptions()
+        event_loop.run(_serve(settings, source, config.exposed(file)))
 
 
 async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> None:
@@ -49,8 +54,6 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> N
 
     from proxy.telemetry import log
 
-    log.configure(settings.log.level, settings.log.format, sys.stderr)
-    log.log_uncaught_exceptions()
     logger = structlog.get_logger()
     for file in exposed:
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
