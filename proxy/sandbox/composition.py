@@ -13,7 +13,7 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import admin, applications, home_page, journal, part_usage, user_directory
-from proxy.sandbox import settings as chosen
+from proxy.sandbox import settings as sandbox_settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import design_store, files
 from proxy.sandbox.design import services as design_services
@@ -34,7 +34,7 @@ MAX_BODY = 8 * 2**20
 class SharedServices:
     """Objects that several services of one sandbox share."""
 
-    settings: chosen.SandboxSettings
+    settings: sandbox_settings.SandboxSettings
     clock: clocks.Clock
     rng: random.Random
     state_store: state.StateStore
@@ -67,7 +67,7 @@ SERVICES = web.AppKey("services", Services)
 
 
 def create_app(
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     clock: clocks.Clock,
     rng: random.Random | None = None,
     *,
@@ -92,7 +92,7 @@ def create_app(
 
 
 def _shared(
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     clock: clocks.Clock,
     rng: random.Random,
     state_store: state.StateStore,

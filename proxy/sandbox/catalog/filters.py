@@ -153,7 +153,9 @@ class CatalogFilters:
         if _is_id(text):
             return reference.descendants(text) if text in reference.categories else ()
         same = [
-            one.id for one in reference.categories.values() if matching.normalise(one.name) == matching.normalise(text)
+            category.id
+            for category in reference.categories.values()
+            if matching.normalise(category.name) == matching.normalise(text)
         ]
         return tuple(below for id_ in same for below in reference.descendants(id_))
 

@@ -147,11 +147,11 @@ class Catalog:
 
     def manufacturers(self) -> tuple[records.Company, ...]:
         """Every maker."""
-        return tuple(one for one in self._reference.companies.values() if "manufacturer" in one.roles)
+        return tuple(company for company in self._reference.companies.values() if "manufacturer" in company.roles)
 
     def sellers(self) -> tuple[records.Company, ...]:
         """Every seller."""
-        return tuple(one for one in self._reference.companies.values() if "seller" in one.roles)
+        return tuple(company for company in self._reference.companies.values() if "seller" in company.roles)
 
     def categories(self) -> tuple[records.Category, ...]:
         """Every category."""

@@ -34,8 +34,10 @@ def part_choice(part: catalog_records.Part, catalog: store.Catalog, priority: in
 def _supplier(seller: catalog_records.SellerOffers) -> records.SupplierPart:
     offer = seller.offers[0]
     prices = (
-        records.SupplierPrice(currency=one.currency or "USD", price=one.price, break_quantity=one.quantity)
-        for one in offer.prices[:BREAKS]
+        records.SupplierPrice(
+            currency=price_break.currency or "USD", price=price_break.price, break_quantity=price_break.quantity
+        )
+        for price_break in offer.prices[:BREAKS]
     )
     stock = records.SupplierStock(location_name=offer.eligible_region or "", quantity=max(offer.inventory_level, 0))
     return records.SupplierPart(
@@ -94,11 +96,17 @@ class ComponentBuilder:
 
     def alternate_for(self, component: records.Component) -> records.Component | None:
         """Another component of the same folder, or None."""
-        others = [one for one in self.components.values() if one.folder_id == component.folder_id and one != component]
-        return self.rng.choice(others) if others else None
+        siblings = [
+            sibling
+            for sibling in self.components.values()
+            if sibling.folder_id == component.folder_id and sibling != component
+        ]
+        return self.rng.choice(siblings) if siblings else None
 
     def _ids(self, category: str) -> tuple[str, ...]:
-        matching_category = next((one for one in self.catalog.categories() if one.path.endswith(category)), None)
+        matching_category = next(
+            (candidate for candidate in self.catalog.categories() if candidate.path.endswith(category)), None
+        )
         if matching_category is None:
             return ()
         conditions = catalog_records.SearchConditions(filters=(("category_id", (matching_category.id,)),))
@@ -131,9 +139,12 @@ class ComponentBuilder:
 
     def _part_choices(self, part: catalog_records.Part) -> tuple[records.ManufacturerPart, ...]:
         """The part itself, and parts of other makers with the same MPN."""
-        others = (self.catalog.part(id_) for id_ in part.similar_ids)
-        parts = [part, *(one for one in others if one is not None and one.mpn == part.mpn)]
-        return tuple(part_choice(one, self.catalog, place) for place, one in enumerate(parts, 1))
+        similar_parts = (self.catalog.part(id_) for id_ in part.similar_ids)
+        parts = [
+            part,
+            *(alternative for alternative in similar_parts if alternative is not None and alternative.mpn == part.mpn),
+        ]
+        return tuple(part_choice(part, self.catalog, place) for place, part in enumerate(parts, 1))
 
     def _folder(self, category: catalog_records.Category) -> records.Folder:
         if category.path not in self.folders:

@@ -252,10 +252,10 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise errors.RequestError(400, [errors.variable_error(error)]) from error
-        scope_errors = [scope_error for one in roots if (scope_error := _scope_error(one, caller)) is not None]
+        scope_errors = [scope_error for root in roots if (scope_error := _scope_error(root, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
-        is_billed = any(one.name in limits.PART_FIELDS for one in roots)
+        is_billed = any(root.name in limits.PART_FIELDS for root in roots)
         if application is not None and is_billed and self._part_usage.is_exhausted(application):
             limit = self._part_usage.limit(application)
             if limit < application.part_limit:
@@ -263,7 +263,7 @@ class QueryService:
             status = self._settings.part_limit_status
             raise errors.RequestError(status, [errors.part_limit(limit)], null_data=True, fixed=True)
         violations = [
-            _limit_error(one, message) for one in roots for message in limits.violations(one.name, one.arguments)
+            _limit_error(root, message) for root in roots for message in limits.violations(root.name, root.arguments)
         ]
         if violations:
             raise errors.RequestError(200, violations)
@@ -290,7 +290,7 @@ def _default_caller(
     sandbox_settings: settings.SandboxSettings, application_registry: applications.ApplicationRegistry
 ) -> QueryCaller:
     """The caller without a token if none is needed: the first user, with the first application for supply data."""
-    user = next((one.id for one in sandbox_settings.users), None)
+    user = next((user.id for user in sandbox_settings.users), None)
     for application in application_registry.all:
         if applications.SUPPLY_SCOPE in application.scopes:
             return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)

@@ -163,11 +163,11 @@ class AuthorizationEndpoint:
 
 def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
     """The request after the login that it requires: without `max_age`, which 0 would require again and again."""
-    left = [
+    remaining = [
         (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
         if name == "prompt"
         else (name, value)
         for name, value in pairs
         if name != "max_age"
     ]
-    return [(name, value) for name, value in left if name != "prompt" or value]
+    return [(name, value) for name, value in remaining if name != "prompt" or value]

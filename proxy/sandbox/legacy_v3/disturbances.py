@@ -200,8 +200,8 @@ class RequestDisturbances:
         disturbances = self._by_kind.get(kind)
         return disturbances if isinstance(disturbances, kind) else None
 
-    def _strikes(self, one: Disturbance, *place: object) -> bool:
-        return seeded_fraction(self._seed, words.kind_name(type(one)), *place) < one.share
+    def _strikes(self, disturbance: Disturbance, *place: object) -> bool:
+        return seeded_fraction(self._seed, words.kind_name(type(disturbance)), *place) < disturbance.share
 
     def _drifted(self, drift: PriceDrift | StockDrift | None, offer_id: str) -> float:
         if drift is None:

@@ -62,7 +62,7 @@ def select(
     if ids is None and slugs is None:
         return list(companies)
     wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
-    return [one for one in companies if one.id in wanted_ids or one.slug in wanted_slugs]
+    return [company for company in companies if company.id in wanted_ids or company.slug in wanted_slugs]
 
 
 def categories(
@@ -73,7 +73,7 @@ def categories(
     if ids is None and paths is None:
         return list(all_categories)
     wanted_ids, wanted_paths = set(ids or ()), set(paths or ())
-    return [one for one in all_categories if one.id in wanted_ids or one.path in wanted_paths]
+    return [category for category in all_categories if category.id in wanted_ids or category.path in wanted_paths]
 
 
 def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:

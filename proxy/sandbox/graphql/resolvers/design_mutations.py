@@ -62,7 +62,9 @@ def author_id(info: context.Info) -> str:
 
 def parameter_records(fields: list[Input] | None) -> tuple[records.DesignParameter, ...]:
     """Parameters of an input as records."""
-    return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in fields or ())
+    return tuple(
+        records.DesignParameter(name=parameter["name"], value=parameter["value"]) for parameter in fields or ()
+    )
 
 
 def created_id(attribute: str) -> GraphQLFieldResolver:
@@ -151,7 +153,8 @@ async def _choose(info: context.Info, fields: Input, draft: inputs.PartChoicesIn
 
 def _choices(fields: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
     return tuple(
-        inputs.PartChoiceInput(company_name=one["companyName"], part_number=one["partNumber"]) for one in fields
+        inputs.PartChoiceInput(company_name=choice["companyName"], part_number=choice["partNumber"])
+        for choice in fields
     )
 
 
@@ -184,7 +187,7 @@ async def create_package(info: context.Info, fields: Input) -> Any:
 
 async def _make(info: context.Info, fields: Input, name: str, kind: str, *, is_package: bool) -> Any:
     project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
-    revision_ids = [one.revision_id for one in project.revisions]
+    revision_ids = [revision.revision_id for revision in project.revisions]
     if fields.get("vcsRevisionId") not in (None, *revision_ids):
         raise errors.DesignError(f"the project has no revision {fields['vcsRevisionId']}")
     draft = inputs.ProjectJobInput(
