@@ -140,6 +140,7 @@ def _check(root: yaml.Node | None, name: str, mistake: type[Exception]) -> None:
     waiting = [root]
     while waiting:
         node = waiting.pop()
+        # An alias is the same node, which a file may have thousands of times.
         if node is None or id(node) in visited:
             continue
         visited.add(id(node))

@@ -85,7 +85,7 @@ class Sandbox:
 
 
 def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: int) -> None:
-    """Raise the errors that `running` would raise for these addresses, faults and disturbances, without creating a
+    """Raise the errors that `serve` would raise for these addresses, faults and disturbances, without creating a
     catalog."""
     ports.check(host, port)
     design_services.check(settings.design_port)

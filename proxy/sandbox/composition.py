@@ -86,7 +86,9 @@ def create_app(
         if catalog is None:
             app.on_cleanup.append(_close_on_cleanup(opened_catalog))
         state_store.complete_creation()
+        # After the cleanup contexts, which write their last values.
         app.on_cleanup.append(_close_on_cleanup(state_store))
+        # From here on the application closes what was opened.
         on_failure.pop_all()
     return app
 
@@ -132,6 +134,7 @@ def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Applic
     control.add_routes(app.router)
     offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
     home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
+    # Inside the host checks, which therefore come first at unknown paths, too.
     app.middlewares.append(identity.pages.not_found)
     transport.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
     app.cleanup_ctx.append(shared.part_usage.background_writes)

@@ -78,6 +78,7 @@ class PartUsage:
         try:
             with self._state_store.transaction():
                 for month, application_id in self._unwritten:
+                    # The sum, and not what has been added: writing it twice does no harm.
                     self._rows[f"{month}/{application_id}"] = self._parts_by_month[month, application_id]
         except file.StateError as error:
             _log.warning("part usage was not written to the state file: %s", error)

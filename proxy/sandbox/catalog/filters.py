@@ -112,6 +112,7 @@ class CatalogFilters:
         numeric = attribute.value_type == "number"
         ranges = [_between(attribute.shortname, hit) for text in values if numeric and (hit := _RANGE.fullmatch(text))]
         texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
+        # Each value that occurs is compared once, and not once for each part.
         chosen = np.array(
             [
                 any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)

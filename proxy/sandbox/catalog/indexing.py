@@ -117,5 +117,6 @@ def _positions(field: int, count: int) -> Sequence[int]:
 def number_spellings(number: float, symbol: str) -> str:
     """A number in the ways people type it: "4.7 kΩ 4.7kΩ 4.7k"."""
     displayed = units.displayed(number, symbol)
+    # People leave the unit out: 4.7k.
     short = f"{displayed.value}{displayed.units.removesuffix(symbol)}" if symbol else ""
     return f"{displayed.display} {displayed.value}{displayed.units} {short}"

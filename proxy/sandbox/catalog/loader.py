@@ -235,6 +235,7 @@ def generated_parts(
     """
     all_families = (*families.FAMILIES, *large_families.FAMILIES)
     generated = _round_robin([_family(family, reference) for family in all_families])
+    # Lines of files come first, so a number that is formed here may be taken.
     fresh = (draft for draft in generated if (draft[0], draft[2].mpn) not in existing)
     return (_generated_line(number, *draft) for number, draft in enumerate(fresh, start=_FIRST_GENERATED_ID))
 
@@ -278,6 +279,7 @@ def _round_robin(
     sources: list[Iterator[tuple[str, str, families.PartDraft]]],
 ) -> Iterator[tuple[str, str, families.PartDraft]]:
     while sources:
+        # A copy: exhausted families leave the list.
         for source in tuple(sources):
             draft = next(source, None)
             if draft is None:

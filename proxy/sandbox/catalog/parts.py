@@ -69,6 +69,7 @@ def spec(attribute: records.CatalogAttribute, value: float | str, draw: bytes) -
 
 
 def _draw(line: source_files.PartLine) -> bytes:
+    # Each byte decides one question: `< 200` is true of 200 in 256 parts.
     return hashlib.blake2b(f"{line.id}:{line.mpn}".encode(), digest_size=24).digest()
 
 

@@ -86,6 +86,7 @@ class Catalog:
         self._search = search.CatalogSearch(connection, column_store, reference, seed)
         self._completion = part_numbers.QueryCompletion(column_store, reference, self._search.numbers)
         self._counts = search_hits.HitCounts(column_store, [seller.company.id for seller in reference.sellers])
+        # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)

@@ -62,6 +62,7 @@ def find_part(catalog: store.Catalog, company: str, number: str) -> catalog_reco
         hits = catalog.match(
             catalog_records.MatchQuery(mpn=number, manufacturer=company), catalog_records.SearchConditions()
         )
+    # A number without letters or digits.
     except ValueError:
         return None
     return next(map(catalog.part, hits.page(0, 1)), None)
@@ -131,6 +132,7 @@ class ComponentBuilder:
             created_at=self.past.ago(self.rng.randrange(200, 800)),
             modified_at=self.past.ago(self.rng.randrange(1, 200)),
             is_managed=True,
+            # Three in four are approved for production.
             life_cycle_state=life_cycle_state(self.workspace.id, self.rng.choice((0, 1, 1, 1))),
             parameters=parameters(part),
             manufacturer_parts=self._part_choices(part),

@@ -128,6 +128,7 @@ def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, no
     """Fill `data` with the sample workspaces. Yields after each project, so that the caller can serve other
     requests."""
     for number, sample in enumerate(sample_workspaces.WORKSPACES):
+        # A source for each workspace, so that a change of one leaves the others as they are.
         rng = random.Random(f"{seed}:{sample.slug}")  # noqa: S311 (sample data, not cryptography)
         past = timestamps.PastTimes(now, rng)
         workspace = _workspace(sample, seed, past, is_default=number == 0)
@@ -144,6 +145,7 @@ def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, no
             for task in project_builder.tasks(workspace, built_project.project, users, rng, past):
                 data.tasks.put(task)
             yield
+        # The projects have filled the library.
         for folder in builder.folders.values():
             data.folders.put(folder)
         for component in builder.components.values():

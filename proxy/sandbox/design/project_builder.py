@@ -36,6 +36,7 @@ def build_project(
     variants = tuple(records.Variant(name=name, bom_id=components.stable_id(id_, "bom", name)) for name in (BASE, LITE))
     boms = _boms(id_, variants, placements, builder)
     releases = tuple(_release(id_, number, variants, builder) for number in (1, 2))
+    # A release keeps its bills of materials, whatever the project becomes.
     published = (
         records.Bom(id=variant.bom_id, project_id=id_, variant_name=bom.variant_name, items=bom.items)
         for release in releases
@@ -108,6 +109,7 @@ def _boms(
 
 def _bom_item(same: Sequence[_Placement], builder: components.ComponentBuilder, *, varied: bool) -> records.BomItem:
     component = same[0].component
+    # One draw for both: 5 % of the lines are replaced, another 10 % are not fitted.
     change = builder.rng.random() if varied else 1.0
     alternate = builder.alternate_for(component) if change < 0.05 else None
     instances = tuple(

@@ -126,6 +126,7 @@ class DocumentCache:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
             return ParsedDocument(None, (errors.with_code(error, "HC0011"),), length=len(text))
+        # Validation takes time in proportion to the size, so a document over the limits is not validated.
         errors_ = size_errors(node) or validate(self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS)
         formatted = tuple({**error.formatted} for error in errors_)
         return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
@@ -210,6 +211,7 @@ def _fragment_sizes(fragments: Mapping[str, _OwnSize]) -> dict[str, SelectionSiz
     """The total size of each fragment. An unknown fragment has size 0."""
     names = {name: [inner for inner, _ in own_size.spreads] for name, own_size in fragments.items()}
     sizes: dict[str, SelectionSize] = {}
+    # Inner fragments first, so that each is measured once.
     for name in TopologicalSorter(names).static_order():
         sizes[name] = _total_size(fragments[name], sizes) if name in fragments else SelectionSize(0, 0)
     return sizes

@@ -69,6 +69,7 @@ class AuthorizationEndpoint:
             if grant.prompt in LOGIN_PROMPTS:
                 raise web.HTTPSeeOther(login.login_url(f"{AUTHORIZE_PATH}?{urlencode(_after_login(pairs))}"))
             if session is None or session.sign_in is None:
+                # Not reached: without a sign-in the prompt is login.
                 raise TypeError("no user is signed in, and no login is required")
             if self._must_ask(grant, session.sign_in):
                 return self._consent(pairs, grant, session)
@@ -87,6 +88,7 @@ class AuthorizationEndpoint:
         ):
             return self._refused(request, InvalidRequestError("The form is out of date or from another site."))
         try:
+            # Validated again: the query comes back from a page that its user can edit.
             grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
         except (OAuth2Error, ValueError) as error:
             return self._refused(request, error)

@@ -70,6 +70,7 @@ class FaultInjector:
         """Add faults; counts of the others continue. Raises ValueError as `replace` does."""
         before = self._drawn
         self.replace((*self.declared, *more))
+        # The faults of before are the first ones, in the same order.
         for old, new in zip(before, self._drawn, strict=False):
             new.left = old.left
 
@@ -84,6 +85,7 @@ class FaultInjector:
 
     def draw(self, service: str) -> InjectedFault:
         """Select faults for the next request of `service`, "graphql" or "token"."""
+        # Every latency is drawn, of the other faults those up to the first that strikes: a draw uses up its count.
         late = [fault.fault for fault in self._latencies if fault.strikes(service, self._rng)]
         fault = next((fault.fault for fault in self._response_faults if fault.strikes(service, self._rng)), None)
         delay = sum(fault.ms for fault in late if isinstance(fault, faults.LatencyFault)) / 1000

@@ -206,6 +206,7 @@ class RequestDisturbances:
     def _drifted(self, drift: PriceDrift | StockDrift | None, offer_id: str) -> float:
         if drift is None:
             return 1.0
+        # All requests of a period see the same drift; 0 seconds make each request a period.
         period = int(self._moment.now // drift.seconds) if drift.seconds else self._moment.number
         if not self._strikes(drift, offer_id, period):
             return 1.0

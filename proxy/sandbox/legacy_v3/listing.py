@@ -101,6 +101,7 @@ class LegacyListing:
 
     def _value(self, field: str) -> Callable[[ListedObject], Any]:
         """Accessor of a field. Refuses unknown fields."""
+        # All objects of a class have the same fields.
         if self._all and (field not in self._all[0].object or field.startswith("_")):
             raise errors.bad_request(f"there is no field {field[:60]}")
         get = methodcaller("get", field)

@@ -43,6 +43,7 @@ def _active_parts(catalog: store.Catalog) -> Counter[str]:
     """How many parts each maker has that are not at the end of their life."""
     over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.END_OF_LIFE),))
     everything, gone = (catalog.search("", conditions) for conditions in (records.SearchConditions(), over))
+    # Parts without a life cycle count as active, so the inactive ones are subtracted.
     active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
     active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})
     return active

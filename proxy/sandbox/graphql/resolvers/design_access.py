@@ -37,7 +37,7 @@ async def visible(info: context.Info, source: design_loaders.RecordSource[R], id
 
 
 async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, noun: str) -> R:
-    """The record with this id. Raises DesignError if the user cannot see it; `what` is the kind of record."""
+    """The record with this id. Raises DesignError if the user cannot see it; `noun` is the kind of record."""
     record = await visible(info, source, id_)
     if record is None:
         raise errors.DesignError(f"there is no {noun} {id_}")

@@ -44,6 +44,7 @@ def mutation(change: Mutation) -> GraphQLFieldResolver:
         except (client.DesignServiceError, errors.DesignError) as refused:
             return MutationPayload(errors=(DesPayloadError(str(refused)),))
         finally:
+            # Fields of the payload must not see records of before the change.
             access.session(info).loaders.clear()
 
     return resolve
@@ -108,6 +109,7 @@ async def upload_project(info: context.Info, fields: Input) -> Any:
 async def _workspace(info: context.Info, fields: Input) -> records.Workspace:
     folder = await access.require(info, design_loaders.FOLDERS, fields["parentFolderId"], "folder")
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
+    # The user may see both, and still they may belong to different workspaces.
     if folder.workspace_id != workspace.id:
         raise errors.DesignError(f"the workspace has no folder {folder.id}")
     return workspace
@@ -173,6 +175,7 @@ async def launch_workflow(info: context.Info, fields: Input) -> Any:
 
 async def create_export(info: context.Info, fields: Input) -> Any:
     """Create an export of a project, of exactly one kind."""
+    # GraphQL has no union of inputs, so the schema cannot say this.
     kinds = [kind for kind in EXPORTS if fields.get(kind) is not None]
     if len(kinds) != 1:
         raise errors.DesignError(f"exactly one of {', '.join(EXPORTS)} must be given")

@@ -81,6 +81,7 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
     if quantities is None:
         return tuple(breaks)
     steps = {step.quantity for step in breaks}
+    # A quantity pays the price of the highest break that it reaches.
     valid_steps = {max((step for step in steps if step <= quantity), default=None) for quantity in quantities}
     return tuple(step for step in breaks if step.quantity in valid_steps)
 
@@ -186,6 +187,7 @@ def _cart(
     info: context.Info, seller_id: str, items: Sequence[Mapping[str, Any]], country: str, currency: str
 ) -> SupOctocartLink:
     seller = info.context.catalog.company(seller_id)
+    # The link is null, and no error, for a seller without carts.
     if seller is None or not seller.is_octocart_supported or not items:
         return SupOctocartLink(seller_id, None)
     market = views.Market(country, currency)
