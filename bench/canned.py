@@ -1,6 +1,7 @@
-"""Canned upstream result of every query: 3 parts with 6 sellers each and 110 price breaks, about 13 KB.
+"""Canned upstream result of every query: 3 parts with 6 sellers each and 110 price breaks, about 14 KB.
 
-The parts in a search have the part number of the query, because the proxy drops other parts.
+The parts in a search have the part number of the query, because the proxy drops other parts. Fields are sorted: a
+service sends them in the order of the selection set, which the proxy and the floor sort.
 """
 
 import json
@@ -22,7 +23,7 @@ def document(queries: int = 1) -> dict[str, Any]:
 
 def body(queries: int = 1) -> bytes:
     """Return the same response as bytes."""
-    return json.dumps(document(queries), separators=(",", ":")).encode()
+    return json.dumps(document(queries), separators=(",", ":"), sort_keys=True).encode()
 
 
 def search_body(numbers: Sequence[str], names: Sequence[str]) -> bytes:
@@ -81,5 +82,7 @@ def _offer(company: str) -> dict[str, Any]:
 
 MPN = b'"mpn":"SN74S74N"'
 SEARCH = json.dumps(
-    {"hits": 3, "results": [{"akaMpn": None, "part": _part(number)} for number in range(3)]}, separators=(",", ":")
+    {"hits": 3, "results": [{"akaMpn": None, "part": _part(number)} for number in range(3)]},
+    separators=(",", ":"),
+    sort_keys=True,
 ).encode()
