@@ -1,7 +1,7 @@
 """The compiled mapper compared with a mapping written by hand on dicts (bench/floor.py), from body to encoded v3 parts.
 
-Both translate the same response of 14 KB into the same 3 parts, alternately; times are CPU times. In one row every price
-and time is new, so that no text is remembered.
+Both translate the same response of 14 KB into the same 3 parts, alternately; times are CPU times. In one row every
+price and time is new, so that no text is remembered.
 """
 
 import itertools
