@@ -118,7 +118,7 @@ async def test_bill_of_materials_is_paid_once_over_two_services_and_a_restart(
 ) -> None:
     with serving(cached) as (_, one), serving(cached) as (_, two):
         async with client(one, two) as buyer:
-            assert await asyncio.gather(buyer.buy(numbers), buyer.buy(numbers[::-1])) == [LINES, LINES]
+            assert set(await asyncio.gather(buyer.buy(numbers), buyer.buy(numbers[::-1]))) == {LINES}
     with serving(cached) as (_, url):
         async with client(url) as buyer:
             assert await buyer.buy(numbers) == LINES
