@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, uids, usage
+from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, uids, usage
 from proxy.kit import garbage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
@@ -32,11 +32,12 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
-app.command("surface")(surface.surface)
+app.command("surface")(mappings.surface)
 app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
+app.add_typer(cache.app, name="cache")
 app.add_typer(uids.app, name="uids")
 
 
