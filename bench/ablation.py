@@ -16,6 +16,8 @@ from bench.processes import ALONE, SAME, TARGET, Changes, Server, load, service,
 
 ROUNDS, SECONDS, WARM = 5, 1.0, 1.0
 GOALS: dict[str, Goal] = {}
+# A target that ends the request line itself, and adds an X-Request-Id: such requests are parsed.
+IDENTIFIED = f"{SAME} HTTP/1.1\r\nX-Request-Id: id-NUMBER\r\nX-Rest-Of-Line:"
 
 
 class Workload(NamedTuple):
@@ -28,6 +30,8 @@ class Workload(NamedTuple):
 WORKLOADS = {
     "distinct queries": Workload(TARGET, ALONE),
     "cache hits": Workload(SAME, {}),
+    "cache hits with request ids": Workload(IDENTIFIED, {}),
+    "equal requests": Workload(SAME, {"cache.seconds": 0}),
 }
 
 

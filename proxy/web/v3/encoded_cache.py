@@ -1,7 +1,8 @@
-"""Cache of encoded responses: a request that comes a third time is answered without being parsed.
+"""Cache of encoded responses: of a request that comes a third time the parameters are not parsed.
 
 A response is stored when all its results were cache hits, until the first of them expires; compressed and uncompressed
-responses are separate entries. The key is a digest of the request target, because a target holds the API key.
+responses are separate entries. Keys are digests of the request target, and of whole request heads that ask for the
+same, because these hold the API key.
 """
 
 import hashlib
@@ -13,17 +14,30 @@ from proxy.gateway.applications import Client
 from proxy.kit.clock import Clock
 from proxy.web.v3.responses import EncodedBody
 
+Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
+
 RECENT_MAX = 20_000  # request targets that are remembered as answered recently
-ENTRY_OVERHEAD = 400  # bytes of an entry without its body
+HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each
+ENTRY_OVERHEAD = 600  # bytes of an entry without its body
 
 
 class EncodedResponse(NamedTuple):
-    """Cache entry: the body, how many cached results it holds, and its client. `until`: expiry, monotonic seconds."""
+    """Cache entry: the body, the beginning of the response head, the number of cached results in it, and its client.
+    `until`: expiry, monotonic seconds."""
 
     body: EncodedBody
+    head: str
     results: int
     client: Client
     until: float
+
+
+class RequestHead(NamedTuple):
+    """What the bytes of a request head ask for. `forwarded`: its X-Forwarded-For, where proxies are trusted."""
+
+    key: Key
+    route: str
+    forwarded: str
 
 
 class EncodedResponseCache:
@@ -33,8 +47,9 @@ class EncodedResponseCache:
         self._stale_seconds = stale_seconds
         self._clock = clock
         self._recent: dict[bytes, float] = {}
+        self._heads: dict[bytes, RequestHead] = {}
         self._filled = False  # saves the digest while the cache is empty
-        self._entries: cachetools.TLRUCache[tuple[bytes, bool], EncodedResponse] = cachetools.TLRUCache(
+        self._entries: cachetools.TLRUCache[Key, EncodedResponse] = cachetools.TLRUCache(
             size,
             lambda _, response, __: response.until,
             timer=clock.monotonic,
@@ -56,6 +71,22 @@ class EncodedResponseCache:
             self._entries[_digest(target), gzip] = response
             self._filled = True
 
+    def link(self, head: bytes, target: str, gzip: bool, route: str, forwarded: str) -> None:
+        """Remember that the bytes of a request head ask for an entry."""
+        if len(self._heads) >= HEADS_MAX:
+            del self._heads[next(iter(self._heads))]
+        self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), route, forwarded)
+
+    def by_head(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
+        """The entry that the bytes of a request head ask for, if they are linked with one."""
+        requested = self._heads.get(_digest_bytes(head)) if self._heads else None
+        if requested is None:
+            return None
+        try:
+            return requested, self._entries[requested.key]
+        except KeyError:
+            return None
+
     def mark_answered(self, target: str, until: float) -> None:
         """Remember that a request was answered with results that are cached `until` then, in monotonic seconds."""
         if len(self._recent) >= RECENT_MAX:
@@ -72,4 +103,8 @@ def _size(response: EncodedResponse) -> int:
 
 
 def _digest(target: str) -> bytes:
-    return hashlib.blake2b(target.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    return _digest_bytes(target.encode("utf-8", "surrogateescape"))
+
+
+def _digest_bytes(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
