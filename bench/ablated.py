@@ -16,7 +16,7 @@ from proxy.kit.aiohttp_internals.server import Handler
 from proxy.stores import sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.web import fast_path, unparsed_hits
-from proxy.web.v3 import encoded_cache, flights
+from proxy.web.v3 import encoded_cache
 
 CHANGES: dict[str, Callable[[], None]] = {}
 """Functions that remove an optimisation from this process, by its name."""
@@ -102,7 +102,7 @@ def _parse_every_request() -> None:
 
 @_optimisation("coalescing by request target")
 def _join_no_request() -> None:
-    flights.Flights.get = lambda *_: None  # type: ignore[method-assign]
+    encoded_cache.Flights.get = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimisation("uvloop")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
 
+from proxy.endpoints import ENDPOINTS, PREFIXES
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
@@ -23,6 +24,14 @@ from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses, unsupported
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
 
+# Paths without a uid: they are their own route.
+PATHS = frozenset(
+    f"{prefix}{endpoint.path}{slash}"
+    for endpoint in ENDPOINTS
+    for prefix in PREFIXES
+    for slash in ("", "/")
+    if "{" not in endpoint.path
+)
 # Fields that make equal bytes no equal requests: ids differ each time, and an upgrade changes the connection.
 EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE)
 
@@ -63,11 +72,12 @@ class UnparsedHits:
         self._record(head.route, cached, address.address, self._clock.monotonic() - started, request_id)
         return response
 
-    def remember(self, request: web.Request, gzip: bool, cached: EncodedResponse, route: str) -> None:
+    def remember(self, request: web.Request, gzip: bool, cached: EncodedResponse) -> None:
         """Link the bytes of a request with its cache entry, if equal bytes are always equal requests."""
-        head = received_head(request)
+        head, route = received_head(request), request.raw_path.partition("?")[0]
         if (
             head is not None
+            and route in PATHS
             and _is_plain(request)
             and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
         ):

@@ -11,7 +11,7 @@ from integration.environment import ProxyEnvironment, RawResponse, StartEnvironm
 
 from proxy import config
 from proxy.sandbox import faults
-from proxy.web.v3 import flights, responses
+from proxy.web.v3 import encoded_cache, responses
 
 ASKED = target({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"})  # two queries are one GraphQL request
 NUMBER = 12
@@ -130,7 +130,7 @@ async def test_rate_limit_counts_every_waiting_request(start: StartEnvironment) 
 async def test_long_wait_continues_with_coalescing_of_queries(
     start: StartEnvironment, monkeypatch: pytest.MonkeyPatch, rate: int
 ) -> None:
-    monkeypatch.setattr(flights, "JOIN_SECONDS", 0.05)
+    monkeypatch.setattr(encoded_cache, "JOIN_SECONDS", 0.05)
     async with start(application={"rate": rate}) as environment:
         before = await warmed(environment)
         environment.time.advance(5)

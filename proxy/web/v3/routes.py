@@ -22,8 +22,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
 from proxy.web.unparsed_hits import UnparsedHits
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
-from proxy.web.v3.flights import Flight, FlightResult, Flights
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, Flight, FlightResult, Flights
 from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.responses import EncodedBody
 
@@ -65,7 +64,6 @@ class V3Routes:
         self._cache = cache
         self._hits = hits
         self._flights = Flights(coalesces)
-        self._fixed: dict[str, Handler] = {}
         self._authenticator = authenticator
         self._pipeline = pipeline
         self._mappings = mappings
@@ -81,6 +79,7 @@ class V3Routes:
     def add_to(self, app: web.Application) -> dict[str, Handler]:
         """Register every path under both prefixes, with and without a trailing slash. Returns the handlers of paths
         without a uid, for the fast path."""
+        fixed = {}
         for endpoint in ENDPOINTS:
             handler = self._handler(endpoint)
             for prefix in PREFIXES:
@@ -88,8 +87,8 @@ class V3Routes:
                     app.router.add_get(path, handler)
                     app.router.add_route("*", path, other_method)
                     if "{" not in path:
-                        self._fixed[path] = handler
-        return self._fixed
+                        fixed[path] = handler
+        return fixed
 
     def _handler(self, endpoint: Endpoint) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -120,9 +119,8 @@ class V3Routes:
         request[METADATA] = metadata = ResponseMetadata(started)
         flight, result = self._flights.begin((request.raw_path, gzip), client), None
         try:
-            body = await self._encoded(
-                endpoint, AuthenticatedRequest(request, parameters, client, metadata, started), gzip
-            )
+            received = AuthenticatedRequest(request, parameters, client, metadata, started)
+            body = await self._encoded(endpoint, received, gzip)
             result = FlightResult(metadata, body)
         except errors.BridgeError as error:
             result = FlightResult(metadata, None, error)
@@ -130,7 +128,7 @@ class V3Routes:
             raise
         finally:
             flight.end(result)
-        self._store(request.raw_path, gzip, body, client, metadata)
+        self._cache.add(request.raw_path, gzip, body, client, metadata)
         return self._response(body, client, metadata)
 
     async def _encoded(self, endpoint: Endpoint, received: AuthenticatedRequest, gzip: bool) -> EncodedBody:
@@ -170,14 +168,6 @@ class V3Routes:
         if metadata.cost or isinstance(error, errors.QuotaExhausted):
             request[USAGE] = metadata, self._pipeline.quota_status(client)
 
-    def _store(self, target: str, gzip: bool, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> None:
-        """Cache a response of which nothing was sent upstream, and remember any with cacheable results."""
-        if metadata.source == "hit":
-            head = responses.head(body)
-            self._cache.store(target, gzip, EncodedResponse(body, head, metadata.results, client, metadata.until))
-        if metadata.until and metadata.source not in (None, "stale"):
-            self._cache.mark_answered(target, metadata.until)
-
     async def _from_cache(self, cached: EncodedResponse, request: web.Request, gzip: bool) -> web.Response:
         """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""
         self._authenticator.check(request, cached.client)
@@ -185,9 +175,7 @@ class V3Routes:
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
         self._metrics.queries["hit",] += cached.results
-        route = request.raw_path.partition("?")[0]
-        if route in self._fixed:
-            self._hits.remember(request, gzip, cached, route)
+        self._hits.remember(request, gzip, cached)
         return self._response(cached.body, cached.client, HIT)
 
     def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
