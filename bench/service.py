@@ -36,7 +36,7 @@ ROUNDS, SECONDS, WARM = 7, 0.8, 0.6
 FLOOR, PEER = "floor", "floor with msgspec structs"
 CONSTANT = "constant body"
 IDENTICAL: Changes = {"cache.seconds": 0}
-DISTINCT: tuple[Changes, ...] = (ALONE, {}, {"translation.single_query": "supMultiMatch"})
+DISTINCT: tuple[Changes, ...] = (ALONE, {}, {"translation.single_query": "supMultiMatch"}, {"cache.shared": False})
 HITS: tuple[Changes, ...] = ({}, {"log.level": "warning"})
 
 

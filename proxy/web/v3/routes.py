@@ -15,7 +15,6 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
-from proxy.kit.encoding import RawJson
 from proxy.mapping.loader import Mappings
 from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
@@ -231,7 +230,7 @@ class V3Routes:
         caller = self._caller(endpoint, received)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
-            return {uid: RawJson(part) for uid, part in found.items()}
+            return {uid: msgspec.Raw(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> GatewayRequest:
@@ -263,7 +262,7 @@ def match_response(
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": RawJson(answer.items),
+                "items": msgspec.Raw(answer.items),
                 "hits": answer.hits,
                 "reference": query.reference,
                 "error": answer.error,
