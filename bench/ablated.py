@@ -82,7 +82,7 @@ def _count_by_prometheus_client() -> None:
 
 @_optimisation("tuned garbage collection")
 def _collect_by_default() -> None:
-    garbage.tune = garbage.exempt = lambda: None
+    garbage.collect_rarely = garbage.tune = garbage.exempt = lambda: None
 
 
 @_optimisation("templates of request log lines")

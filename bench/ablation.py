@@ -14,7 +14,7 @@ from statistics import mean, median
 
 from bench.ablated import CHANGES
 from bench.goals import Goal
-from bench.processes import SAME, TARGET, Server, load, service, upstream
+from bench.processes import SAME, TARGET, Server, load, service, start_all, upstream
 
 ROUNDS, SECONDS, WARM = 5, 0.4, 0.4
 SHIPPED = "as shipped"
@@ -52,9 +52,8 @@ def _round(folder: Path) -> dict[str, dict[str, float]]:
     """Return microseconds of CPU time per response by workload and removed optimisation."""
     with ExitStack() as stack:
         behind = stack.enter_context(upstream())
-        servers = {SHIPPED: stack.enter_context(service(behind, folder))}
-        for name in CHANGES:
-            servers[name] = stack.enter_context(service(behind, folder, without=name))
+        ablated = {name: service(behind, folder, without=name) for name in CHANGES}
+        servers = start_all(stack, {SHIPPED: service(behind, folder), **ablated})
         return {kind: _measure(servers, target) for kind, target in WORKLOADS.items()}
 
 
