@@ -101,7 +101,9 @@ async def _compose(
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
-    cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
+    cache = encoded_cache.EncodedResponseCache(
+        settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
+    )
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
     hits = unparsed_hits.UnparsedHits(cache, unparsed_hits.HitContext(authenticator, addresses, requests, ids, metrics))
