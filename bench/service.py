@@ -28,6 +28,7 @@ from bench.processes import (
     floor_structs,
     load,
     service,
+    start_all,
     upstream,
     written,
 )
@@ -146,7 +147,7 @@ def _response_sizes(folder: Path) -> tuple[int, int]:
 def _round(contenders: Mapping[str, Contender]) -> Round:
     with ExitStack() as stack:
         behind = stack.enter_context(upstream())
-        servers = {name: stack.enter_context(contender.serving(behind)) for name, contender in contenders.items()}
+        servers = start_all(stack, {name: contender.serving(behind) for name, contender in contenders.items()})
         for name, server in servers.items():
             load(server, contenders[name].target, WARM)
         results: dict[str, list[LoadResult]] = {name: [] for name in servers}

@@ -66,6 +66,11 @@ def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
     return EncodedBody(gzip_module.compress(whole.body, GZIP_LEVEL, mtime=0), whole.headers | GZIPPED)
 
 
+def head(body: EncodedBody) -> str:
+    """The beginning of the head of a 200: all fields that are the same in each response with this body."""
+    return "".join(["HTTP/1.1 200 OK\r\n", *(f"{name}: {value}\r\n" for name, value in body.headers.items())])
+
+
 def response(body: EncodedBody, status: int = 200) -> web.Response:
     """Response with an encoded body."""
     return PreparedResponse(body=body.body, status=status, headers=body.headers)
@@ -73,7 +78,13 @@ def response(body: EncodedBody, status: int = 200) -> web.Response:
 
 def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status: QuotaStatus) -> web.Response:
     """Add the request's cache status and cost, and the client's quota: in parts, and seconds to its reset."""
-    headers = response.headers
+    response.headers.update(usage_headers(metadata, status))
+    return response
+
+
+def usage_headers(metadata: ResponseMetadata, status: QuotaStatus) -> dict[str, str]:
+    """The headers of `add_usage_headers`."""
+    headers: dict[str, str] = {}
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source
     headers[X_COST] = str(metadata.cost)
@@ -82,7 +93,7 @@ def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status
         headers[X_LIMIT] = str(status.limit)
     if status.reset is not None:
         headers[X_RESET] = str(status.reset)
-    return response
+    return headers
 
 
 def error_response(error: errors.BridgeError, response_format: ResponseFormat, request: web.Request) -> web.Response:
