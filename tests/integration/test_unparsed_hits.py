@@ -14,7 +14,7 @@ from integration.environment import ProxyEnvironment, RawResponse, StartEnvironm
 
 from proxy import config
 from proxy.sandbox import faults
-from proxy.web import unparsed_hits
+from proxy.web.v3 import unparsed as unparsed_requests
 
 ASKED = target({"mpn": "SN74S74N"})
 CACHED = {"cache": {"seconds": 300, "stale_seconds": 3600}}
@@ -63,7 +63,7 @@ async def connected(environment: ProxyEnvironment) -> AsyncIterator[Client]:
 def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The requests that were answered unparsed so far."""
     answered = []
-    usual = unparsed_hits.UnparsedHits.__call__
+    usual = unparsed_requests.UnparsedHits.__call__
 
     def spy(self: Any, data: bytes, peer: str | None) -> bytes | None:
         response = usual(self, data, peer)
@@ -71,7 +71,7 @@ def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             answered.append(data)
         return response
 
-    monkeypatch.setattr(unparsed_hits.UnparsedHits, "__call__", spy)
+    monkeypatch.setattr(unparsed_requests.UnparsedHits, "__call__", spy)
     return answered
 
 
