@@ -8,7 +8,8 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, mappings, record, sandbox, serve, shadow, uids, usage
+from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, uids, usage
+from proxy.kit import garbage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
@@ -36,6 +37,7 @@ app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
+app.add_typer(cache.app, name="cache")
 app.add_typer(uids.app, name="uids")
 
 
@@ -49,6 +51,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 def main() -> None:
     """Run the command line. A mistake in an option, the configuration, mappings or the port is one line and exit
     code 2."""
+    garbage.collect_rarely()
     try:
         code = app(standalone_mode=False)
     except errors.StartError as error:

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from proxy import config, errors, model
 from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
 from proxy.gateway.cache import entries, lookup
+from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
@@ -21,7 +22,7 @@ from proxy.mapping import loader
 from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
-from proxy.telemetry import merging, tracing
+from proxy.telemetry import merging, request_ids, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts
 from proxy.upstream.auth import token_store
@@ -34,6 +35,7 @@ from proxy.web import (
     operator_endpoints,
     overload_filter,
     shadowing,
+    unparsed_hits,
     upstream_services,
 )
 from proxy.web.v3 import encoded_cache, routes
@@ -100,17 +102,27 @@ async def _compose(
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
     cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
-    request_middleware = middleware.RequestMiddleware(metrics, clock, addresses)
+    ids = request_ids.RequestIds()
+    request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
+    hits = unparsed_hits.UnparsedHits(cache, unparsed_hits.HitContext(authenticator, addresses, requests, ids, metrics))
     outer = [middleware.traced(spans)] if spans else []
     outer += await shadowing.middlewares(
         settings, served, store=store, clock=clock, metrics=metrics, resources=base.resources
     )
     inner = legacy_proxy.middlewares(settings, authenticator, base.resources)
     app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
-    fixed_paths = routes.V3Routes(requests, authenticator, mappings, cache, metrics).add_to(app)
+    fixed_paths = routes.V3Routes(
+        requests,
+        authenticator,
+        mappings,
+        cache=cache,
+        hits=hits,
+        coalesces=settings.coalescing.enabled,
+        metrics=metrics,
+    ).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
-        app[fast_path.FILTER] = overload_filter.OverloadFilter(load, cache, metrics)
+        app[fast_path.FILTERS] = hits, overload_filter.OverloadFilter(load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, mappings)
     checks = operator_endpoints.readiness_checks(served, store, services, clock)
@@ -147,7 +159,7 @@ def _pipeline(
     memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
     requests = pipeline.Pipeline(
         projections=projections,
-        cache=lookup.QueryCache(memory, coalescing.enabled, metrics),
+        cache=lookup.QueryCache(memory, coalescing.enabled, metrics, _open_shared_cache(base)),
         load=load,
         quota=quota,
         rate_limits=rate_limit.RateLimits(store),
@@ -160,6 +172,25 @@ def _pipeline(
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
+
+
+def _open_shared_cache(base: _Base) -> shared_cache.SharedCache | None:
+    """Open the shared cache; None if it is off, or if the store is in memory."""
+    settings = base.settings
+    if not (settings.cache.enabled and settings.cache.shared):
+        return None
+    size, lease = settings.cache.shared_bytes, shared_cache.CLAIM_SECONDS
+    store = opening.open_cache(settings.store, size, lease, base.clock)
+    if store is None:
+        return None
+    files = [file for file in shipped.path("mappings").iterdir() if file.is_file()]
+    files += [Path(settings.uids)] if settings.uids else []
+    scope = shared_cache.namespace(settings, base.upstream, files)
+    claims = settings.coalescing.enabled
+    opened = shared_cache.SharedCache(store, settings.cache, scope, claims=claims, metrics=base.metrics)
+    base.resources.push_async_callback(opened.close)
+    opened.start()
+    return opened
 
 
 def _compile_projections(
