@@ -42,7 +42,7 @@ def learn(
     from proxy.mapping import loader
 
     if output is not None and output.exists():
-        raise errors.ConfigError(f"{output} is there already, and is left as it is: name another file")
+        raise errors.ConfigError(f"{output} exists already: name another file")
     own = config.load(config_file, os.environ).uids if config_file else None
     known = loader.load_uids(shipped.path("mappings"), Path(own) if own else None)
     answers = recorded.Recording(recording)

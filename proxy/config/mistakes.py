@@ -17,6 +17,8 @@ RENAMED: dict[type[settings.Settings], dict[str, str]] = {
     settings.CoalescingSettings: {"wait_seconds": "batch_wait_seconds"},
     settings.BreakerSettings: {"pause_seconds": "cooldown_seconds"},
     settings.ApplicationShadowSettings: {"answer": "response"},
+    settings.ListenSettings: {"wrong_keys": "failed_auth_per_minute"},
+    settings.ShadowSettings: {"old_url": "baseline_url"},
 }
 
 _HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key"}
