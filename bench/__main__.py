@@ -1,19 +1,21 @@
 """Run all benchmarks, print a table, and write it to bench/RESULTS.md: `make bench`.
 
 Compare ratios; absolute figures are those of one machine at one time. `python -m bench NAME …` runs some benchmarks and
-only prints them: RESULTS.md is always one whole run. The exit code is 1 if a goal is missed or was not measured.
+only prints them: RESULTS.md is always one whole run. A benchmark that ends with an error does not stop the others: its
+goals are not measured. The exit code is 1 if a goal is missed or was not measured.
 """
 
 import os
 import platform
 import sys
+import time
+import traceback
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from bench import ablation, bom, catalog, diff, goals, latency, ledger, mapper, service, shadow, startup, worst
+from bench import ablation, bom, cache, catalog, diff, goals, latency, ledger, mapper, service, shadow, startup, worst
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 BENCHES = {
@@ -21,55 +23,74 @@ BENCHES = {
     "service": service,
     "latency": latency,
     "bom": bom,
+    "cache": cache,
     "ledger": ledger,
     "diff": diff,
     "shadow": shadow,
-    "catalog": catalog,
     "worst": worst,
     "startup": startup,
+    "ablation": ablation,
+    "catalog": catalog,
 }
-SEPARATE = {"ablation": ablation}  # not part of a whole run: it takes long and has no goals
 HEAD = """# Results
 
-One whole run of `make bench`, on one machine at one time: compare ratios. What is measured, and how to read it:
-[docs/explanation/performance.md](../docs/explanation/performance.md).
+One whole run of `make bench`, on one machine at one time: compare ratios. Each table is one benchmark. What is
+measured, and how to read it: [docs/explanation/performance.md](../docs/explanation/performance.md).
 
-Python {python}, {cores} cores.
-
+Python {python}, {cores} cores, {minutes:.0f} minutes.
 """
+
+Results = dict[str, list[goals.Row]]
+"""Result rows by the name of the benchmark."""
 
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks, or all; returns the exit code."""
-    benches = BENCHES | SEPARATE
-    if unknown := [name for name in names if name not in benches]:
-        print(f"no bench {', '.join(unknown)}; there are {', '.join(benches)}", file=sys.stderr)
+    if unknown := [name for name in names if name not in BENCHES]:
+        print(f"no bench {', '.join(unknown)}; there are {', '.join(BENCHES)}", file=sys.stderr)
         return 2
-    figures: dict[str, float] = {}
-    stated_goals: dict[str, goals.Goal] = {}
-    with Progress(transient=True) as progress:
-        for bench in progress.track([benches[name] for name in names or BENCHES], description="measuring"):
-            figures |= bench.run()
-            stated_goals |= bench.GOALS
-    rows = goals.rows(figures, stated_goals)
-    _print(rows)
+    start = time.monotonic()
+    chosen = names or list(BENCHES)
+    results = {name: _measured(name, f"{number}/{len(chosen)}") for number, name in enumerate(chosen, 1)}
+    _print(results)
     if not names:
-        head = HEAD.format(python=platform.python_version(), cores=os.cpu_count())
-        RESULTS.write_text(head + goals.table(rows), encoding="utf-8")
-    return _exit_code(rows)
+        RESULTS.write_text(_page(results, (time.monotonic() - start) / 60), encoding="utf-8")
+    return _exit_code(results)
 
 
-def _print(rows: list[goals.Row]) -> None:
+def _measured(name: str, place: str) -> list[goals.Row]:
+    """Run one benchmark; returns its rows, and where it ends with an error a row that says so."""
+    bench, start = BENCHES[name], time.monotonic()
+    print(f"{place} {name} …", file=sys.stderr, flush=True)
+    try:
+        rows = goals.rows(bench.run(), bench.GOALS)
+    except (Exception, SystemExit):
+        traceback.print_exc()
+        rows = [goals.Row(f"the benchmark {name}", "", "", "not measured"), *goals.rows({}, bench.GOALS)]
+    print(f"{place} {name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def _page(results: Results, minutes: float) -> str:
+    head = HEAD.format(python=platform.python_version(), cores=os.cpu_count(), minutes=minutes)
+    return head + "".join(f"\n## {name}\n\n{goals.table(rows)}" for name, rows in results.items())
+
+
+def _print(results: Results) -> None:
     shown = Table(*goals.Row._fields, title="v3bridge bench")
-    for row in rows:
-        shown.add_row(*row, style="red" if row.failed else None)
+    for rows in results.values():
+        for row in rows:
+            shown.add_row(*row, style="red" if row.failed else None, end_section=row is rows[-1])
     Console().print(shown)
 
 
-def _exit_code(rows: list[goals.Row]) -> int:
-    failed = [row for row in rows if row.failed]
+def _exit_code(results: Results) -> int:
+    failed = [row for rows in results.values() for row in rows if row.failed]
     for row in failed:
-        print(f"{row.outcome}: {row.what} is {row.figure or 'not known'}, the goal is {row.goal}", file=sys.stderr)
+        print(
+            f"{row.outcome}: {row.what} is {row.figure or 'not known'}, the goal is {row.goal or 'to run'}",
+            file=sys.stderr,
+        )
     return 1 if failed else 0
 
 

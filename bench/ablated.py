@@ -86,7 +86,8 @@ def _collect_by_default() -> None:
 
 @_optimisation("the renderer of console lines")
 def _render_by_structlog() -> None:
-    log.console_line = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)  # type: ignore[assignment]
+    renderer = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)
+    log.console_line = lambda event: renderer(None, "", event)
 
 
 @_optimisation("uvloop")

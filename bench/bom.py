@@ -1,55 +1,203 @@
-"""Upstream requests and parts of a bill of materials: 1 000 lines, a fifth repeated, in requests of 20 queries.
+"""Parts, upstream requests, time and memory of a bill of materials (BOM) that is requested twice.
 
-With the shipped configuration, and a cold, then a warm cache. The canned upstream counts, not the service under test.
+Requests of 20 queries, four at a time, each over a new connection; the second time in another order. Every line is one
+part. With the shipped configuration but for `listen.workers` and the store, on a canned upstream of 50 ms that counts;
+the service's ledger is compared with that count, and once with the count of the sandbox. Lines that are repeated, or
+requested again from another worker, from another machine or after a restart, should cost nothing.
 """
 
 import json
 import random
+import socket
+import subprocess
+import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
+from urllib.request import urlopen
 
 from bench.goals import Goal
-from bench.processes import Server, service, upstream
+from bench.processes import TARGET, Changes, Server, redis, service, upstream
+from bench.soak import servers
 
-GOALS: dict[str, Goal] = {}
-LINES, REPEATED, QUERIES = 1_000, 200, 20
+QUERIES, CLIENTS, UPSTREAM_MS = 20, 4, 50
+BURST_CLIENTS, BURSTS, BURST_MS = 40, 5, 200
+TOLERANCE = 1.02
+
+
+class Setup(NamedTuple):
+    """Deployment of the service: workers of each machine; the second time is after a restart, or another machine's."""
+
+    name: str
+    workers: int = 1
+    restarted: bool = False
+    machines: int = 1
+
+    def row(self, lines: int, figure: str) -> str:
+        """Return the name of a row."""
+        return f"BOM of {lines} lines, twice, {self.name}: {figure}"
+
+    def burst_row(self) -> str:
+        """Return the name of the row of equal queries."""
+        return f"the same query by {BURST_CLIENTS} clients at once, {self.name}: parts"
+
+
+FOUR, MACHINES = Setup("4 workers", workers=4), Setup("2 machines on one Redis", machines=2)
+SETUPS = (
+    Setup("1 worker"),
+    Setup("2 workers", workers=2),
+    FOUR,
+    Setup("restarted in between", restarted=True),
+    MACHINES,
+)
+DISTINCT = {300: 300, 1_000: 800}
+"""Distinct lines, by the number of lines of a BOM."""
+LEDGER = "ledger less the upstream's count, largest of all BOMs (parts)"
+BILLED = "parts that the sandbox billed"
+SANDBOX_LEDGER = "ledger less the sandbox's count (parts)"
+GOALS = {
+    **{
+        setup.row(lines, "parts"): Goal("≤", distinct * TOLERANCE)
+        for lines, distinct in DISTINCT.items()
+        for setup in SETUPS
+    },
+    LEDGER: Goal("≤", 0),
+    FOUR.row(300, BILLED): Goal("≤", 300 * TOLERANCE),
+    FOUR.row(300, SANDBOX_LEDGER): Goal("≤", 0),
+    **{setup.burst_row(): Goal("≤", 1) for setup in (FOUR, MACHINES)},
+}
+
+
+class Observation(NamedTuple):
+    """A BOM requested twice: seconds of each time, memory growth in MB the first time, and parts in the ledger."""
+
+    first: float
+    second: float
+    growth: float
+    ledger: int
 
 
 def run() -> dict[str, float]:
-    """Return upstream requests and parts, and the memory growth of the service."""
-    lines = _lines()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        upstream() as behind,
-        service(behind, Path(folder)) as server,
-    ):
-        server.body("/readyz")
-        before = server.memory()
-        cold = _send(server, behind, lines)
-        warm = _send(server, behind, lines)
-        return {
-            "BOM of 1 000 lines, 200 repeated, cold: upstream requests": cold[0],
-            "cold: parts": cold[1],
-            "warm: upstream requests": warm[0],
-            "warm: parts": warm[1],
-            "memory growth (MB)": server.memory() - before,
+    """Return the figures of each BOM in each setup."""
+    figures: dict[str, float] = {LEDGER: 0}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for lines in DISTINCT:
+            for setup in SETUPS:
+                figures |= _on_canned_upstream(setup, lines, folder, figures)
+        figures |= _on_sandbox(FOUR, 300, folder)
+        figures |= {setup.burst_row(): _burst(setup, folder) for setup in (FOUR, MACHINES)}
+    return figures
+
+
+def part_numbers(lines: int) -> list[str]:
+    """Return the lines of a BOM in random order."""
+    rng = random.Random(lines)
+    distinct = [f"SN74S{number:04}" for number in range(DISTINCT[lines])]
+    return rng.sample(repeated := distinct + rng.sample(distinct, lines - len(distinct)), len(repeated))
+
+
+def _on_canned_upstream(setup: Setup, lines: int, folder: Path, figures: dict[str, float]) -> dict[str, float]:
+    with upstream(UPSTREAM_MS, parts=1) as behind:
+        observed = _request_twice(setup, part_numbers(lines), behind, folder, {})
+        requests, parts = json.loads(behind.body("/count"))
+    return {
+        setup.row(lines, "parts"): parts,
+        setup.row(lines, "upstream requests"): requests,
+        setup.row(lines, "first time (s)"): observed.first,
+        setup.row(lines, "second time (s)"): observed.second,
+        setup.row(lines, "memory growth of a worker (MB)"): observed.growth,
+        LEDGER: max(figures[LEDGER], abs(observed.ledger - parts)),
+    }
+
+
+def _on_sandbox(setup: Setup, lines: int, folder: Path) -> dict[str, float]:
+    """Measure a BOM on the sandbox, with a catalog that has one part for each line."""
+    numbers, catalog = part_numbers(lines), folder / "bom.jsonl"
+    catalog.write_text("".join(f'{{"mpn": "{number}", "manufacturer": "370"}}\n' for number in sorted(set(numbers))))
+    with servers.sandbox(folder, 1, "--catalog", str(catalog)) as printed:
+        changes: Changes = {
+            "upstream": {name: printed[name] for name in ("graphql_url", "token_url")},
+            "applications.demo.client_id": printed["client_id"],
+            "applications.demo.client_secret": printed["client_secret"],
         }
+        observed = _request_twice(setup, numbers, Server(0, 0), folder, changes)
+        with urlopen(f"{printed['sandbox']}/admin/journal?last=0") as response:
+            billed = json.load(response)["totals"]["parts"]
+    return {setup.row(lines, BILLED): billed, setup.row(lines, SANDBOX_LEDGER): abs(observed.ledger - billed)}
 
 
-def _lines() -> list[str]:
-    """Return part numbers in random order."""
-    rng = random.Random(1)
-    distinct = [f"SN74S{number:04}" for number in range(LINES - REPEATED)]
-    lines = distinct + rng.sample(distinct, REPEATED)
-    rng.shuffle(lines)
-    return lines
+def _request_twice(setup: Setup, numbers: list[str], behind: Server, folder: Path, changes: Changes) -> Observation:
+    with ExitStack() as stack:
+        store = _store(setup, folder, stack)
+        changes = {**changes, "store": store, "listen.workers": setup.workers}
+        with ExitStack() as running:
+            server = running.enter_context(service(behind, folder, changes))
+            before = server.memory()
+            first = _send(server, numbers)
+            growth = server.memory() - before
+            if setup.restarted:
+                running.close()
+            if setup.restarted or setup.machines > 1:
+                server = running.enter_context(service(behind, folder, changes))
+            second = _send(server, random.Random(1).sample(numbers, len(numbers)))
+        return Observation(first, second, growth, _ledger(server))
 
 
-def _send(server: Server, behind: Server, lines: list[str]) -> tuple[int, int]:
-    behind.body("/count")
-    for start in range(0, len(lines), QUERIES):
-        queries = json.dumps([{"mpn": line} for line in lines[start : start + QUERIES]])
-        server.body(f"/v3/parts/match?apikey=EXAMPLE_KEY&queries={quote(queries)}")
-    requests, parts = json.loads(behind.body("/count"))
-    return requests, parts
+def _store(setup: Setup, folder: Path, stack: ExitStack) -> str:
+    if setup.machines > 1:
+        return stack.enter_context(redis())
+    return f"sqlite:{tempfile.mkdtemp(dir=folder)}/state.sqlite"
+
+
+def _send(server: Server, numbers: list[str]) -> float:
+    """Send a BOM; returns seconds."""
+
+    def request(first: int) -> None:
+        queries = json.dumps([{"mpn": number} for number in numbers[first : first + QUERIES]])
+        results = json.loads(server.body(f"/v3/parts/match?apikey=EXAMPLE_KEY&queries={quote(queries)}"))["results"]
+        if short := [result for result in results if len(result["items"]) != 1]:
+            raise RuntimeError(f"a line without its part: {short[0]}")
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(request, range(0, len(numbers), QUERIES)))
+    return time.perf_counter() - start
+
+
+def _ledger(server: Server) -> int:
+    """Return the parts of a stopped service's ledger, uncertain ones included: nothing failed, so there are none."""
+    command = [sys.executable, "-m", "proxy", "usage", "--json", "--config", str(server.config)]
+    rows = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return sum(row["used"] + row["in_doubt"] for row in rows if row["key"] is None)
+
+
+def _burst(setup: Setup, folder: Path) -> int:
+    """Return the most parts that a query cost which many clients sent at once."""
+    with ExitStack() as stack:
+        changes: Changes = {"store": _store(setup, folder, stack), "listen.workers": setup.workers}
+        behind = stack.enter_context(upstream(BURST_MS, parts=1))
+        machines = [stack.enter_context(service(behind, folder, changes)) for _ in range(setup.machines)]
+        most = 0
+        for number in range(BURSTS):
+            target = TARGET.replace("NUMBER", str(number))
+            behind.body("/count")
+            _send_at_once([machines[client % len(machines)] for client in range(BURST_CLIENTS)], target)
+            most = max(most, json.loads(behind.body("/count"))[1])
+        return most
+
+
+def _send_at_once(clients: list[Server], target: str) -> None:
+    """Open a connection for each client, then send the request over all, and read the responses."""
+    connections = [socket.create_connection(("127.0.0.1", server.port)) for server in clients]
+    for connection in connections:
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+    for connection in connections:
+        with connection, connection.makefile("rb") as response:
+            if b" 200 " not in (status := response.readline()):
+                raise RuntimeError(f"status {status!r}")
+            response.read()

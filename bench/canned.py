@@ -1,8 +1,9 @@
-"""Canned upstream result of every query: 3 parts with 6 sellers each and 110 price breaks, about 13 KB.
+"""Canned upstream result of every query: by default 3 parts with 6 sellers each and 108 price breaks, about 13 KB.
 
 The parts in a search have the part number of the query, because the proxy drops other parts.
 """
 
+import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,24 +12,25 @@ SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
 BREAKS = (1, 10, 100, 500, 1000, 5000)
 
 
-def document(queries: int = 1) -> dict[str, Any]:
-    """Return the GraphQL response to one request of supMultiMatch with a number of queries."""
-    match = {"hits": 4, "error": None, "parts": [_part(number) for number in range(3)]}
+def document(queries: int = 1, parts: int = 3) -> dict[str, Any]:
+    """Return the GraphQL response to one request of supMultiMatch with a number of queries, `parts` for each."""
+    match = {"hits": parts + 1, "error": None, "parts": [_part(number) for number in range(parts)]}
     return {
         "data": {"supMultiMatch": [match] * queries},
         "extensions": {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"},
     }
 
 
-def body(queries: int = 1) -> bytes:
+def body(queries: int = 1, parts: int = 3) -> bytes:
     """Return the same response as bytes."""
-    return json.dumps(document(queries), separators=(",", ":")).encode()
+    return json.dumps(document(queries, parts), separators=(",", ":")).encode()
 
 
-def search_body(numbers: Sequence[str], names: Sequence[str]) -> bytes:
+def search_body(numbers: Sequence[str], names: Sequence[str], parts: int = 3) -> bytes:
     """Return the response to one supSearchMpn query for each number, under these aliases."""
+    search = _search(parts)
     fields = (
-        b'"%s":%s' % (name.encode(), SEARCH.replace(MPN, b'"mpn":"%s"' % number.encode()))
+        b'"%s":%s' % (name.encode(), search.replace(MPN, b'"mpn":"%s"' % number.encode()))
         for number, name in zip(numbers, names, strict=True)
     )
     return b'{"data":{%s},"extensions":{"requestId":"a43cf3e2-e319-4453-a1e9-59063ef113b4"}}' % b",".join(fields)
@@ -80,6 +82,9 @@ def _offer(company: str) -> dict[str, Any]:
 
 
 MPN = b'"mpn":"SN74S74N"'
-SEARCH = json.dumps(
-    {"hits": 3, "results": [{"akaMpn": None, "part": _part(number)} for number in range(3)]}, separators=(",", ":")
-).encode()
+
+
+@functools.cache
+def _search(parts: int) -> bytes:
+    results = [{"akaMpn": None, "part": _part(number)} for number in range(parts)]
+    return json.dumps({"hits": parts, "results": results}, separators=(",", ":")).encode()

@@ -115,7 +115,7 @@ async def start(app: Any) -> Any:
     await app["session"].close()
 
 
-async def main(url: Any) -> None:
+async def main(url: Any, match: Any = match) -> None:
     application = web.Application()
     application["url"] = url
     application.cleanup_ctx.append(start)

@@ -1,6 +1,7 @@
 """Load generator: sends requests over a fixed number of connections, as fast as they are answered or at a steady rate.
 
-Run as `python -m bench.load PORT SECONDS CONNECTIONS TARGET EVERY`; prints requests a second and percentiles in ms.
+Run as `python -m bench.load PORT SECONDS CONNECTIONS TARGET EVERY`; prints requests a second, percentiles in ms, the
+number of all responses, and its own CPU seconds, which show whether it was the bottleneck.
 With EVERY above 0 a request is sent every so many seconds over a free connection, however slow the responses are.
 NUMBER in the target is replaced by a different number in each request, so that no response comes from a cache.
 """
@@ -25,15 +26,46 @@ def response_end(received: bytes) -> int | None:
     return end if len(received) >= end else None
 
 
+class LoadRun:
+    """Requests of one run and the durations of their responses in seconds, shared by its connections.
+
+    With `steady`, free connections wait in a queue for their next request.
+    """
+
+    def __init__(self, requests: Iterator[bytes], steady: bool) -> None:
+        self.times: list[float] = []
+        self.free: asyncio.Queue[LoadConnection] | None = asyncio.Queue() if steady else None
+        self._requests = requests
+        self._in_flight = 0
+        self._ended = False
+        self._drained = asyncio.Event()
+
+    def send(self, transport: asyncio.Transport) -> None:
+        """Send the next request, unless the run has ended."""
+        if not self._ended:
+            self._in_flight += 1
+            transport.write(next(self._requests))
+
+    def responded(self, seconds: float) -> None:
+        """Record a response."""
+        self.times.append(seconds)
+        self._in_flight -= 1
+        if self._ended and not self._in_flight:
+            self._drained.set()
+
+    async def drain(self) -> None:
+        """Send no more requests, and wait for the responses to those in flight: the server spends CPU time on these
+        too, so they count."""
+        self._ended = True
+        if self._in_flight:
+            await self._drained.wait()
+
+
 class LoadConnection(asyncio.Protocol):
     """Connection that sends a request, reads the response, and sends the next one at once or on demand."""
 
-    def __init__(
-        self, requests: Iterator[bytes], times: list[float], free: "asyncio.Queue[LoadConnection] | None"
-    ) -> None:
-        self._requests = requests
-        self._times = times
-        self._free = free
+    def __init__(self, run: LoadRun) -> None:
+        self._run = run
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -46,23 +78,23 @@ class LoadConnection(asyncio.Protocol):
             return
         if not self._buffer.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(self._buffer[:200])
-        self._times.append(time.perf_counter() - self._sent)
+        self._run.responded(time.perf_counter() - self._sent)
         self._buffer = b""
         self._next()
 
     def send(self) -> None:
         """Send the next request."""
         self._sent = time.perf_counter()
-        self._transport.write(next(self._requests))
+        self._run.send(self._transport)
 
     def _next(self) -> None:
-        if self._free is None:
+        if self._run.free is None:
             self.send()
         else:
-            self._free.put_nowait(self)
+            self._run.free.put_nowait(self)
 
 
-async def send_regularly(free: asyncio.Queue[LoadConnection], every: float, seconds: float) -> None:
+async def send_regularly(free: "asyncio.Queue[LoadConnection]", every: float, seconds: float) -> None:
     """Send a request every `every` seconds, over the next free connection."""
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -74,15 +106,17 @@ async def send_regularly(free: asyncio.Queue[LoadConnection], every: float, seco
 async def main(port: int, seconds: float, connections: int, target: str, every: float) -> None:
     first = time.time_ns() % 10**9  # differs between runs, so that no run repeats the requests of another
     text = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n"
-    requests = (text.replace("NUMBER", str(first + number)).encode() for number in count())
-    times: list[float] = []
-    free: asyncio.Queue[LoadConnection] | None = asyncio.Queue() if every else None
+    run = LoadRun((text.replace("NUMBER", str(first + number)).encode() for number in count()), every > 0)
     loop = asyncio.get_running_loop()
+    start, cpu = time.perf_counter(), time.process_time()
     for _ in range(connections):
-        await loop.create_connection(lambda: LoadConnection(requests, times, free), "127.0.0.1", port)
-    await (asyncio.sleep(seconds) if free is None else send_regularly(free, every, seconds))
-    shares = statistics.quantiles(times, n=100)
-    print(json.dumps({"rate": len(times) / seconds, "p50": shares[49] * 1000, "p99": shares[98] * 1000}))
+        await loop.create_connection(lambda: LoadConnection(run), "127.0.0.1", port)
+    await (asyncio.sleep(seconds) if run.free is None else send_regularly(run.free, every, seconds))
+    rate = len(run.times) / (time.perf_counter() - start)
+    await run.drain()
+    shares = statistics.quantiles(run.times, n=100)
+    result = {"rate": rate, "p50": shares[49] * 1000, "p99": shares[98] * 1000, "responses": len(run.times)}
+    print(json.dumps(result | {"cpu": time.process_time() - cpu}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Processes of the benches: canned upstream, floor, constant handler, old service, and the service itself.
+"""Processes of the benches: canned upstream, floor and its peer, constant handler, old service, Redis, and the service.
 
 New ones are started for every round, because the memory layout can make a process a tenth slower for its whole life.
 """
@@ -6,9 +6,11 @@ New ones are started for every round, because the memory layout can make a proce
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,10 +32,11 @@ ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0}
 
 
 class Server(NamedTuple):
-    """A process under test and where it listens."""
+    """A process under test, where it listens, and its configuration if it is the service."""
 
     port: int
     pid: int
+    config: Path | None = None
 
     def body(self, target: str) -> bytes:
         """Return the body of a response."""
@@ -41,26 +44,31 @@ class Server(NamedTuple):
             return bytes(reply.read())
 
     def cpu(self) -> float:
-        """Return the CPU seconds used so far (nan except on Linux)."""
+        """Return the CPU seconds used so far, of this process alone (nan except on Linux)."""
         try:
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            # The kernel's clock of another process (MAKE_PROCESS_CPUCLOCK): nanoseconds, where /proc has hundredths of
+            # a second, which would be a twentieth of a short round.
+            return time.clock_gettime(~self.pid << 3 | 2)
         except OSError:
             return math.nan
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> float:
-        """Return the resident memory in MB (nan except on Linux)."""
+        """Return the resident memory in MB of this process, or of its largest worker (nan except on Linux)."""
         try:
-            text = Path(f"/proc/{self.pid}/status").read_text()
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            return max(map(_resident, [str(self.pid), *children]))
         except OSError:
             return math.nan
-        return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def _resident(pid: str) -> float:
+    return int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 
 @contextmanager
-def upstream(milliseconds: float = 0.0) -> Iterator[Server]:
-    """Start the canned upstream, on the core of the load generator."""
-    with _process("bench.upstream", str(milliseconds), core=1) as (line, pid):
+def upstream(milliseconds: float = 0.0, parts: int = 3) -> Iterator[Server]:
+    """Start the canned upstream, with `parts` in each result, on the core of the load generator."""
+    with _process("bench.upstream", str(milliseconds), str(parts), core=1) as (line, pid):
         yield Server(int(line), pid)
 
 
@@ -68,6 +76,13 @@ def upstream(milliseconds: float = 0.0) -> Iterator[Server]:
 def floor(behind: Server) -> Iterator[Server]:
     """Start the floor: a minimal translator."""
     with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
+def floor_structs(behind: Server) -> Iterator[Server]:
+    """Start the peer of the floor: the same with msgspec structs."""
+    with _process("bench.floor_structs", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
         yield Server(int(line), pid)
 
 
@@ -86,6 +101,24 @@ def old_service(mode: str) -> Iterator[Server]:
 
 
 @contextmanager
+def redis() -> Iterator[str]:
+    """Start a Redis server without persistence; yields its address as the setting `store` has it."""
+    program = shutil.which("redis-server")
+    if program is None:
+        raise RuntimeError("redis-server is not installed; `make programs` installs it")
+    with tempfile.TemporaryDirectory(prefix="v3bridge-") as folder:  # short, as the name of a socket must be
+        socket = Path(folder) / "redis.sock"
+        command = [program, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", folder]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            try:
+                while not socket.exists():
+                    time.sleep(0.01)
+                yield f"unix://{socket}"
+            finally:
+                process.terminate()
+
+
+@contextmanager
 def service(
     behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, without: str | None = None
 ) -> Iterator[Server]:
@@ -99,7 +132,7 @@ def service(
         (own / "log").open("wb") as log,
         _process(*program, "serve", "--config", str(file), core=0, log=log) as (line, pid),
     ):
-        yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
+        yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid, file)
 
 
 def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
@@ -130,12 +163,14 @@ def written(changes: Changes) -> str:
 
 
 class LoadResult(NamedTuple):
-    """Result of a load run: responses a second, percentiles in ms, CPU time of a response in µs."""
+    """Result of a load run: responses a second, percentiles in ms, CPU time of a response in µs, and of the load
+    generator for it."""
 
     rate: float
     p50: float
     p99: float
     cpu: float
+    load_cpu: float
 
 
 def load(server: Server, target: str, seconds: float, every: float = 0.0) -> LoadResult:
@@ -145,8 +180,9 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
     with subprocess.Popen(command, stdout=subprocess.PIPE) as generator:
         _pin(generator.pid, 1)
         result = json.loads(generator.communicate()[0])
+    each = 1e6 / result["responses"]
     return LoadResult(
-        result["rate"], result["p50"], result["p99"], (server.cpu() - before) / (result["rate"] * seconds) * 1e6
+        result["rate"], result["p50"], result["p99"], (server.cpu() - before) * each, result["cpu"] * each
     )
 
 

@@ -1,7 +1,8 @@
 """Canned upstream: a token, and for every query the same parts with its part number, at the least possible cost.
 
-Run as `python -m bench.upstream [MS]`, with a delay in milliseconds; prints its port. Written on asyncio protocols, so
-that the upstream is never the bottleneck. `GET /count` returns the requests and parts so far, and resets them.
+Run as `python -m bench.upstream [MS [PARTS]]`, with a delay in milliseconds and the number of parts in each result;
+prints its port. Written on asyncio protocols, so that the upstream is never the bottleneck. `GET /count` returns the
+requests and parts so far, and resets them.
 """
 
 import asyncio
@@ -16,8 +17,6 @@ import orjson
 
 from bench import canned
 
-PARTS = 3  # in the result of one query
-
 
 def response(body: bytes) -> bytes:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -25,18 +24,18 @@ def response(body: bytes) -> bytes:
 
 
 @functools.cache
-def _match_response(queries: int) -> bytes:
-    return response(canned.body(queries))
+def _match_response(queries: int, parts: int) -> bytes:
+    return response(canned.body(queries, parts))
 
 
-def _respond(variables: dict[str, Any]) -> tuple[int, bytes]:
+def _respond(variables: dict[str, Any], parts: int) -> tuple[int, bytes]:
     """The number of queries of a request, and the response: supMultiMatch, or searches, alone or under aliases."""
     if "queries" in variables:
-        return len(variables["queries"]), _match_response(len(variables["queries"]))
+        return len(variables["queries"]), _match_response(len(variables["queries"]), parts)
     if "q" in variables:
-        return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"]))
+        return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"], parts))
     numbers = [variables[f"q{n}"] for n in range(sum(name[0] == "q" for name in variables))]
-    return len(numbers), response(canned.search_body(numbers, [f"a{n}" for n in range(len(numbers))]))
+    return len(numbers), response(canned.search_body(numbers, [f"a{n}" for n in range(len(numbers))], parts))
 
 
 TOKEN_SECONDS = 86_400
@@ -49,13 +48,15 @@ TOKEN_RESPONSE = response(
 
 
 class CannedUpstream(asyncio.Protocol):
-    """Connection that counts complete requests by Content-Length and responds to each after `seconds`.
+    """Connection that counts complete requests by Content-Length and responds to each after `seconds`, with `parts` in
+    the result of each query.
 
     `counts`: requests and parts, shared by all connections.
     """
 
-    def __init__(self, seconds: float, counts: list[int]) -> None:
+    def __init__(self, seconds: float, parts: int, counts: list[int]) -> None:
         self._seconds = seconds
+        self._parts = parts
         self._counts = counts
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -80,18 +81,21 @@ class CannedUpstream(asyncio.Protocol):
             self._transport.write(response(json.dumps(self._counts).encode()))
             self._counts[:] = 0, 0
         else:
-            queries, reply = _respond(orjson.loads(body).get("variables") or {})  # the readiness probe has none
+            variables = orjson.loads(body).get("variables") or {}  # the readiness probe has none
+            queries, reply = _respond(variables, self._parts)
             self._counts[0] += 1
-            self._counts[1] += PARTS * queries
+            self._counts[1] += self._parts * queries
             if self._seconds:
                 asyncio.get_running_loop().call_later(self._seconds, self._transport.write, reply)
             else:
                 self._transport.write(reply)
 
 
-async def main(seconds: float) -> None:
+async def main(milliseconds: float = 0.0, parts: float = 3) -> None:
     counts = [0, 0]
-    server = await asyncio.get_running_loop().create_server(lambda: CannedUpstream(seconds, counts), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: CannedUpstream(milliseconds / 1000, int(parts), counts), "127.0.0.1", 0
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
@@ -99,4 +103,4 @@ async def main(seconds: float) -> None:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(main(float(sys.argv[1]) / 1000 if len(sys.argv) > 1 else 0.0))
+    uvloop.run(main(*map(float, sys.argv[1:])))

@@ -23,7 +23,7 @@ import yaml
 
 from bench import processes, upstream, worst_requests
 from bench.goals import Goal
-from proxy import config
+from proxy.config import loader
 from proxy.telemetry import log
 from proxy.workers import single_process
 
@@ -106,7 +106,7 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _StepTimer]]:
     file = folder / "config.yaml"
     changes = {"upstream.retries": 0, "log.level": "error", "cache.seconds": 0}
     file.write_text(yaml.safe_dump(processes.configuration(behind, folder, changes)), encoding="utf-8")
-    settings = config.load(file, os.environ)
+    settings = loader.load(file, os.environ)
 
     async def serve() -> None:
         steps = _StepTimer(asyncio.get_running_loop())

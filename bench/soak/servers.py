@@ -139,9 +139,9 @@ def stalled(metrics: str) -> int:
 
 
 @contextmanager
-def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
+def sandbox(folder: Path, seed: int, *options: str) -> Iterator[dict[str, str]]:
     """Start a sandbox; yields the addresses and credentials that it prints, by name."""
-    arguments = ("sandbox", "--port", "0", "--seed", str(seed), "--part-limit", str(PART_LIMIT))
+    arguments = ("sandbox", "--port", "0", "--seed", str(seed), "--part-limit", str(PART_LIMIT), *options)
     with _process("proxy", arguments, folder / "sandbox.txt") as process:
         assert process.stdout is not None
         printed: dict[str, str] = {}

@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, uids, usage
+from proxy.cli import compare, mappings, record, sandbox, serve, shadow, uids, usage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
@@ -45,7 +45,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
-app.command("surface")(surface.surface)
+app.command("surface")(mappings.surface)
 app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("record")(record.record)

@@ -11,6 +11,7 @@ import typer
 
 from proxy import __version__, config
 from proxy.cli import embedded, shown
+from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 from proxy.workers import listening
 
@@ -31,14 +32,19 @@ def serve(
 ) -> None:
     """Start the proxy and print a curl line that works."""
     file = config_file or shipped.path("config.yaml")
-    settings = config.load(file, os.environ)
+    settings = loader.load(file, os.environ)
     given = (("host", host), ("port", port), ("workers", workers))
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
     settings = msgspec.structs.replace(settings, listen=listen)
     listening.check(listen.host, listen.port)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
-    event_loop.run(_serve(settings, source, config.exposed(file)))
+    from proxy.telemetry import log, log_writer
+
+    with log_writer.buffered(sys.stderr) as stream:
+        log.configure(settings.log.level, settings.log.format, stream)
+        log.log_uncaught_exceptions()
+        event_loop.run(_serve(settings, source, config.exposed(file)))
 
 
 async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> None:
@@ -48,8 +54,6 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> N
 
     from proxy.telemetry import log
 
-    log.configure(settings.log.level, settings.log.format, sys.stderr)
-    log.log_uncaught_exceptions()
     logger = structlog.get_logger()
     for file in exposed:
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proxy import config, errors
+from proxy import errors
+from proxy.config import loader
 from proxy.kit import shipped
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ def learn(
 ) -> None:
     """Write a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses."""
     from proxy.compare.recording import recorded
-    from proxy.mapping import loader
+    from proxy.mapping import loader as mapping
 
     if output is not None and output.exists():
         raise errors.ConfigError(f"{output} exists already: name another file")
-    own = config.load(config_file, os.environ).uids if config_file else None
-    known = loader.load_uids(shipped.path("mappings"), Path(own) if own else None)
+    own = loader.load(config_file, os.environ).uids if config_file else None
+    known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
     answers = recorded.Recording(recording)
     try:
         found = _learnt(answers, known)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from proxy import config, errors
 from proxy.cli.shown import FILE_WIDTH
+from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def usage(
     ] = None,
 ) -> None:
     """Print parts used and remaining, and when they run out; or reopen an application after its plan has grown."""
-    settings = config.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if reopen is not None and reopen not in settings.applications:
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
     why = _without_usage(settings)

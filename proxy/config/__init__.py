@@ -1,10 +1,9 @@
-"""Settings of the service: types, defaults and limits, and the loader of the YAML file.
+"""Settings of the service: types, defaults and limits; `loader.py` reads the YAML file.
 
 The command line loads them once and passes each package the values that it needs. Nothing here reads the environment
 by itself or changes after start.
 """
 
-from proxy.config.loader import load
 from proxy.config.secret import (
     ClientId,
     Digest,
@@ -74,6 +73,5 @@ __all__ = [
     "UpstreamSettings",
     "digest",
     "exposed",
-    "load",
     "without_credentials",
 ]

@@ -14,11 +14,16 @@ from proxy.kit import located_yaml
 # Names of keys in earlier versions, and the current ones, by block.
 RENAMED: dict[type[settings.Settings], dict[str, str]] = {
     settings.Config: {"answers": "cache", "sharing": "coalescing"},
-    settings.CoalescingSettings: {"wait_seconds": "batch_wait_seconds"},
     settings.BreakerSettings: {"pause_seconds": "cooldown_seconds"},
     settings.ApplicationShadowSettings: {"answer": "response"},
     settings.ListenSettings: {"wrong_keys": "failed_auth_per_minute"},
     settings.ShadowSettings: {"old_url": "baseline_url"},
+}
+
+_NO_WAIT = "queries are batched without waiting; delete this line"
+# Keys of earlier versions that have no successor, and what replaces them, by block.
+REMOVED: dict[type[settings.Settings], dict[str, str]] = {
+    settings.CoalescingSettings: {"wait_seconds": _NO_WAIT, "batch_wait_seconds": _NO_WAIT},
 }
 
 _HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key"}
@@ -36,9 +41,11 @@ def accepted(kind: type[settings.Settings], key: str) -> str:
 
 
 def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
-    """Return the message for a key that does not exist, or has been renamed."""
+    """Return the message for a key that does not exist, or has been renamed or removed."""
     if new := RENAMED.get(kind, {}).get(str(key)):
         return f"{str(key)!r} is now called {new!r}"
+    if reason := REMOVED.get(kind, {}).get(str(key)):
+        return f"there is no {str(key)!r} any more: {reason}"
     near = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
     guess = f"did you mean {near[0]}? " if near else ""
     return f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}"

@@ -210,7 +210,6 @@ class CoalescingSettings(Settings, frozen=True):
     """Coalescing of identical queries in flight, and batching of different ones of an application."""
 
     enabled: Annotated[bool, Meta(description="true or false")] = True
-    batch_wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
     stall_seconds: Annotated[float, Meta(ge=0, le=60, description="seconds, 0 (off) to 60")] = 1.0
 
 

@@ -1,18 +1,22 @@
 """Admin interface: declare, list and remove faults; read and clear the journal; rotate signing keys.
 
 JSON, or HTML for browsers, whose forms need the session's CSRF token. No authentication, because the sandbox protects
-nothing. Invalid requests get a 400 with the reason.
+nothing. It therefore accepts only known host names: a web page could otherwise reach it by DNS rebinding. Invalid
+requests get a 400 with the reason.
 """
 
 import asyncio
 import datetime
-from collections.abc import Iterator
+import ipaddress
+import re
+from collections.abc import Collection, Iterator
 from inspect import cleandoc
 from typing import Any
 
 import msgspec
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from proxy.sandbox import applications, declaration_syntax, faults, journal, pages
 from proxy.sandbox.identity import forms, keys, login, sessions
@@ -20,10 +24,50 @@ from proxy.sandbox.injection import injector
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"
+HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
+LAST_PORT = 65_535
+ADMIN = "/admin"
 LAST = 100
 # Numbers of entries that the journal's page offers.
 CHOICES = (20, LAST, 500, 2_000)
 Figure = tuple[str, str, str]
+
+
+@web.middleware
+async def require_valid_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Respond with 400 to an invalid Host header, on every path: URLs in responses are made from it."""
+    host = HOST.fullmatch(request.host)
+    if host is None or int(host[2] or 0) > LAST_PORT:
+        return web.Response(text="the Host header is not a host with an optional port", status=400)
+    return await handler(request)
+
+
+def restrict_admin(names: Collection[str]) -> Middleware:
+    """Respond with 403 to /admin unless the host is a loopback name, an IP address or one of `names`."""
+    allowed_hosts = {name.lower().rstrip(".") for name in names}
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith(ADMIN):
+            host = HOST.fullmatch(request.host)
+            name = host[1].lower().rstrip(".") if host else ""
+            if not (_is_local(name) or name in allowed_hosts):
+                text = f"/admin is not served under the host {name}; start the sandbox with --admin-host {name}\n"
+                return web.Response(text=text, status=403)
+        return await handler(request)
+
+    return guarded
+
+
+def _is_local(name: str) -> bool:
+    """Return true if the name cannot be rebound: loopback names (RFC 6761 §6.3) and IP addresses."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 class AdminEndpoints:

@@ -12,7 +12,7 @@ from typing import Protocol
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import admin, applications, home_page, journal, middleware, part_usage, user_directory
+from proxy.sandbox import admin, applications, home_page, journal, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import design_store, files
@@ -22,7 +22,6 @@ from proxy.sandbox.ide import endpoints
 from proxy.sandbox.identity import discovery, keys
 from proxy.sandbox.identity import service as identities
 from proxy.sandbox.injection import exchanges, injector
-from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import service as legacy_service
 from proxy.sandbox.portal import application_changes, application_pages, formatting, organisation_pages, requests
@@ -120,7 +119,7 @@ def _shared(
 def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Application:
     app = web.Application(
         client_max_size=MAX_BODY,
-        middlewares=[middleware.require_valid_host, middleware.restrict_admin(shared.settings.admin_hosts)],
+        middlewares=[admin.require_valid_host, admin.restrict_admin(shared.settings.admin_hosts)],
     )
     identity = _identity(app, shared, key)
     _portal(app, shared, identity)
@@ -134,7 +133,7 @@ def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Applic
     offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
     home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
     app.middlewares.append(identity.pages.not_found)
-    middleware.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
+    transport.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
     app.cleanup_ctx.append(shared.part_usage.background_writes)
     app[SERVICES] = Services(shared, identity, design, legacy)
     return app
@@ -247,7 +246,7 @@ def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.Lega
     """The legacy v3 service and its admin endpoint."""
     legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
     legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
-    legacy_admin.LegacyAdmin(legacy).add_routes(app.router)
+    legacy_endpoints.LegacyAdmin(legacy).add_routes(app.router)
     return legacy
 
 

@@ -15,7 +15,6 @@ from proxy.sandbox import admin, applications, pages, settings, user_directory
 from proxy.sandbox.design import files
 from proxy.sandbox.graphql import transport
 from proxy.sandbox.identity import authorization_endpoint, discovery, login
-from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.portal import requests
 
@@ -36,7 +35,7 @@ PATHS = {
     "journal": admin.JOURNAL_PATH,
     "files": files.PATH,
     "legacy": legacy_endpoints.PREFIXES[0],
-    "disturbances": legacy_admin.PATH,
+    "disturbances": legacy_endpoints.ADMIN_PATH,
 }
 # Continues a command on the next line.
 NEXT = " \\\n  "

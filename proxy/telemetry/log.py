@@ -9,8 +9,9 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO, cast
@@ -32,16 +33,17 @@ _ODD = re.compile(r"[ \t=\r\n\"']")  # characters that make a value be written i
 
 def configure(level: str, format_: str, stream: TextIO) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
+    output = _Unfailing(stream)
     structlog.configure(
         processors=[
             add_request,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             reduce_exception,
-            *_renderers(format_, stream),
+            _renderer(format_, stream.isatty(), output.write),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Unfailing(stream))),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -122,13 +124,34 @@ def fixed_words(message: object, filled_in: bool) -> str:
     return (words[0].strip() if words else "") or "a message without fixed words"
 
 
-def _renderers(format_: str, stream: TextIO) -> list[Processor]:
+@dataclass(frozen=True, slots=True)
+class PlainRenderer:
+    """Renders events as lines without colors. `write` takes lines to the stream of the log."""
+
+    render: Callable[[EventDict], str]
+    write: Callable[[str], object]
+
+    def __call__(self, logger: Any, name: str, event_dict: EventDict) -> str:  # noqa: ARG002  (structlog's shape)
+        return self.render(event_dict)
+
+
+def plain_renderer() -> PlainRenderer | None:
+    """Return the renderer that is configured; None at a terminal, or where `configure` was not called."""
+    renderer = structlog.get_config()["processors"][-1]
+    return renderer if isinstance(renderer, PlainRenderer) else None
+
+
+def _renderer(format_: str, at_terminal: bool, write: Callable[[str], object]) -> Processor:
     if format_ == "json":
-        return [structlog.processors.JSONRenderer(serializer=_json)]
-    return [structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0) if stream.isatty() else console_line]
+        return PlainRenderer(_json, write)
+    return (
+        structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0)
+        if at_terminal
+        else PlainRenderer(console_line, write)
+    )
 
 
-def console_line(logger: Any, method: str, event: EventDict) -> str:  # noqa: ARG001  (structlog's shape)
+def console_line(event: EventDict) -> str:
     """Render the line of structlog's ConsoleRenderer without colors, in an eighth of its time."""
     time, level, name = event.pop("timestamp"), event.pop("level"), event.pop("event")
     source = f" [{event.pop('logger')}]" if "logger" in event else ""
@@ -140,7 +163,7 @@ def _quoted(value: object) -> str:
     return value if isinstance(value, str) and not _ODD.search(value) else repr(value)
 
 
-def _json(event: EventDict, **_: Any) -> str:
+def _json(event: EventDict) -> str:
     return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
 
 

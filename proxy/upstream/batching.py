@@ -1,11 +1,14 @@
-"""Batching: queries with the same batch key that arrive while a request is in flight are sent in one GraphQL operation.
+"""Batching: queries with the same batch key that arrive in the same turn of the event loop are sent in one operation.
 
-A batch key is an application and a document. Queries with no request in flight for their key are sent at once, in the
-task of their caller. Later ones wait until that request is done, the batch is full, or a few milliseconds have passed,
-whichever is first; then the batch is flushed. How queries are merged into one operation, planning/operations.py knows.
+A batch key is an application and a document. No query waits on a clock: a batch is flushed as soon as the callbacks of
+its turn have run. Under load a turn handles many requests, so that batches grow by themselves. While as many requests
+are in flight as the upstream may have connections, batches wait for the end of one, and take further queries meanwhile.
+How queries are merged into one operation, planning/operations.py knows.
 """
 
 import asyncio
+import contextvars
+from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
@@ -14,7 +17,7 @@ from proxy import errors
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.auth.identity import Credentials
-from proxy.upstream.classify import GraphQLOperation
+from proxy.upstream.classify import SERVICE, GraphQLOperation
 from proxy.upstream.graphql import GraphQLClient
 
 PARTS_MAX = 100  # of one operation: the sum of limits (contract graphql.md §2.1)
@@ -49,143 +52,152 @@ class BatchableQueries(Protocol[T]):
         """Return the result of each query."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _PendingQueries:
-    """Queries of one caller, and the future of their results."""
+    """Queries of one caller, and the future of their results: None if the caller is to send them itself."""
 
     queries: BatchableQueries[Any]
     since: float
-    results: asyncio.Future[list[Any]]
     listeners: tuple[stalls.StallListener, ...]
-    request: "_BatchRequest | None" = None
-
-
-@dataclass(slots=True)
-class _BatchRequest:
-    """Request in flight with the queries of several callers."""
-
-    group: list[_PendingQueries]
-    task: asyncio.Task[None]
-
-    def caller_left(self) -> None:
-        """Cancel the request if all of its callers were cancelled."""
-        if all(pending.results.done() for pending in self.group):
-            self.task.cancel()
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Queries of one batch key that wait for the next flush, and the number of requests in flight."""
-
-    credentials: Credentials
-    in_flight: int = 0
-    pending: list[_PendingQueries] = field(default_factory=list)
-    parts: int = 0
-    query_count: int = 0
+    results: asyncio.Future[list[Any] | None]
+    sent_by_caller: bool = False
     timer: asyncio.TimerHandle | None = None
 
 
-class Batcher:
-    """Sends queries, in batches if `enabled`; a query waits at most `seconds` for a flush."""
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """Queries with the same key: first open for further ones, then sent, by `task` if they have several callers."""
 
-    def __init__(self, client: GraphQLClient, enabled: bool, seconds: float, metrics: Metrics) -> None:
+    credentials: Credentials
+    key: tuple[Credentials, Hashable | None]
+    group: list[_PendingQueries] = field(default_factory=list)
+    parts: int = 0
+    query_count: int = 0
+    context: contextvars.Context | None = None
+    task: asyncio.Task[None] | None = None
+
+    def has_room(self, queries: BatchableQueries[Any]) -> bool:
+        """Return whether one operation can carry these queries, too."""
+        return self.parts + queries.parts_max <= PARTS_MAX and self.query_count + len(queries.positions) <= QUERIES_MAX
+
+    def add(self, pending: _PendingQueries) -> None:
+        """Add the queries of a caller."""
+        self.group.append(pending)
+        self.parts += pending.queries.parts_max
+        self.query_count += len(pending.queries.positions)
+
+    def caller_left(self) -> None:
+        """Cancel the request in flight if all of its callers were cancelled."""
+        if self.task is not None and all(pending.results.done() for pending in self.group):
+            self.task.cancel()
+
+
+class Batcher:
+    """Sends queries, in batches if `enabled`; `connections` is how many requests the upstream may have in flight."""
+
+    def __init__(self, client: GraphQLClient, enabled: bool, connections: int, metrics: Metrics) -> None:
         self._client = client
         self._enabled = enabled
-        self._seconds = seconds
+        self._connections = connections
         self._metrics = metrics
-        self._batches: dict[tuple[Credentials, Hashable], _Batch] = {}
+        self._in_flight = 0
+        self._open: dict[tuple[Credentials, Hashable | None], _Batch] = {}
+        self._waiting: deque[_Batch] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def execute(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
         """Return the result of each query; the time limit began at `since`. Raises the errors of GraphQLClient."""
-        if not self._enabled or queries.batch_key is None:
+        if not self._enabled:
             return await self._send(queries, credentials, since)
-        key = credentials, queries.batch_key
-        batch = self._batches.get(key)
-        if batch is None:
-            return await self._send_at_once(key, queries, credentials, since)
-        pending = _PendingQueries(
-            queries, since, asyncio.get_running_loop().create_future(), stalls.STALL_LISTENERS.get()
-        )
-        self._add(batch, pending)
+        loop = asyncio.get_running_loop()
+        pending = _PendingQueries(queries, since, stalls.STALL_LISTENERS.get(), loop.create_future())
+        batch = self._add(pending, credentials, loop)
         try:
-            return await pending.results
+            results = await pending.results
+            return await self._send(queries, credentials, since) if results is None else results
         except asyncio.CancelledError:
-            if pending.request is not None:
-                pending.request.caller_left()
+            batch.caller_left()
             raise
+        finally:
+            if pending.timer is not None:
+                pending.timer.cancel()
+            if pending.sent_by_caller:
+                self._connection_freed()
 
     async def close(self) -> None:
         """Wait for the requests that carry batches."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _send_at_once(
-        self, key: tuple[Credentials, Hashable], queries: BatchableQueries[T], credentials: Credentials, since: float
-    ) -> list[T]:
-        batch = self._batches[key] = _Batch(credentials, 1)
-        try:
-            return await self._send(queries, credentials, since)
-        finally:
-            self._request_done(key, batch)
-
-    def _add(self, batch: _Batch, pending: _PendingQueries) -> None:
-        """Add queries to a batch; flush it if they do not fit, or if it is full with them."""
-        queries = pending.queries
-        if batch.parts + queries.parts_max > PARTS_MAX or batch.query_count + len(queries.positions) > QUERIES_MAX:
-            self._flush(batch)
-        batch.pending.append(pending)
-        batch.parts += queries.parts_max
-        batch.query_count += len(queries.positions)
-        if batch.parts >= PARTS_MAX or batch.query_count >= QUERIES_MAX:
-            self._flush(batch)
-        elif batch.timer is None:
-            # The end of the request in flight flushes, too: the timer bounds the wait if that request is slow.
-            batch.timer = asyncio.get_running_loop().call_later(self._seconds, self._flush, batch)
+    def _add(self, pending: _PendingQueries, credentials: Credentials, loop: asyncio.AbstractEventLoop) -> _Batch:
+        """Add queries to the open batch of their key, or to a new one, which this turn of the event loop will flush."""
+        key = credentials, pending.queries.batch_key
+        batch = self._open.get(key)
+        if batch is None or not batch.has_room(pending.queries):
+            batch = _Batch(credentials, key)
+            if pending.queries.batch_key is not None:
+                self._open[key] = batch
+            loop.call_soon(self._flush, batch)
+        elif batch.context is not None:
+            self._limit_wait(pending, batch, loop)
+        batch.add(pending)
+        return batch
 
     def _flush(self, batch: _Batch) -> None:
-        """Send the pending queries now, in a task of their own: their callers may be cancelled one by one."""
-        if batch.timer is not None:
-            batch.timer.cancel()
-            batch.timer = None
-        group = [pending for pending in batch.pending if not pending.results.done()]  # done: cancelled
-        batch.pending, batch.parts, batch.query_count = [], 0, 0
-        if not group:
-            return
-        batch.in_flight += 1
-        task = asyncio.create_task(self._send_group(batch, group), name="batch")
-        request = _BatchRequest(group, task)
-        for pending in group:
-            pending.request = request
-        self._tasks.add(task)
-        key = batch.credentials, group[0].queries.batch_key
-        task.add_done_callback(lambda _: self._task_done(key, batch, request))
+        """Send a batch, or let it wait for a connection."""
+        if self._in_flight < self._connections:
+            self._start(batch)
+        else:
+            batch.context = contextvars.copy_context()  # that of its first caller, whose request id is sent and logged
+            self._waiting.append(batch)
+            for pending in batch.group:
+                self._limit_wait(pending, batch, asyncio.get_running_loop())
 
-    async def _send_group(self, batch: _Batch, group: list[_PendingQueries]) -> None:
+    def _limit_wait(self, pending: _PendingQueries, batch: _Batch, loop: asyncio.AbstractEventLoop) -> None:
+        """Set the time limit of a caller that waits for a connection: the client of requests knows only the limit of
+        the latest caller of a batch, once it is sent."""
+        seconds = max(0.0, self._client.remaining(pending.since))
+        pending.timer = loop.call_later(seconds, self._time_over, pending, batch)
+
+    def _time_over(self, pending: _PendingQueries, batch: _Batch) -> None:
+        if not pending.results.done():
+            message = f"{SERVICE} did not answer in time: all {self._connections} connections were in use"
+            pending.results.set_exception(errors.DeadlineExceeded(message, may_be_billed=batch.task is not None))
+            batch.caller_left()
+
+    def _start(self, batch: _Batch) -> None:
+        """Send a batch now: by its caller if there is only one, else in a task of its own, because callers may be
+        cancelled one by one."""
+        if self._open.get(batch.key) is batch:
+            del self._open[batch.key]
+        batch.group = [pending for pending in batch.group if not pending.results.done()]  # done: cancelled
+        if not batch.group:
+            return
+        self._in_flight += 1
+        if len(batch.group) == 1:
+            batch.group[0].sent_by_caller = True
+            batch.group[0].results.set_result(None)
+            return
+        batch.task = asyncio.create_task(self._send_group(batch), name="batch", context=batch.context)
+        self._tasks.add(batch.task)
+        batch.task.add_done_callback(lambda task: self._task_done(task, batch))
+
+    async def _send_group(self, batch: _Batch) -> None:
         """Send one operation, within the time limit of the latest caller. If the upstream refuses it, send the queries
         of each caller separately: one invalid query must not fail the others."""
+        group, credentials = batch.group, batch.credentials
         stalls.STALL_LISTENERS.set(tuple(dict.fromkeys(each for pending in group for each in pending.listeners)))
         first, *others = (pending.queries for pending in group)
         since = max(pending.since for pending in group)
         try:
-            results = await self._send(first.merged(others) if others else first, batch.credentials, since)
-            if others:
-                self._metrics.batched_requests[()] += len(group)
-        except errors.QueryRefused as refusal:
-            if others:
-                await asyncio.gather(*(self._send_separately(pending, batch.credentials) for pending in group))
-            else:
-                _fail(group, refusal)
+            results = await self._send(first.merged(others), credentials, since)
+            self._metrics.batched_requests[()] += len(group)
+        except errors.QueryRefused:
+            await asyncio.gather(*(self._send_separately(pending, credentials) for pending in group))
         except Exception as error:
             _fail(group, error)
         else:
             _distribute(group, results)
-
-    def _task_done(self, key: tuple[Credentials, Hashable], batch: _Batch, request: _BatchRequest) -> None:
-        """Handle the end of a batch's task, which may have been cancelled before it began."""
-        self._tasks.discard(request.task)
-        request.group = []  # breaks a reference cycle that would keep the results until the next garbage collection
-        self._request_done(key, batch)
 
     async def _send_separately(self, pending: _PendingQueries, credentials: Credentials) -> None:
         stalls.STALL_LISTENERS.set(pending.listeners)
@@ -194,12 +206,17 @@ class Batcher:
         except Exception as error:
             _fail([pending], error)
 
-    def _request_done(self, key: tuple[Credentials, Hashable], batch: _Batch) -> None:
-        """Flush the queries that came meanwhile; remove a batch without requests in flight."""
-        batch.in_flight -= 1
-        self._flush(batch)
-        if not batch.in_flight:
-            del self._batches[key]
+    def _task_done(self, task: asyncio.Task[None], batch: _Batch) -> None:
+        """Handle the end of a batch's task, which may have been cancelled before it began."""
+        self._tasks.discard(task)
+        batch.group = []  # breaks a reference cycle that would keep the results until the next garbage collection
+        self._connection_freed()
+
+    def _connection_freed(self) -> None:
+        """Send the batch that has waited longest for a connection."""
+        self._in_flight -= 1
+        while self._waiting and self._in_flight < self._connections:
+            self._start(self._waiting.popleft())
 
     async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
         results = queries.read(await self._client.execute(queries.operation, credentials, since))

@@ -91,6 +91,10 @@ class GraphQLClient:
             await self._sleep(wait)
             retried += 1
 
+    def remaining(self, since: float) -> float:
+        """Return the seconds that remain of a time limit that began at `since`; 0 or less after its end."""
+        return self._retry.remaining(self._clock.monotonic() - since)
+
     async def _send_with_token(
         self,
         operation: classify.GraphQLOperation[T],

@@ -136,7 +136,7 @@ def _pipeline(
     )
     base.resources.push_async_callback(lists.close)
     coalescing = settings.coalescing
-    batches = batching.Batcher(services.client, coalescing.enabled, coalescing.batch_wait_seconds, metrics)
+    batches = batching.Batcher(services.client, coalescing.enabled, upstream.connections, metrics)
     base.resources.push_async_callback(batches.close)
     counts = supply_counts.SupplyCountsClient(services.http, upstream.graphql_url, clock)
     reconciler = reconciliation.Reconciler(

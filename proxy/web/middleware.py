@@ -3,10 +3,8 @@
 A client always gets JSON with a message. What it must not see is logged, by type and place.
 """
 
-import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import structlog
 from aiohttp import hdrs, web
@@ -17,6 +15,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
+from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.telemetry.tracing import Tracing
 from proxy.web import operator_endpoints
 from proxy.web.client_address import ClientAddressResolver
@@ -40,9 +39,7 @@ class RequestMiddleware:
         self._metrics = metrics
         self._addresses = addresses
         self._clock = clock
-        self._log = structlog.get_logger().bind()
-        self._logs_info = self._log.is_enabled_for(logging.INFO)
-        self._logs_debug = self._log.is_enabled_for(logging.DEBUG)
+        self._log = RequestLog()
         self._ids = RequestIds()
 
     def middleware(self) -> Middleware:
@@ -81,46 +78,36 @@ class RequestMiddleware:
             REQUEST_ID.set("")  # the connection's task handles the next request, or logs bytes that are none
 
     def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
-        """Count and log the request: operators' endpoints at debug, because balancers poll them, else at info."""
+        """Count and log the request."""
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
-        if route in operator_endpoints.PATHS:
-            if self._logs_debug:
-                self._log.debug("request completed", **self._log_fields(request, status, route, kind, seconds))
-        elif self._logs_info:
-            self._log.info("request completed", **self._log_fields(request, status, route, kind, seconds))
-
-    def _log_fields(
-        self, request: web.Request, status: int, route: str, kind: str | None, seconds: float
-    ) -> dict[str, Any]:
-        return _log_fields(request, status, route, kind, seconds) | {"address": self._addresses.of(request).address}
+        is_check = route in operator_endpoints.PATHS
+        if self._log.is_enabled(is_check):
+            fields = _log_fields(request, status, route, kind, self._addresses.of(request).address)
+            self._log.write(fields._replace(is_check=is_check), seconds, REQUEST_ID.get())
 
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
-                self._log.warning("request failed", exc_info=error)
+                log.warning("request failed", exc_info=error)
             return error
         if isinstance(error, web.HTTPException):
             return _from_http(error, request)
         # a bug: the client gets the request id, the log the exception's type and place
-        self._log.error("internal error caught", exc_info=error)
+        log.error("internal error caught", exc_info=error)
         return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 
-def _log_fields(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
-    """Return the fields of a request's log line. None of them is text from the client, which might be its API key.
-    `parts` and `cache` are present if parts were requested, `error` if the response is one."""
+def _log_fields(request: web.Request, status: int, route: str, kind: str | None, address: str) -> RequestFields:
     method = request.method if request.method in hdrs.METH_ALL else "other"
-    fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
+    application, key, parts, cache = None, None, None, None
     client, metadata = request.get(CLIENT), request.get(METADATA)
     if client is not None:
-        fields |= {"application": client.application.name, "key": client.key}
+        application, key = client.application.name, client.key
     if metadata is not None and (metadata.source or metadata.cost):
-        fields |= {"parts": metadata.cost, "cache": metadata.source}
-    if kind is not None:
-        fields["error"] = kind
-    return fields
+        parts, cache = metadata.cost, metadata.source
+    return RequestFields(method, route, status, address, application, key, parts, cache, kind)
 
 
 def traced(tracing: Tracing) -> Middleware:

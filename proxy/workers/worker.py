@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from proxy import errors
 from proxy.kit import event_loop
-from proxy.telemetry import log
+from proxy.telemetry import log, log_writer
 from proxy.workers import messages, single_process
 
 
@@ -20,13 +20,14 @@ def main() -> None:
     """Run the worker. Exit code 0 after a clean stop, 2 if it could not start."""
     report = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with suppress(EOFError):
-        event_loop.run(_serve(messages.read_start(sys.stdin.fileno()), report))
+    with suppress(EOFError), log_writer.buffered(sys.stderr) as stream:
+        message = messages.read_start(sys.stdin.fileno())
+        log.configure(message.settings.log.level, message.settings.log.format, stream)
+        log.log_uncaught_exceptions()
+        event_loop.run(_serve(message, report))
 
 
 async def _serve(message: messages.StartMessage, report: int) -> None:
-    log.configure(message.settings.log.level, message.settings.log.format, sys.stderr)
-    log.log_uncaught_exceptions()
     stop = event_loop.stop_on_signal()
     event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
     pipe, lifeline = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)

@@ -1,6 +1,7 @@
 """Tests of the log of `v3bridge serve` at start and stop, and of SIGHUP, which ends no process."""
 
 import fcntl
+import http.client
 import json
 import os
 import pty
@@ -64,8 +65,7 @@ def alive(url: Any) -> Any:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_sighup_is_logged_and_ignored(start_service: Any, workers: int) -> None:
     serving, url = start_service(workers)
-    answering = [line["pid"] for line in lines(serving, "worker started")]
-    assert len(answering) == (workers if workers > 1 else 0)
+    answering = [line["pid"] for line in wait_for(serving, "worker started", workers if workers > 1 else 0)]
     everybody = (serving.pid, *answering)
     for times in (1, 2):
         for pid in everybody:
@@ -150,3 +150,31 @@ def test_unwritable_log_fails_no_request(tmp_path: Path) -> None:
         finally:
             it.terminate()
             assert it.wait(SECONDS) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_log_has_the_line_of_every_request_when_the_service_is_stopped(start_service: Any, workers: int) -> None:
+    serving, url = start_service(workers)
+    for number in range(40):
+        request = urllib.request.Request(f"{url}/nothing", headers={"X-Request-Id": f"number-{number}"})
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(request, timeout=SECONDS)
+    assert serving.stop(signal.SIGTERM) == 0
+    assert {line["request"] for line in lines(serving, "request completed")} == {f"number-{n}" for n in range(40)}
+    assert serving.errors.splitlines()[-1].startswith('{"event":"service stopped"')
+
+
+def test_log_that_nobody_reads_stops_no_request(tmp_path: Path) -> None:
+    """A pipe takes 64 KiB; after that a write would wait for a reader."""
+    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = next(word for word in process.stdout.readline().split() if word.startswith("http")).removesuffix("/v3.")
+        connection = http.client.HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=SECONDS)
+        for _ in range(600):  # of 200 bytes each
+            connection.request("GET", "/v3/nothing")
+            assert connection.getresponse().read()
+        connection.close()
+        process.terminate()
+        assert process.wait(SECONDS) == 0

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from proxy import config, errors
-from proxy.config import mistakes
+from proxy.config import loader, mistakes
 from proxy.stores import sqlite_schema
 
 SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
@@ -53,7 +53,7 @@ def load(tmp_path: Path) -> Any:
     def load_text(text: Any) -> Any:
         file = tmp_path / "config.yaml"
         file.write_text(text)
-        return config.load(file, SECRETS)
+        return loader.load(file, SECRETS)
 
     return load_text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proxy import config
+from proxy.config import loader
 
 from .conftest import PAGES, Page
 
@@ -45,7 +45,7 @@ def test_configuration_for_real_credentials_loads(pages: dict[str, Page], tmp_pa
     (block,) = pages["docs/how-to/real-credentials.md"].blocks("yaml", "our.yaml")
     file = tmp_path / "our.yaml"
     file.write_text(block.text)
-    loaded = config.load(file, SECRETS).applications["bom-tool"]
+    loaded = loader.load(file, SECRETS).applications["bom-tool"]
     assert (loaded.parts, loaded.features) == (100, ())
 
 

@@ -12,6 +12,7 @@ import yaml
 from support import log_lines, running_proxy, scripted_upstream
 
 from proxy import config
+from proxy.config import loader
 from proxy.telemetry import metrics
 
 PAGES = ("docs/how-to/operate.md", "docs/how-to/deploy.md")
@@ -83,4 +84,4 @@ def test_every_configuration_fragment_loads(pages: Any, tmp_path: Path) -> None:
     for fragment in known:
         file = tmp_path / "config.yaml"
         file.write_text(yaml.safe_dump({**fragment, "applications": {"demo": {"apikeys": ["a-key"]}}}))
-        assert config.load(file, {}).applications
+        assert loader.load(file, {}).applications

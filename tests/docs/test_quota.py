@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy import config
+from proxy.config import loader
 from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations, usage
 from proxy.telemetry import metrics
 
@@ -49,12 +49,12 @@ def test_examples_create_the_documented_quota_accounts(pages: Any, tmp_path: Pat
     file = tmp_path / "config.yaml"
     first, second = (block.text for block in pages["docs/explanation/quota.md"].blocks("yaml"))
     file.write_text(first)
-    (name, application), *_ = config.load(file, {}).applications.items()
+    (name, application), *_ = loader.load(file, {}).applications.items()
     keys = accounts.charged_accounts(name, application)
     assert [each.key.name for each in keys.values()] == ["demo/erp", "demo/2"]
     assert (keys["erp"].application.limit, keys["erp"].key.limit) == (1000, 500)
     file.write_text(second)
-    assert config.load(file, {}).applications["demo"].reconcile is not None
+    assert loader.load(file, {}).applications["demo"].reconcile is not None
 
 
 def _metrics() -> Any:

@@ -11,6 +11,7 @@ from proxy import config
 from proxy.cli import main
 from proxy.cli.shadow import ShadowAction
 from proxy.compare.shadow import controller, queue
+from proxy.config import loader
 
 SOURCES = Path(__file__).parents[2] / "proxy" / "compare" / "shadow"
 
@@ -24,7 +25,7 @@ def test_documented_configuration_loads_with_the_documented_meaning(page: Any, t
     (block,) = page.blocks("yaml")
     file = tmp_path / "config.yaml"
     file.write_text(block.text)
-    loaded = config.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
+    loaded = loader.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
     assert {name: each.shadow for name, each in loaded.applications.items()} == {
         "shop": config.ApplicationShadowSettings(share=0.05),
         "warehouse": config.ApplicationShadowSettings(share=0.01, response="baseline"),

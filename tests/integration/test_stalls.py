@@ -17,7 +17,7 @@ from proxy.sandbox import faults
 from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
-ONE, OTHER, THIRD = {"mpn": "SN74S74N"}, {"mpn": "LM358N"}, {"mpn": "ATMEGA328P-PU"}
+ONE, OTHER, THIRD, FOURTH = ({"mpn": number} for number in ("SN74S74N", "LM358N", "ATMEGA328P-PU", "1N4007"))
 STALLED = "slow-loris ms=60000 count=1"
 PARTS = 3  # that one query costs, at most and here in fact
 
@@ -187,19 +187,18 @@ async def test_cancelled_first_caller_does_not_affect_the_second_attempt(start_s
 
 
 async def test_batched_callers_share_one_second_attempt(start_stalling: Callable[..., Any]) -> None:
-    async with start_stalling(coalescing={"stall_seconds": 0.1, "batch_wait_seconds": 0.2}) as stage:
-        stage.declare("latency ms=600 count=1")
-        alone = await stage.first()
+    async with start_stalling(upstream={"connections": 2}) as stage:
+        stage.declare("latency ms=600 count=2")
+        alone = [await stage.first(), await stage.first(FOURTH)]
         stage.declare(STALLED)
-        together = [await stage.begin(OTHER), await stage.begin(THIRD)]
-        replies = await asyncio.gather(*together)
-        assert [status for status, _ in hits(replies)] == [200, 200]
+        together = [await stage.begin(OTHER), await stage.begin(THIRD)]  # they wait for a connection
+        replies = await asyncio.gather(*together, *alone)
+        assert [status for status, _ in hits(replies)] == [200] * 4
         assert all(reply.json["results"][0]["error"] is None for reply in replies)
-        assert hits([await alone]) == [(200, 4)]
-        assert stage.sent == 3
-        found = sum(len(reply.json["results"][0]["items"]) for reply in replies)
-        assert stage.environment.billed_parts == PARTS + 2 * found
-    assert (stage.used, stage.uncertain) == (PARTS + found, 2 * PARTS)
+        assert stage.sent == 4
+        found = [len(reply.json["results"][0]["items"]) for reply in replies]
+        assert stage.environment.billed_parts == sum(found) + sum(found[:2])
+    assert (stage.used, stage.uncertain) == (sum(found), 2 * PARTS)
 
 
 async def test_setting_of_zero_disables_second_attempts(start_stalling: Callable[..., Any]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from support.code_flow import CodeFlow
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import faults, middleware
+from proxy.sandbox import faults
 from proxy.sandbox.graphql import transport
 from proxy.sandbox.identity import authorization_endpoint, discovery, login
 
@@ -24,7 +24,7 @@ async def test_a_preflight_allows_any_origin_without_credentials(caller: Sandbox
         assert response.headers["Access-Control-Allow-Origin"] == "*"
         assert response.headers["Access-Control-Allow-Methods"] == "POST"
         assert response.headers["Access-Control-Allow-Headers"] == "authorization,content-type"
-        assert int(response.headers["Access-Control-Max-Age"]) == middleware.PREFLIGHT_SECONDS
+        assert int(response.headers["Access-Control-Max-Age"]) == transport.PREFLIGHT_SECONDS
         assert "Access-Control-Allow-Credentials" not in response.headers
     assert not list(caller.sandbox.journal.last(10))
 

@@ -17,6 +17,7 @@ import msgspec
 
 from proxy import config
 from proxy.cli import embedded
+from proxy.config import loader
 from proxy.kit import shipped
 from proxy.upstream import replay
 
@@ -51,7 +52,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
     """Load the configuration. For a replay nothing is sent upstream, so the variables of credentials need not be
     set."""
     environ: Mapping[str, str] = _Whatever(os.environ) if replayed else os.environ
-    return config.load(file or shipped.path("config.yaml"), environ)
+    return loader.load(file or shipped.path("config.yaml"), environ)
 
 
 @asynccontextmanager

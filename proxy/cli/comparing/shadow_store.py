@@ -13,13 +13,14 @@ from proxy.compare.judging.tally import Tally
 from proxy.compare.results import ComparisonResult
 from proxy.compare.running import http_side
 from proxy.compare.shadow import results
+from proxy.config import loader
 from proxy.kit import clock, shipped
 from proxy.stores.protocols import Store
 
 
 def configured(file: Path | None) -> config.Config:
     """Load a configuration whose store other processes can open. Raises ConfigError."""
-    settings = config.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
             "store: is known to the running service alone (memory:, or upstream: sandbox); "

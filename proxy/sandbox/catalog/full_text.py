@@ -1,10 +1,11 @@
-"""Full-text search: which parts have all words of a query, and how well they match.
+"""Full-text search: which parts have all words of a query, how well they match, and corrections of misspelt words.
 
 For every token the index has its occurrences in one long column that is sorted by token, so that tokens with the same
 prefix are adjacent. Relevance is Okapi BM25 with a weight for each field. Letters and digits make a token; case and
 accents do not count.
 """
 
+import difflib
 import math
 import re
 import sqlite3
@@ -59,6 +60,9 @@ LAST_POSITION = (1 << POSITION_BITS) - 1
 _PART_SHIFT = POSITION_BITS + 3
 _K1, _B = 1.2, 0.75
 _END = "\U0010ffff"
+# The least similarity (0 to 1, difflib) of a correction, and how many words are compared.
+_SIMILARITY = 0.7
+_MOST_CANDIDATES = 3000
 
 
 class _Occurrences:
@@ -98,20 +102,11 @@ class FullTextIndex:
                 scores += self._score(occurrences[phrase], rows, length)
         return rows, -scores
 
-    def tokens_with_prefix(self, word: str) -> tuple[int, int]:
-        """The range (start, stop) of tokens, in sorted order, that begin with `word`."""
-        return self._term_position(word), self._term_position(word + _END)
-
-    def most_frequent(self, start: int, stop: int, count: int) -> list[str]:
-        """The `count` tokens of the range that most parts have, most frequent first, equal ones in sorted order."""
-        documents = -self._columns.column("term_documents")[start:stop].astype(np.int64)
-        positions = (search_hits.lowest(documents, count) + start).tolist()
-        rows = self._connection.execute(
-            "SELECT position, term FROM terms WHERE position IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(positions).decode(),),
-        )
-        terms = dict(rows.fetchall())
-        return [terms[place] for place in positions]
+    def correct(self, q: str) -> str:
+        """`q` with each word that no part has replaced by the most similar one that occurs; unchanged without one."""
+        typed = [word.lower() for word in matching.words(q)]
+        corrected = [self._most_similar(word) for word in typed]
+        return q if corrected == typed else " ".join(corrected)
 
     def _in_all_groups(self, groups: list[list[_Occurrences]]) -> columns.Array:
         """The parts that are in every group; starts with the smallest group."""
@@ -177,6 +172,32 @@ class FullTextIndex:
             "SELECT position FROM terms WHERE term >= ? ORDER BY term LIMIT 1", (term,)
         ).fetchone()
         return int(row[0]) if row else self._columns.length("term_documents")
+
+    def _most_similar(self, word: str) -> str:
+        """The word itself if it or a word with this prefix occurs; else the most similar one, if any."""
+        start, stop = self._tokens_with_prefix(word)
+        if start < stop:
+            return word
+        # The first letters are rarely wrong. There are many words with digits, so more of their letters must be equal.
+        stem = word[: 3 if any(char.isdecimal() for char in word) else 1]
+        frequent = self._most_frequent(*self._tokens_with_prefix(stem), _MOST_CANDIDATES)
+        candidates = [term for term in frequent if abs(len(term) - len(word)) <= 2]
+        return next(iter(difflib.get_close_matches(word, candidates, n=1, cutoff=_SIMILARITY)), word)
+
+    def _tokens_with_prefix(self, word: str) -> tuple[int, int]:
+        """The range (start, stop) of tokens, in sorted order, that begin with `word`."""
+        return self._term_position(word), self._term_position(word + _END)
+
+    def _most_frequent(self, start: int, stop: int, count: int) -> list[str]:
+        """The `count` tokens of the range that most parts have, most frequent first, equal ones in sorted order."""
+        documents = -self._columns.column("term_documents")[start:stop].astype(np.int64)
+        positions = (search_hits.lowest(documents, count) + start).tolist()
+        rows = self._connection.execute(
+            "SELECT position, term FROM terms WHERE position IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(positions).decode(),),
+        )
+        terms = dict(rows.fetchall())
+        return [terms[place] for place in positions]
 
 
 def _keys(rows: columns.Array, positions: columns.Array) -> columns.Array:

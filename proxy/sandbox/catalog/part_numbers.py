@@ -1,4 +1,4 @@
-"""Part numbers, own and alternate ones: exact, prefix and substring search.
+"""Part numbers, own and alternate ones: exact, prefix and substring search, and completions of a prefix.
 
 All normalised part numbers are stored sorted in one long text, so that a substring search is one scan.
 """
@@ -8,7 +8,7 @@ import sqlite3
 import msgspec
 import numpy as np
 
-from proxy.sandbox.catalog import columns, matching
+from proxy.sandbox.catalog import columns, matching, records, reference_data, search_hits
 
 _END = "\U0010ffff"
 # Higher than every key of `closest`.
@@ -93,3 +93,65 @@ def _occurrences(text: columns.Array, pattern: columns.Array, byte_counts: colum
     for offset in others:
         at = at[text[at + offset] == pattern[offset]]
     return at
+
+
+class QueryCompletion:
+    """Completions of a prefix: the catalog's own part numbers and names, no dictionary."""
+
+    def __init__(
+        self,
+        column_store: columns.Columns,
+        reference: reference_data.ReferenceData,
+        numbers: PartNumberIndex,
+    ) -> None:
+        self._columns, self._reference, self._numbers = column_store, reference, numbers
+
+    def suggest(
+        self, q: str, *, category_id: str | None, limit: int, part_numbers_only: bool
+    ) -> tuple[records.Suggestion, ...]:
+        """Completions of `q`, most offered parts first: part numbers in their category, then names of makers and
+        categories; inside `category_id` part numbers only."""
+        start = matching.normalise(q)
+        if not start:
+            return ()
+        suggestions = self._part_numbers(start, category_id, limit)
+        if not part_numbers_only and category_id is None:
+            suggestions += _makers(self._reference, start)
+            suggestions += [
+                records.Suggestion(category.name, category.name, category.id)
+                for category in self._reference.categories.values()
+                if matching.normalise(category.name).startswith(start)
+            ]
+        return tuple(dict.fromkeys(suggestions))[:limit]
+
+    def _part_numbers(self, start: str, category_id: str | None, limit: int) -> list[records.Suggestion]:
+        matches = self._numbers.with_prefix(start)
+        positions = np.arange(matches.start, matches.stop)
+        if category_id is not None:
+            positions = positions[self._inside(category_id)[self._category(positions)]]
+        offered = self._columns.column("offers")[self._numbers.parts(positions)].astype(np.int64)
+        # Most offers first, then by the number as it is written.
+        keys = (-offered << 32) + self._columns.column("name_order")[positions]
+        best = positions[search_hits.lowest(keys, limit)]
+        labels = self._columns.labels("categories")
+        categories = (self._reference.categories[labels[code]] for code in self._category(best).tolist())
+        mpns = self._numbers.written(best.tolist())
+        return [
+            records.Suggestion(mpn, category.name, category.id) for mpn, category in zip(mpns, categories, strict=True)
+        ]
+
+    def _category(self, positions: columns.Array) -> columns.Array:
+        return self._columns.column("category")[self._numbers.parts(positions)]
+
+    def _inside(self, category_id: str) -> columns.Array:
+        """Which category codes are those of the category and its descendants."""
+        below = self._reference.descendants(category_id) if category_id in self._reference.categories else ()
+        return np.isin(np.array(self._columns.labels("categories"), str), np.array(below, str))
+
+
+def _makers(reference: reference_data.ReferenceData, start: str) -> list[records.Suggestion]:
+    return [
+        records.Suggestion(maker.name, "", "")
+        for maker in reference.companies.values()
+        if "manufacturer" in maker.roles and matching.normalise(maker.name).startswith(start)
+    ]

@@ -16,12 +16,11 @@ import numpy as np
 from proxy.sandbox.catalog import (
     catalog_file,
     columns,
-    completion,
-    counts,
     indexing,
     loader,
     matching,
     offers,
+    part_numbers,
     parts,
     records,
     reference_data,
@@ -85,10 +84,8 @@ class Catalog:
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
         self._columns = column_store = columns.Columns(connection)
         self._search = search.CatalogSearch(connection, column_store, reference, seed)
-        self._completion = completion.QueryCompletion(
-            column_store, reference, (self._search.numbers, self._search.text)
-        )
-        self._counts = counts.HitCounts(column_store, [seller.company.id for seller in reference.sellers])
+        self._completion = part_numbers.QueryCompletion(column_store, reference, self._search.numbers)
+        self._counts = search_hits.HitCounts(column_store, [seller.company.id for seller in reference.sellers])
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)
@@ -202,7 +199,10 @@ class Catalog:
 
     def spelling(self, q: str) -> tuple[records.SpellingCorrection, ...]:
         """Corrected queries with hits; empty if every word of `q` occurs."""
-        return self._completion.correct(search.clean(q), self._hits)
+        query = search.clean(q)
+        corrected = self._search.text.correct(query)
+        hits = 0 if corrected == query else self._by_text(corrected, records.SearchConditions(), "", False).hits
+        return (records.SpellingCorrection(corrected, hits),) if hits else ()
 
     def manufacturer_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Company, int], ...]:
         """Hits by maker, most frequent first, like all counts."""
@@ -227,7 +227,7 @@ class Catalog:
     def spec_counts(self, hits: search_hits.SearchHits, shortname: str) -> records.SpecCounts:
         """Hits by value of one attribute; a hit with several values counts for each. ValueError for an unknown
         shortname."""
-        return counts.split_values(self._spec_counts(hits, shortname))
+        return search_hits.split_values(self._spec_counts(hits, shortname))
 
     def with_value(self, hits: search_hits.SearchHits, shortname: str) -> int:
         """The number of hits with a value of the attribute. ValueError for an unknown shortname."""
@@ -272,6 +272,3 @@ class Catalog:
     def _part_counts(self, column: str, labels: str) -> dict[str, int]:
         counts = self._columns.derived(f"parts by {column}", lambda: self._counts.all_in(column, labels))
         return cast(dict[str, int], counts)
-
-    def _hits(self, q: str) -> int:
-        return self._by_text(q, records.SearchConditions(), "", False).hits

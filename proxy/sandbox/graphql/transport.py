@@ -1,4 +1,5 @@
-"""The query service over HTTP: GET and POST of /graphql, content negotiation, and the schema as a file.
+"""The query service over HTTP: GET and POST of /graphql, content negotiation, the schema as a file, and requests of
+other origins.
 
 As in GraphQL over HTTP (https://graphql.github.io/graphql-over-http/draft/) and, where they differ, as the service is
 known to do it (contract graphql.md §3). The specification prescribes `application/graphql-response+json` for clients
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from graphql import GraphQLSchema, print_schema
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
@@ -187,3 +189,40 @@ def _escaped(body: bytes) -> bytes:
 def _escape(character: re.Match[str]) -> str:
     units = character[0].encode("utf-16-be")
     return "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
+
+
+EXPOSED_HEADERS = "Date, Retry-After, WWW-Authenticate"
+# Seconds that browsers may cache a preflight response.
+PREFLIGHT_SECONDS = 3600
+
+
+def allow_cross_origin(app: web.Application, paths: Iterable[str]) -> None:
+    """Allow cross-origin requests without credentials to these paths, preflights included."""
+    open_paths = frozenset(paths)
+
+    @web.middleware
+    async def preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
+        requested_method = request.headers.get("Access-Control-Request-Method")
+        if request.method != "OPTIONS" or requested_method is None or request.path not in open_paths:
+            return await handler(request)
+        return _preflight_response(request.headers.get("Access-Control-Request-Headers", ""), requested_method)
+
+    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+        # A signal, because a fault may have sent the response before the handler returns.
+        if request.path in open_paths:
+            response.headers["Access-Control-Allow-Origin"] = "*"
+            response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
+
+    app.middlewares.append(preflights)
+    app.on_response_prepare.append(add_headers)
+
+
+def _preflight_response(names: str, method: str) -> web.Response:
+    """Allow any method and headers; the endpoint itself refuses wrong methods."""
+    headers = {
+        "Access-Control-Allow-Methods": method,
+        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
+        "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
+    }
+    # Listed by name, because `*` does not include Authorization.
+    return web.Response(status=204, headers=headers | ({"Access-Control-Allow-Headers": names} if names else {}))

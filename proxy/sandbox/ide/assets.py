@@ -1,12 +1,14 @@
 """Serves the IDE: the HTML page under a strict Content-Security-Policy, and its scripts, styles and licences.
 
-The query service responds with the page to browsers. Vendored files have their version in the name and are cached
-forever; the page's own are revalidated.
+The query service responds with the page to browsers. Files of others are listed with their integrity in vendored.toml,
+have their version in the name and are cached forever; `vendoring.py` downloads them. The page's own are revalidated.
 """
 
+import base64
 import gzip
 import hashlib
 import secrets
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +17,57 @@ import jinja2
 from aiohttp import web
 
 from proxy.sandbox import pages
-from proxy.sandbox.ide import vendored
 
+VENDORED = Path(__file__).parent / "vendor"
+MANIFEST = Path(__file__).with_name("vendored.toml")
+LICENCES = "LICENSES.txt"
 OWN = Path(__file__).parent / "client"
 PATH = "/ide/assets"
 TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 FOREVER = "public, max-age=31536000, immutable"
 # Minimum size in bytes for compression.
 GZIP_FROM = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class VendoredFile:
+    """A file of `VENDORED`. `origin` is its path in the package, `integrity` as `digest` has it."""
+
+    name: str
+    origin: str
+    integrity: str
+
+
+@dataclass(frozen=True, slots=True)
+class VendoredPackage:
+    """An npm package. `sources` is the path of the source map that lists the packages bundled in its files; "": nothing
+    is bundled."""
+
+    name: str
+    version: str
+    integrity: str
+    sources: str
+    files: tuple[VendoredFile, ...]
+
+
+def packages(record: Path = MANIFEST) -> tuple[VendoredPackage, ...]:
+    """The packages of the manifest."""
+    listed = tomllib.loads(record.read_text(encoding="utf-8"))["package"]
+    return tuple(
+        VendoredPackage(
+            one["name"],
+            one["version"],
+            one["integrity"],
+            one.get("sources", ""),
+            tuple(VendoredFile(file["name"], file["from"], file["integrity"]) for file in one["file"]),
+        )
+        for one in listed
+    )
+
+
+def digest(content: bytes) -> str:
+    """Integrity as npm and browsers write it (Subresource Integrity §3.5)."""
+    return "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()
 
 
 @dataclass(frozen=True)
@@ -49,17 +94,17 @@ class Assets:
     """All assets by name."""
 
     def __init__(self) -> None:
-        others = [file.name for package in vendored.packages() for file in package.files]
-        self._vendored = {name: _read(vendored.FOLDER / name, FOREVER) for name in others}
-        self._vendored[vendored.LICENCES] = _read(vendored.FOLDER / vendored.LICENCES, "no-cache")
+        others = [file.name for package in packages() for file in package.files]
+        self._files = {name: _read(VENDORED / name, FOREVER) for name in others}
+        self._files[LICENCES] = _read(VENDORED / LICENCES, "no-cache")
         for path in sorted(OWN.iterdir()):
             if path.suffix in TYPES:
-                self._vendored[path.name] = _read(path, "no-cache")
+                self._files[path.name] = _read(path, "no-cache")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all files."""
-        return tuple(self._vendored)
+        return tuple(self._files)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """All files under one path."""
@@ -67,7 +112,7 @@ class Assets:
 
     async def serve(self, request: web.Request) -> web.Response:
         """200 with the file, 304 if the client has it, 404."""
-        asset = self._vendored.get(request.match_info["name"])
+        asset = self._files.get(request.match_info["name"])
         if asset is None:
             raise web.HTTPNotFound(text="there is no such file")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower() and len(asset.content) >= GZIP_FROM
@@ -96,7 +141,7 @@ class IdePage:
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         text = Path(__file__).with_name("ide.html").read_text(encoding="utf-8")
         self._template = environment.from_string(text)
-        names = [file.name for package in vendored.packages() for file in package.files]
+        names = [file.name for package in packages() for file in package.files]
         self._styles = [f"{PATH}/{name}" for name in (*_ending(names, ".css"), "ide.css")]
         # React comes before the libraries that use it.
         self._scripts = [f"{PATH}/{name}" for name in sorted(_ending(names, ".js"), key=_before)]

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from proxy.sandbox.ide import vendored
+from proxy.sandbox.ide import assets
 
 _MODULE = re.compile(r".*node_modules/((?:@[^/]+/)?[^/]+)/")
 SECONDS = 300
@@ -23,9 +23,9 @@ class VendoringError(Exception):
     """A package or file differs from the manifest."""
 
 
-def fetch(packages: Iterable[vendored.VendoredPackage], folder: Path, npm: str = "npm") -> None:
+def fetch(packages: Iterable[assets.VendoredPackage], folder: Path, npm: str = "npm") -> None:
     """Write the files of `packages` to `folder`. Raises VendoringError; files verified before the error are written."""
-    licences = (folder / vendored.LICENCES).read_text(encoding="utf-8").split()
+    licences = (folder / assets.LICENCES).read_text(encoding="utf-8").split()
     for package in packages:
         with tempfile.TemporaryDirectory() as place:
             packed = _packed(package, Path(place), npm)
@@ -37,7 +37,7 @@ def fetch(packages: Iterable[vendored.VendoredPackage], folder: Path, npm: str =
                     (folder / file.name).write_bytes(content)
 
 
-def _packed(package: vendored.VendoredPackage, place: Path, npm: str) -> Path:
+def _packed(package: assets.VendoredPackage, place: Path, npm: str) -> Path:
     specifier = f"{package.name}@{package.version}"
     program = shutil.which(npm)
     if program is None:
@@ -51,7 +51,7 @@ def _packed(package: vendored.VendoredPackage, place: Path, npm: str) -> Path:
     return packed
 
 
-def _check_licences(package: vendored.VendoredPackage, archive: tarfile.TarFile, licences: list[str]) -> None:
+def _check_licences(package: assets.VendoredPackage, archive: tarfile.TarFile, licences: list[str]) -> None:
     """Check that every bundled package is named beside its licence."""
     within = {package.name}
     if package.sources:
@@ -59,7 +59,7 @@ def _check_licences(package: vendored.VendoredPackage, archive: tarfile.TarFile,
         within |= {found[1] for source in sources if (found := _MODULE.match(source))}
     missing = sorted(within.difference(licences))
     if missing:
-        raise VendoringError(f"{vendored.LICENCES} lacks {', '.join(missing)}")
+        raise VendoringError(f"{assets.LICENCES} lacks {', '.join(missing)}")
 
 
 def _member(archive: tarfile.TarFile, path: str) -> bytes:
@@ -73,13 +73,13 @@ def _member(archive: tarfile.TarFile, path: str) -> bytes:
 
 
 def _hold(name_: str, content: bytes, integrity: str) -> None:
-    digest = vendored.digest(content)
+    digest = assets.digest(content)
     if digest != integrity:
         raise VendoringError(f"{name_} has the integrity {digest}, not {integrity}")
 
 
 if __name__ == "__main__":
     try:
-        fetch(vendored.packages(), vendored.FOLDER)
+        fetch(assets.packages(), assets.VENDORED)
     except VendoringError as error:
         sys.exit(str(error))

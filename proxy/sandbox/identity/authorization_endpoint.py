@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oidc.core.errors import ConsentRequiredError
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import applications, pages, user_directory
+from proxy.sandbox import pages
 from proxy.sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
 from proxy.sandbox.identity.clients import ProtocolRequest
 
@@ -32,14 +32,12 @@ class AuthorizationEndpoint:
         self,
         *,
         server: authorization_server.OAuthServer,
-        registry: applications.ApplicationRegistry,
-        users: user_directory.UserDirectory,
         browser_sessions: sessions.BrowserSessions,
         html_pages: pages.Pages,
         clock: clocks.Clock,
         issuer: str | None,
     ) -> None:
-        self._server, self._registry, self._users, self._sessions = server, registry, users, browser_sessions
+        self._server, self._sessions = server, browser_sessions
         self._pages, self._clock, self._issuer = html_pages, clock, issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -52,9 +50,8 @@ class AuthorizationEndpoint:
         """Application name and redirect URI of the authorization request in `return_to` (`login.RedirectLookup`)."""
         parts = urlsplit(return_to)
         parameters = dict(parse_qsl(parts.query))
-        application = (
-            self._registry.by_client_id(parameters.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
-        )
+        client_id = parameters.get("client_id", "") if parts.path == AUTHORIZE_PATH else ""
+        application = self._server.registry.by_client_id(client_id)
         if application is None or parameters.get("redirect_uri") not in application.redirect_uris:
             return None
         return application.name, parameters["redirect_uri"]
@@ -129,7 +126,7 @@ class AuthorizationEndpoint:
     def _consent(
         self, pairs: Pairs, grant: authorization_server.ConsentRequest, session: sessions.BrowserSession
     ) -> web.Response:
-        user = self._users.by_id(session.sign_in.user) if session.sign_in else None
+        user = self._server.users.by_id(session.sign_in.user) if session.sign_in else None
         return self._pages.render(
             "consent.html",
             leads_to=[grant.redirect_uri],

@@ -5,22 +5,59 @@ Clients and users are authenticated before (`clients.py`, `login.py`). Errors ar
 from Authlib.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from authlib.oauth2 import OAuth2Error
-from authlib.oauth2.rfc6749 import AuthorizationServer, InvalidClientError
+from authlib.oauth2.rfc6749 import AuthorizationServer, InvalidClientError, OAuth2Payload, OAuth2Request
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 from authlib.oidc.rpinitiated import EndSessionEndpoint, EndSessionRequest
 
 from proxy.sandbox import applications, user_directory
 from proxy.sandbox.identity import authorizations, keys, scopes, tokens
-from proxy.sandbox.identity.clients import OAuthClient, OAuthRequest, ProtocolRequest
+from proxy.sandbox.identity.clients import OAuthClient, ProtocolRequest
 
+# Authlib refuses requests without TLS, which the sandbox has not. Nothing else reads the address.
+ADDRESS = "https://sandbox/"
 # A bad code, verifier or password is invalid_grant even where it is missing (contract graphql.md §4.1).
 INVALID_GRANT_TYPES = frozenset({"authorization_code", "password"})
+
+
+class FormPayload(OAuth2Payload):
+    """Query or form of a request; of repeated parameters, the last."""
+
+    def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        self._data = dict(pairs)
+        self._datalist: defaultdict[str, list[str]] = defaultdict(list)
+        for name, value in pairs:
+            self._datalist[name].append(value)
+
+    @property
+    def data(self) -> dict[str, str]:
+        return self._data
+
+    @property
+    def datalist(self) -> dict[str, list[str]]:
+        return self._datalist
+
+
+class OAuthRequest(OAuth2Request):
+    """Authlib's request around a `ProtocolRequest`. `granted`: the user authorization of the token."""
+
+    client: OAuthClient | None
+
+    def __init__(self, protocol_request: ProtocolRequest) -> None:
+        super().__init__(protocol_request.method, ADDRESS)
+        self.protocol_request = protocol_request
+        self.granted: authorizations.UserAuthorization | None = None
+        self.payload: FormPayload = FormPayload(protocol_request.pairs)
+
+    @property
+    def form(self) -> dict[str, str]:
+        return self.payload.data
 
 
 class ProtocolResponse(NamedTuple):
@@ -44,7 +81,8 @@ class ConsentRequest(Protocol):
 
 
 class OAuthServer(AuthorizationServer):
-    """Authlib's server. Grants and endpoints are registered by `service.py`."""
+    """Authlib's server, with the stores that its grants and the HTTP handlers use. `service.py` registers grants and
+    endpoints."""
 
     def __init__(
         self,
@@ -54,12 +92,12 @@ class OAuthServer(AuthorizationServer):
         authorization_store: authorizations.AuthorizationStore,
     ) -> None:
         super().__init__()
-        self._registry, self._users = registry, users
+        self.registry, self.users = registry, users
         self.token_issuer, self.authorization_store = token_issuer, authorization_store
 
     def query_client(self, client_id: str) -> OAuthClient | None:
         """The application with this client id."""
-        application = self._registry.by_client_id(client_id)
+        application = self.registry.by_client_id(client_id)
         return None if application is None else OAuthClient(application)
 
     def authenticate_client(self, request: OAuthRequest, _methods: object, _endpoint: str = "token") -> OAuthClient:
@@ -120,7 +158,7 @@ class OAuthServer(AuthorizationServer):
 
     def is_known(self, sign_in: tokens.SignIn) -> bool:
         """Return true if the user still exists."""
-        return self._users.by_id(sign_in.user) is not None
+        return self.users.by_id(sign_in.user) is not None
 
     def issue(self, request: OAuthRequest, names: tuple[str, ...]) -> dict[str, Any]:
         """The body of a token response, without an id_token."""

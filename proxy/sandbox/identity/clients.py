@@ -1,24 +1,17 @@
-"""OAuth clients and requests as Authlib expects them, and client authentication (RFC 6749 §2). No I/O."""
+"""OAuth clients as Authlib expects them, and client authentication (RFC 6749 §2). No I/O."""
 
-from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Payload, OAuth2Request
-
-from proxy.sandbox import applications
-from proxy.sandbox.identity import tokens
-
-if TYPE_CHECKING:
-    from proxy.sandbox.identity import authorizations
 import base64
 import binascii
 import hmac
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import unquote_plus
 
-# Authlib refuses requests without TLS, which the sandbox has not. Nothing else reads the address.
-ADDRESS = "https://sandbox/"
+from authlib.oauth2.rfc6749 import ClientMixin
+
+from proxy.sandbox import applications
+from proxy.sandbox.identity import tokens
+
 USER_GRANT_TYPES = frozenset({applications.AUTHORIZATION_CODE, applications.PASSWORD})
 
 
@@ -76,40 +69,6 @@ class OAuthClient(ClientMixin):
         return grant_type in self.application.flows
 
 
-class FormPayload(OAuth2Payload):
-    """Query or form of a request; of repeated parameters, the last."""
-
-    def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        self._data = dict(pairs)
-        self._datalist: defaultdict[str, list[str]] = defaultdict(list)
-        for name, value in pairs:
-            self._datalist[name].append(value)
-
-    @property
-    def data(self) -> dict[str, str]:
-        return self._data
-
-    @property
-    def datalist(self) -> dict[str, list[str]]:
-        return self._datalist
-
-
-class OAuthRequest(OAuth2Request):
-    """Authlib's request around a `ProtocolRequest`. `granted`: the user authorization of the token."""
-
-    client: OAuthClient | None
-
-    def __init__(self, protocol_request: ProtocolRequest) -> None:
-        super().__init__(protocol_request.method, ADDRESS)
-        self.protocol_request = protocol_request
-        self.granted: authorizations.UserAuthorization | None = None
-        self.payload: FormPayload = FormPayload(protocol_request.pairs)
-
-    @property
-    def form(self) -> dict[str, str]:
-        return self.payload.data
-
-
 class ClientAuthenticationError(Exception):
     """Client authentication failed; `code` is the OAuth error (RFC 6749 §5.2)."""
 
@@ -140,7 +99,7 @@ def read_credentials(form: Mapping[str, str], authorization: str | None) -> Pres
 def authenticate_client(
     application: applications.SandboxApplication | None, credentials: PresentedCredentials
 ) -> applications.SandboxApplication:
-    """Verify the client secret. Raises RefusedError("invalid_client")."""
+    """Verify the client secret. Raises ClientAuthenticationError("invalid_client")."""
     if application is None or not hmac.compare_digest(
         application.client_secret.encode(), credentials.client_secret.encode()
     ):

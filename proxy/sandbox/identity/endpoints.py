@@ -32,15 +32,13 @@ class TokenEndpoint:
         self,
         *,
         server: authorization_server.OAuthServer,
-        registry: applications.ApplicationRegistry,
-        users: user_directory.UserDirectory,
         limits: tuple[windows.Window, ...],
         clock: clocks.Clock,
         issuer: str | None,
         record_request: Callable[[], None],
     ) -> None:
-        self._server, self._registry, self._users, self._issuer = server, registry, users, issuer
-        self._clock, self._limits, self._record_request = clock, limits, record_request
+        self._server, self._issuer, self._clock = server, issuer, clock
+        self._limits, self._record_request = limits, record_request
         self._windows: dict[str, windows.Windows] = {}
 
     def add_routes(self, router: web.UrlDispatcher, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
@@ -73,7 +71,7 @@ class TokenEndpoint:
     ) -> web.Response:
         try:
             credentials = clients.read_credentials(form, authorization)
-            application = self._registry.by_client_id(credentials.client_id)
+            application = self._server.registry.by_client_id(credentials.client_id)
             # The rate limit applies before authentication, so that guessing secrets is limited, too.
             wait = self._wait(credentials.client_id) if application else 0.0
             if wait:
@@ -90,7 +88,9 @@ class TokenEndpoint:
     def _wait(self, client_id: str) -> float:
         """Seconds until the rate limit admits a request. Drops limits of deleted applications."""
         if client_id not in self._windows:
-            self._windows = {id_: limits for id_, limits in self._windows.items() if self._registry.by_client_id(id_)}
+            self._windows = {
+                id_: limits for id_, limits in self._windows.items() if self._server.registry.by_client_id(id_)
+            }
             self._windows[client_id] = windows.Windows(self._limits, self._clock)
         return self._windows[client_id].try_take()
 
@@ -100,7 +100,7 @@ class TokenEndpoint:
         """Authenticate the user of the password grant, if the application may use it."""
         if form.get("grant_type") != applications.PASSWORD or applications.PASSWORD not in application.flows:
             return None
-        user = await self._users.authenticate(form.get("username", ""), form.get("password", ""))
+        user = await self._server.users.authenticate(form.get("username", ""), form.get("password", ""))
         return None if user is None else tokens.SignIn(user.id, int(self._clock.now()))
 
     def _answer(
@@ -136,14 +136,10 @@ class ResourceEndpoints:
         self,
         *,
         server: authorization_server.OAuthServer,
-        registry: applications.ApplicationRegistry,
-        users: user_directory.UserDirectory,
-        token_issuer: tokens.TokenIssuer,
         key_ring: keys.KeyRing,
         issuer: str | None,
     ) -> None:
-        self._server, self._registry, self._users = server, registry, users
-        self._tokens, self._key_ring, self._issuer = token_issuer, key_ring, issuer
+        self._server, self._key_ring, self._issuer = server, key_ring, issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoints; userinfo by GET and POST."""
@@ -157,7 +153,7 @@ class ResourceEndpoints:
     async def discovery(self, request: web.Request) -> web.Response:
         """The discovery document."""
         issuer = forms.issuer(request, self._issuer)
-        return forms.json_response(discovery.document(issuer, self._registry.all), 200, store=True)
+        return forms.json_response(discovery.document(issuer, self._server.registry.all), 200, store=True)
 
     async def jwks(self, _request: web.Request) -> web.Response:
         """The public keys."""
@@ -167,13 +163,13 @@ class ResourceEndpoints:
         """Claims of the user by the token's scopes (OpenID Connect Core §5.3); 401 for an invalid token, 403 without
         the scope openid."""
         try:
-            access = self._tokens.access(await _bearer(request))
+            access = self._server.token_issuer.access(await _bearer(request))
         except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
             return _challenge(401, "invalid_token")
-        user = self._users.by_id(access.user or "")
+        user = self._server.users.by_id(access.user or "")
         if scopes.OPENID not in access.scopes:
             return _challenge(403, "insufficient_scope")
-        if user is None or self._registry.by_client_id(access.client_id) is None:
+        if user is None or self._server.registry.by_client_id(access.client_id) is None:
             return _challenge(401, "invalid_token")
         return forms.json_response(_claims(user).filter(" ".join(access.scopes)), 200)
 
@@ -192,7 +188,9 @@ class ResourceEndpoints:
             return forms.json_response({"error": "invalid_request"}, 400)
         try:
             credentials = clients.read_credentials(form, request.headers.get("Authorization"))
-            application = clients.authenticate_client(self._registry.by_client_id(credentials.client_id), credentials)
+            application = clients.authenticate_client(
+                self._server.registry.by_client_id(credentials.client_id), credentials
+            )
         except clients.ClientAuthenticationError as refused:
             headers = {"WWW-Authenticate": "Basic"} if unknown == 401 else None
             return forms.json_response({"error": refused.code}, unknown, headers)

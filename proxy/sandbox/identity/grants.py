@@ -13,7 +13,8 @@ from authlib.oidc.core.grants import OpenIDToken
 from authlib.oidc.core.grants.util import validate_request_prompt
 
 from proxy.sandbox.identity import authorization_server, authorizations, scopes, tokens
-from proxy.sandbox.identity.clients import OAuthClient, OAuthRequest
+from proxy.sandbox.identity.authorization_server import OAuthRequest
+from proxy.sandbox.identity.clients import OAuthClient
 
 CHALLENGE_METHOD = "S256"
 RESPONSE_MODE = "query"

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from aiohttp import web
 from authlib.oauth2 import OAuth2Error
 
-from proxy.sandbox import pages, user_directory
+from proxy.sandbox import pages
 from proxy.sandbox.identity import authorization_server, forms, sessions
 from proxy.sandbox.identity.clients import ProtocolRequest
 
@@ -34,18 +34,11 @@ class LoginPages:
         self,
         *,
         server: authorization_server.OAuthServer,
-        users: user_directory.UserDirectory,
         browser_sessions: sessions.BrowserSessions,
         html_pages: pages.Pages,
         leads: RedirectLookup,
     ) -> None:
-        self._server, self._users, self._sessions, self._pages, self._leads = (
-            server,
-            users,
-            browser_sessions,
-            html_pages,
-            leads,
-        )
+        self._server, self._sessions, self._pages, self._leads = server, browser_sessions, html_pages, leads
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the pages, and the end-session endpoint by GET and POST."""
@@ -69,7 +62,7 @@ class LoginPages:
         return_to = _local_path(return_to)
         if not self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD)):
             return self._form(request, return_to, email, STALE_FORM)
-        user = await self._users.authenticate(email, password)
+        user = await self._server.users.authenticate(email, password)
         if user is None:
             return self._form(request, return_to, email, WRONG_CREDENTIALS)
         response = web.Response(status=303, headers={"Location": return_to, **pages.HEADERS})
@@ -81,7 +74,7 @@ class LoginPages:
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
-        organisation = self._users.organisation(user.organisation)
+        organisation = self._server.users.organisation(user.organisation)
         return self._pages.render(
             "account.html",
             user=user,
@@ -103,15 +96,7 @@ class LoginPages:
         form = await forms.page_form(request)
         session = self._sessions.of(request)
         if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
-            return self._pages.render(
-                "message.html",
-                status=400,
-                heading="Not signed out",
-                text=STALE_FORM,
-                code="",
-                link=LOGOUT_PATH,
-                link_text="Sign out",
-            )
+            return self._not_signed_out(STALE_FORM)
         response = self._signed_out()
         self._sessions.sign_out(request, response)
         return response
@@ -124,15 +109,7 @@ class LoginPages:
             end_session_request = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
         except (OAuth2Error, ValueError):
             text = "An application requested your sign-out with an invalid token. You can sign out yourself."
-            return self._pages.render(
-                "message.html",
-                status=400,
-                heading="Not signed out",
-                text=text,
-                code="invalid_request",
-                link=LOGOUT_PATH,
-                link_text="Sign out",
-            )
+            return self._not_signed_out(text, code="invalid_request")
         session = self._sessions.of(request)
         signed_in = session and session.sign_in
         if signed_in and (end_session_request.id_token_claims or {}).get("sub") != signed_in.user:
@@ -154,13 +131,24 @@ class LoginPages:
             application=leads[0] if leads else "",
             mistake=mistake,
             email=email,
-            demo=self._users.with_default_password,
+            demo=self._server.users.with_default_password,
             return_to=return_to,
             action=LOGIN_PATH,
             csrf=self._sessions.csrf_token(session),
         )
         self._sessions.keep(request, response, session)
         return response
+
+    def _not_signed_out(self, text: str, code: str = "") -> web.Response:
+        return self._pages.render(
+            "message.html",
+            status=400,
+            heading="Not signed out",
+            text=text,
+            code=code,
+            link=LOGOUT_PATH,
+            link_text="Sign out",
+        )
 
     def _signed_out(self) -> web.Response:
         return self._pages.render(

@@ -84,26 +84,15 @@ def create_service(
     grants.register_grants(server)
     authorization_server.register_token_endpoints(server, key_ring)
     browser_sessions = sessions.BrowserSessions(users, clock, secret, state_store)
-    return _with_handlers(
-        server,
-        settings,
-        registry=registry,
-        users=users,
-        browser_sessions=browser_sessions,
-        key_ring=key_ring,
-        clock=clock,
-        record_request=record_request,
-    )
+    return _with_handlers(server, browser_sessions, key_ring, settings, clock=clock, record_request=record_request)
 
 
 def _with_handlers(
     server: authorization_server.OAuthServer,
-    settings: chosen.SandboxSettings,
-    *,
-    registry: applications.ApplicationRegistry,
-    users: user_directory.UserDirectory,
     browser_sessions: sessions.BrowserSessions,
     key_ring: keys.KeyRing,
+    settings: chosen.SandboxSettings,
+    *,
     clock: clocks.Clock,
     record_request: Callable[[], None],
 ) -> IdentityService:
@@ -111,38 +100,28 @@ def _with_handlers(
     html_pages = pages.Pages()
     authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
         server=server,
-        registry=registry,
-        users=users,
         browser_sessions=browser_sessions,
         html_pages=html_pages,
         clock=clock,
         issuer=settings.issuer,
     )
-    login_pages = login.LoginPages(
-        server=server,
-        users=users,
-        browser_sessions=browser_sessions,
-        html_pages=html_pages,
-        leads=authorization_handlers.leads,
-    )
-    resource_endpoints = endpoints.ResourceEndpoints(
-        server=server,
-        registry=registry,
-        users=users,
-        token_issuer=server.token_issuer,
-        key_ring=key_ring,
-        issuer=settings.issuer,
+    handlers = (
+        authorization_handlers,
+        login.LoginPages(
+            server=server,
+            browser_sessions=browser_sessions,
+            html_pages=html_pages,
+            leads=authorization_handlers.leads,
+        ),
+        endpoints.ResourceEndpoints(server=server, key_ring=key_ring, issuer=settings.issuer),
     )
     token = endpoints.TokenEndpoint(
         server=server,
-        registry=registry,
-        users=users,
         limits=settings.token_windows,
         clock=clock,
         issuer=settings.issuer,
         record_request=record_request,
     )
-    handlers = (authorization_handlers, login_pages, resource_endpoints)
     return IdentityService(
         server.token_issuer, key_ring, server.authorization_store, browser_sessions, html_pages, token, handlers
     )

@@ -1,4 +1,7 @@
-"""HTTP endpoints of the legacy v3 service under both prefixes: errors, formats (JSON, JSONP, gzip) and disturbances."""
+"""HTTP endpoints of the legacy v3 service under both prefixes: errors, formats (JSON, JSONP, gzip) and disturbances.
+
+/admin/legacy declares, lists and removes the disturbances, and shows request counts.
+"""
 
 import asyncio
 import json
@@ -8,6 +11,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 from aiohttp import web
 
@@ -15,6 +19,7 @@ from proxy.sandbox import declaration_syntax, journal
 from proxy.sandbox.legacy_v3 import disturbances, errors, query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
+ADMIN_PATH = "/admin/legacy"
 # Longer request targets were refused by the server in front (contract v3-rest.md §6).
 MAX_TARGET = 8_192
 _CLASSES = {"parts": "Part", "brands": "Brand", "categories": "Category", "sellers": "Seller"}
@@ -181,3 +186,40 @@ def _response(body: bytes, status: int, style: ResponseStyle, request: web.Reque
     if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)
     return response
+
+
+class LegacyAdmin:
+    """Handlers of the disturbances of the service. Invalid requests get a 400 with the reason."""
+
+    def __init__(self, served: service.LegacyService) -> None:
+        self._served = served
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Other methods are 405."""
+        router.add_get(ADMIN_PATH, self.show)
+        router.add_put(ADMIN_PATH, self.replace)
+        router.add_delete(ADMIN_PATH, self.lift)
+
+    async def show(self, _request: web.Request) -> web.Response:
+        """List the disturbances, and request counts by key number."""
+        declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
+        return _admin_response({"disturbances": declared, "requests": self._served.keys.request_counts()})
+
+    async def replace(self, request: web.Request) -> web.Response:
+        """Replace all disturbances by the list in the body; nothing changes if it is invalid."""
+        try:
+            self._served.disturbances.replace(disturbances.PARSER.read(orjson.loads(await request.read())))
+        except orjson.JSONDecodeError as error:
+            return _admin_response({"error": f"the body is not JSON: {error}"}, 400)
+        except ValueError as error:
+            return _admin_response({"error": str(error)}, 400)
+        return await self.show(request)
+
+    async def lift(self, request: web.Request) -> web.Response:
+        """Remove all disturbances."""
+        self._served.disturbances.lift()
+        return await self.show(request)
+
+
+def _admin_response(body: dict[str, Any], status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(body) + b"\n", status=status, content_type="application/json")

@@ -7,10 +7,9 @@ from typing import Any
 
 from proxy.sandbox.catalog import records, store
 from proxy.sandbox.legacy_v3 import (
-    companies,
+    catalog_objects,
     disturbances,
     listing,
-    offers,
     part_fields,
     part_search,
     projection,
@@ -30,8 +29,8 @@ class PartObjects:
     def __init__(
         self,
         catalog: store.Catalog,
-        company_objects: companies.CompanyObjects,
-        market: offers.OfferObjects,
+        company_objects: catalog_objects.CompanyObjects,
+        market: catalog_objects.OfferObjects,
         country: str,
     ) -> None:
         self._catalog, self._company_objects, self._market, self._country = catalog, company_objects, market, country
@@ -271,12 +270,12 @@ class LegacyObjects:
         }
 
     @cached_property
-    def _companies(self) -> companies.CompanyObjects:
-        return companies.CompanyObjects(self._catalog, uids.LegacyUids())
+    def _companies(self) -> catalog_objects.CompanyObjects:
+        return catalog_objects.CompanyObjects(self._catalog, uids.LegacyUids())
 
     @cached_property
     def _parts(self) -> PartObjects:
-        market = offers.OfferObjects(self._companies, self._country, self._currency)
+        market = catalog_objects.OfferObjects(self._companies, self._country, self._currency)
         return PartObjects(self._catalog, self._companies, market, self._country)
 
     @cached_property

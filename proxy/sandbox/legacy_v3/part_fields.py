@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from proxy.sandbox.catalog import columns, pricing, records, search_hits, store
-from proxy.sandbox.legacy_v3 import companies, errors, spec_names
+from proxy.sandbox.legacy_v3 import catalog_objects, errors, spec_names
 from proxy.sandbox.legacy_v3.criteria import Criterion
 
 CatalogFilter = tuple[str, tuple[str, ...]]
@@ -87,7 +87,7 @@ class PartFields:
     def __init__(
         self,
         catalog: store.Catalog,
-        company_objects: companies.CompanyObjects,
+        company_objects: catalog_objects.CompanyObjects,
         names: spec_names.SpecNames,
         country: str,
     ) -> None:

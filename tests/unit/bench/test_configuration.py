@@ -1,11 +1,13 @@
 """Tests of the benchmarks' configuration: as shipped except for addresses, credentials and a row's settings."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from bench import processes
+from bench import bom, processes
 from proxy.kit import shipped
 
 
@@ -41,20 +43,46 @@ def test_row_name_holds_the_changed_settings() -> None:
     assert processes.written({}) == "as shipped"
 
 
-def test_floor_and_service_return_equal_parts(tmp_path: Path) -> None:
+def test_floor_its_peer_and_service_return_equal_parts(tmp_path: Path) -> None:
     with (
         processes.upstream() as upstream,
         processes.floor(upstream) as floor,
+        processes.floor_structs(upstream) as peer,
         processes.service(upstream, tmp_path) as service,
     ):
         target = processes.TARGET.replace("NUMBER", "1234")
-        (by_hand,), (ours,) = (yaml.safe_load(each.body(target))["results"] for each in (floor, service))
-        assert upstream.body("/count") == b"[2, 6]"
+        bodies = [server.body(target) for server in (floor, peer, service)]
+        assert upstream.body("/count") == b"[3, 9]"
+    (by_hand,), (with_structs,), (ours,) = (json.loads(body)["results"] for body in bodies)
+    assert with_structs == by_hand
+    assert max(map(len, bodies)) / min(map(len, bodies)) < 1.02
     assert [part["mpn"] for part in ours["items"]] == ["SN74S1234"] * 3
     assert (ours["hits"], ours["error"]) == (by_hand["hits"], by_hand["error"]) == (3, None)
     for mine, other in zip(ours["items"], by_hand["items"], strict=True):
         assert set(mine) == set(other)
         assert mine["mpn"] == other["mpn"]
+        assert [set(offer) for offer in mine["offers"]] == [set(offer) for offer in other["offers"]]
         assert [offer["prices"] for offer in mine["offers"]] == [offer["prices"] for offer in other["offers"]]
     (log,) = tmp_path.rglob("log")
     assert "/v3/parts/match" in log.read_text("utf-8")
+
+
+def test_canned_upstream_has_as_many_parts_as_it_was_started_with(tmp_path: Path) -> None:
+    with processes.upstream(0, 1) as upstream, processes.service(upstream, tmp_path) as service:
+        (result,) = json.loads(service.body(processes.SAME))["results"]
+        assert (len(result["items"]), upstream.body("/count")) == (1, b"[1, 1]")
+
+
+def test_load_counts_every_response_and_the_cpu_time_of_both_sides() -> None:
+    with processes.constant(1000) as server:
+        result = processes.load(server, processes.SAME, 0.2)
+        assert result.rate > 0
+        assert 0 < result.p50 <= result.p99
+        assert min(result.cpu, result.load_cpu) > 0
+
+
+@pytest.mark.parametrize("lines, distinct", bom.DISTINCT.items())
+def test_bill_of_materials_has_so_many_lines(lines: int, distinct: int) -> None:
+    numbers = bom.part_numbers(lines)
+    assert (len(numbers), len(set(numbers))) == (lines, distinct)
+    assert numbers == bom.part_numbers(lines) != sorted(numbers)

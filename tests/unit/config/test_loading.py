@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from proxy import config, errors
-from proxy.config import mistakes
+from proxy.config import loader, mistakes
 
 SANDBOX = """\
 applications:
@@ -30,16 +30,6 @@ applications:
     currency: EUR
     features: [LEAD_TIME, DATASHEETS]
 """
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Any:
-    def of(text: str, **environ: str) -> config.Config:
-        file = tmp_path / "config.yaml"
-        file.write_text(text, encoding="utf-8")
-        return config.load(file, environ)
-
-    return of
 
 
 def real(secret: str = "env:SECRET") -> str:
@@ -306,7 +296,7 @@ def test_real_upstream_needs_credentials(load: Any) -> None:
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
-        config.load(tmp_path / "no.yaml", {})
+        loader.load(tmp_path / "no.yaml", {})
 
 
 def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
@@ -318,10 +308,6 @@ def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
     [
         ("answers: {seconds: 1}", "config.yaml:1:1: answers: 'answers' is now called 'cache'"),
         ("sharing: {enabled: true}", "config.yaml:1:1: sharing: 'sharing' is now called 'coalescing'"),
-        (
-            "coalescing: {wait_seconds: 0}",
-            "config.yaml:1:14: coalescing.wait_seconds: 'wait_seconds' is now called 'batch_wait_seconds'",
-        ),
         (
             "shadow: {breaker: {pause_seconds: 1}}",
             "config.yaml:1:20: shadow.breaker.pause_seconds: 'pause_seconds' is now called 'cooldown_seconds'",
@@ -335,13 +321,22 @@ def test_a_renamed_key_is_refused_with_its_new_name(load: Any, text: str, messag
         load(f"{text}\n{SANDBOX}")
 
 
+@pytest.mark.parametrize("key", ["batch_wait_seconds", "wait_seconds"])
+def test_a_removed_key_is_refused_with_the_reason(load: Any, key: str) -> None:
+    message = f"config.yaml:1:14: coalescing.{key}: there is no {key!r} any more: queries are batched without waiting"
+    with pytest.raises(errors.ConfigError, match=re.escape(message)):
+        load(f"coalescing: {{{key}: 0.005}}\n{SANDBOX}")
+
+
 def test_a_renamed_key_of_an_application_is_refused_with_its_new_name(load: Any) -> None:
     message = r"applications\.demo\.shadow\.answer: 'answer' is now called 'response'"
     with pytest.raises(errors.ConfigError, match=message):
         load(f"{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
 
 
-def test_renamed_keys_lead_to_keys_that_exist() -> None:
+def test_renamed_keys_lead_to_keys_that_exist_and_removed_ones_do_not() -> None:
     for kind, keys in mistakes.RENAMED.items():
         assert set(keys.values()) <= set(kind.__struct_fields__)
         assert not set(keys) & set(kind.__struct_fields__)
+    for kind, removed in mistakes.REMOVED.items():
+        assert not set(removed) & set(kind.__struct_fields__)

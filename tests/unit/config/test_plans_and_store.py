@@ -12,16 +12,6 @@ HEAD = "applications:\n  demo:\n    apikeys:\n"
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Any:
-    def of(text: str, **environ: str) -> config.Config:
-        file = tmp_path / "config.yaml"
-        file.write_text(text, encoding="utf-8")
-        return config.load(file, environ)
-
-    return of
-
-
-@pytest.fixture
 def mistake(load: Any) -> Any:
     def of(text: str, **environ: str) -> str:
         with pytest.raises(errors.ConfigError) as found:

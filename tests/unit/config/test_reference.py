@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from proxy import config
+from proxy.config import loader
 
 FILE = Path(__file__).parents[3] / "config.yaml"
 BLOCKS = {
@@ -33,7 +34,7 @@ def uncommented_file() -> str:
 
 def test_shipped_file_holds_exactly_the_defaults() -> None:
     demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("EXAMPLE_KEY")),))
-    assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
+    assert loader.load(FILE, {}) == config.Config(applications={"demo": demo})
 
 
 def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
@@ -58,7 +59,7 @@ def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
 def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(uncommented_file, encoding="utf-8")
-    loaded = config.load(
+    loaded = loader.load(
         file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret", "V3BRIDGE_STORE_KEY": f"{'A' * 43}="}
     )
     assert loaded.upstream == config.UpstreamSettings(

@@ -234,6 +234,6 @@ def test_console_line_equals_that_of_structlogs_renderer(fields: Any, level: Any
     event = {"timestamp": "2026-11-22T13:04:46Z", "level": level, "event": "token refreshed", **fields}
     event["logger"] = str(event.get("logger", "aiohttp"))
     usual = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)
-    assert log.console_line(None, level, dict(event)) == usual(None, level, dict(event))
+    assert log.console_line(dict(event)) == usual(None, level, dict(event))
     del event["logger"]
-    assert log.console_line(None, level, dict(event)) == usual(None, level, dict(event))
+    assert log.console_line(dict(event)) == usual(None, level, dict(event))

@@ -1,4 +1,4 @@
-"""Tests of batching: single requests, waiting time, batches, and callers affected by a failure."""
+"""Tests of batching: lone queries, batches of a turn, the connection limit, and callers affected by a failure."""
 
 import asyncio
 from collections.abc import Sequence
@@ -53,6 +53,10 @@ class _Service:
         self.error: Exception | None = None
         self.held = True
         self.ended = 0
+        self.seconds = 60.0
+
+    def remaining(self, since: float) -> float:
+        return self.seconds - since
 
     async def execute(self, words: tuple[str, ...], credentials: Credentials, since: float) -> list[str]:
         self.asked.append(words)
@@ -82,8 +86,8 @@ def service() -> _Service:
     return _Service()
 
 
-def batcher(service: _Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batcher:
-    return batching.Batcher(service, enabled, seconds, metrics)  # type: ignore[arg-type]
+def batcher(service: _Service, metrics: Metrics, enabled: bool = True, connections: int = 100) -> batching.Batcher:
+    return batching.Batcher(service, enabled, connections, metrics)  # type: ignore[arg-type]
 
 
 async def ask(calls: batching.Batcher, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
@@ -104,13 +108,82 @@ async def test_lone_query_is_sent_at_once(service: _Service, metrics: Metrics) -
     assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
 
 
-async def test_queries_that_arrive_during_a_request_are_sent_together(service: _Service, metrics: Metrics) -> None:
+async def test_queries_of_one_turn_of_the_event_loop_are_sent_together(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"), Words(("d", "e")))
-    assert service.asked == [("a",)]
+    assert service.asked == [("a", "b", "c", "d", "e")]
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
-    assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b", "c", "d", "e")], 3)
+    assert metrics.batched_requests[()] == 4
+
+
+async def test_query_of_a_later_turn_does_not_wait(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
+    tasks = [*await ask(calls, *of("a")), *await ask(calls, *of("b")), *await ask(calls, *of("c"))]
+    assert service.asked == [("a",), ("b",), ("c",)]
+    service.let_go()
+    assert (await asyncio.gather(*tasks), metrics.batched_requests[()]) == ([["A"], ["B"], ["C"]], 0)
+
+
+async def test_queries_that_wait_for_a_connection_are_sent_together(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, connections=2)
+    tasks = [task for letter in of("a", "b", "c", "d", "e") for task in await ask(calls, letter)]
+    assert service.asked == [("a",), ("b",)]
+    service.let_go(1)
+    assert await tasks[1] == ["B"]
+    await asyncio.sleep(0)
+    assert service.asked == [("a",), ("b",), ("c", "d", "e")]
+    service.let_go()
+    assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D"], ["E"]]
+
+
+async def test_batches_get_connections_in_the_order_of_their_first_queries(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, connections=1)
+    asks = Words(("a",)), Words(("b",), "other"), Words(("c",)), Words(("d",), None), Words(("e",), "other")
+    tasks = [task for each in asks for task in await ask(calls, each)]
+    service.let_go()
+    await asyncio.gather(*tasks)
+    assert service.asked == [("a",), ("b", "e"), ("c",), ("d",)]
+
+
+async def test_caller_waits_for_a_connection_within_its_own_time_limit(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, connections=1)
+    (first,) = await ask(calls, *of("a"))
+    late = [
+        asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in (("b", 59.999), ("c", 0.0))
+    ]
+    with pytest.raises(errors.DeadlineExceeded, match="all 1 connections were in use") as caught:
+        await late[0]
+    assert not caught.value.may_be_billed
+    service.let_go()
+    assert [await first, await late[1]] == [["A"], ["C"]]
+    assert service.asked == [("a",), ("c",)]
+
+
+async def test_caller_of_a_sent_batch_keeps_its_own_time_limit(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, connections=1)
+    (first,) = await ask(calls, *of("a"))
+    tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in (("b", 59.9), ("c", 0.0))]
+    await asyncio.sleep(0)
+    service.let_go(0)
+    await first
+    with pytest.raises(errors.DeadlineExceeded) as caught:
+        await tasks[0]
+    assert (service.asked, caught.value.may_be_billed) == ([("a",), ("b", "c")], True)
+    service.let_go()
+    assert await tasks[1] == ["C"]
+
+
+async def test_connection_of_a_cancelled_caller_goes_to_the_next_batch(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics, connections=1)
+    tasks = [*await ask(calls, *of("a")), *await ask(calls, Words(("b",), "other")), *await ask(calls, *of("c"))]
+    service.let_go(0)
+    while not tasks[0].done():
+        await asyncio.sleep(0)
+    tasks[1].cancel()  # it has been given the connection, and has not used it yet
+    service.let_go()
+    assert await tasks[2] == ["C"]
+    assert service.asked in ([("a",), ("c",)], [("a",), ("b",), ("c",)])
 
 
 async def test_batch_has_the_time_limit_of_its_latest_caller(service: _Service, metrics: Metrics) -> None:
@@ -121,43 +194,22 @@ async def test_batch_has_the_time_limit_of_its_latest_caller(service: _Service, 
         await asyncio.sleep(0)
     service.let_go()
     await asyncio.gather(*tasks)
-    assert service.since == [1.0, 3.0]
-
-
-async def test_query_waits_no_longer_than_configured(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, seconds=0.001)
-    tasks = await ask(calls, *of("a", "b", "c"))
-    async with asyncio.timeout(30):
-        while len(service.asked) < 2:
-            await asyncio.sleep(0.001)
-    assert service.asked == [("a",), ("b", "c")]
-    service.let_go()
-    await asyncio.gather(*tasks)
+    assert service.since == [3.0]
 
 
 async def test_batch_is_full_at_100_parts(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a"), *[Words((f"w{n}",)) for n in range(40)])
-    assert [len(words) for words in service.asked] == [1, 33]
+    tasks = await ask(calls, *[Words((f"w{n}",)) for n in range(40)])
     service.let_go()
     await asyncio.gather(*tasks)
-    assert [len(words) for words in service.asked] == [1, 33, 7]
+    assert [len(words) for words in service.asked] == [33, 7]
     assert all(3 * len(words) <= batching.PARTS_MAX for words in service.asked)
 
 
 async def test_batch_is_full_at_100_queries_without_parts(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a"), *[Words((f"w{n}",), each=0) for n in range(150)])
-    assert [len(words) for words in service.asked] == [1, 100]
-    service.let_go()
-    await asyncio.gather(*tasks)
-
-
-async def test_queries_that_fill_a_batch_do_not_wait(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    whole = Words(tuple("abcde"), each=20)
-    tasks = await ask(calls, whole, whole, whole)
-    assert len(service.asked) == 3
+    tasks = await ask(calls, *[Words((f"w{n}",), each=0) for n in range(150)])
+    assert [len(words) for words in service.asked] == [100, 50]
     service.let_go()
     await asyncio.gather(*tasks)
 
@@ -166,11 +218,11 @@ async def test_queries_that_fill_a_batch_do_not_wait(service: _Service, metrics:
 async def test_different_batch_keys_are_not_batched(service: _Service, metrics: Metrics, apart: str) -> None:
     calls = batcher(service, metrics, enabled=apart != "switched off")
     key = {"batch key": "another", "no batch key": None}.get(apart, "key")
-    first = await ask(calls, Words(("a",), None if apart == "no batch key" else "key"))
-    second = await ask(calls, Words(("b",), key), who=OTHER if apart == "application" else ME)
-    assert service.asked == [("a",), ("b",)]
+    first = calls.execute(Words(("a",), None if apart == "no batch key" else "key"), ME, 0.0)
+    second = calls.execute(Words(("b",), key), OTHER if apart == "application" else ME, 0.0)
     service.let_go()
-    assert await asyncio.gather(*first, *second) == [["A"], ["B"]]
+    assert list(await asyncio.gather(first, second)) == [["A"], ["B"]]
+    assert service.asked == [("a",), ("b",)]
 
 
 async def test_refused_batch_is_sent_separately_for_each_caller(service: _Service, metrics: Metrics) -> None:
@@ -181,15 +233,14 @@ async def test_refused_batch_is_sent_separately_for_each_caller(service: _Servic
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [found[0], found[1], found[3]] == [["A"], ["B"], ["C"]]
     assert isinstance(found[2], errors.QueryRefused)
-    assert service.asked == [("a",), ("b", "bad", "c"), ("b",), ("bad",), ("c",)]
+    assert service.asked == [("a", "b", "bad", "c"), ("a",), ("b",), ("bad",), ("c",)]
 
 
 async def test_failure_affects_only_callers_of_its_batch(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "b", "c"))
+    tasks = [*await ask(calls, *of("a")), *await ask(calls, *of("b", "c"))]
     service.let_go(0)
     assert await tasks[0] == ["A"]
-    await asyncio.sleep(0)
     service.error = errors.UpstreamUnreachable("gone")
     service.let_go()
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
@@ -200,20 +251,31 @@ async def test_failure_affects_only_callers_of_its_batch(service: _Service, metr
 
 async def test_cancelled_caller_does_not_affect_the_others(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "b", "c"))
-    tasks[0].cancel()
+    tasks = [asyncio.create_task(calls.execute(each, ME, 0.0)) for each in of("a", "b", "c", "d")]
+    await asyncio.sleep(0)
+    tasks[0].cancel()  # the batch has not been sent yet
+    while not service.asked:
+        await asyncio.sleep(0)
     tasks[1].cancel()
     await asyncio.gather(*tasks[:2], return_exceptions=True)
     service.let_go()
-    assert await tasks[2] == ["C"]
-    assert service.asked == [("a",), ("c",)]
+    assert await asyncio.gather(*tasks[2:]) == [["C"], ["D"]]
+    assert service.asked == [("b", "c", "d")]
+
+
+async def test_last_caller_of_a_batch_sends_it(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
+    tasks = [asyncio.create_task(calls.execute(each, ME, 0.0)) for each in of("a", "b")]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    service.let_go()
+    assert await tasks[1] == ["B"]
+    assert (service.asked, metrics.batched_requests[()]) == ([("b",)], 0)
 
 
 async def test_batch_without_callers_is_cancelled(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, seconds=0)
-    tasks = await ask(calls, *of("a", "b", "c"))
-    while len(service.asked) < 2:
-        await asyncio.sleep(0)
+    calls = batcher(service, metrics, connections=2)
+    tasks = [*await ask(calls, *of("a")), *await ask(calls, *of("b", "c"))]
     tasks[1].cancel()
     await asyncio.wait(tasks[1:2])
     assert service.ended == 0
@@ -227,10 +289,9 @@ async def test_batch_without_callers_is_cancelled(service: _Service, metrics: Me
 
 async def test_response_with_too_few_results_fails_all_callers(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
     service.execute = lambda words, credentials, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
-    service.let_go()
-    found = await asyncio.gather(*tasks[1:], return_exceptions=True)
+    tasks = await ask(calls, Words(("b", "c")), Words(("d",)))
+    found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2
 
 
@@ -238,6 +299,5 @@ async def test_close_waits_for_batches(service: _Service, metrics: Metrics) -> N
     calls = batcher(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     service.let_go()
-    await tasks[0]
     await calls.close()
     assert all(task.done() for task in await asyncio.sleep(0, tasks))

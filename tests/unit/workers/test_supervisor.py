@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proxy import config
+from proxy.config import loader
 from proxy.kit import clock, shipped
 from proxy.telemetry import merging
 from proxy.workers import messages, supervisor
@@ -18,7 +18,7 @@ ONCE = (sys.executable, "-c", f"print('{REPORT}', flush=True)")
 
 
 async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = config.load(shipped.path("config.yaml"), {})
+    settings = loader.load(shipped.path("config.yaml"), {})
     worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.0)
     monkeypatch.setattr(supervisor, "COMMAND", ONCE)

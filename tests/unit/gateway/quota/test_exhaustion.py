@@ -1,45 +1,12 @@
 """Tests of exhausted quotas: stored until their reset."""
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from unit.gateway.conftest import accounts
+from unit.gateway.quota.conftest import DECEMBER, TO_DECEMBER, USED_UP, Quotas, refused, state
 
 from proxy import errors
-from proxy.gateway.quota import reservations
 from proxy.kit import clock
-from proxy.stores.protocols import LedgerEntry
-
-Quotas = Callable[..., reservations.Quota]
-
-NOVEMBER, DECEMBER = LedgerEntry("demo", "2023-11"), LedgerEntry("demo", "2023-12")
-TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
-USED_UP = "You have exceeded your part limit of 100."
-
-
-async def state(store: Any, line: Any = NOVEMBER) -> Any:
-    """Used, doubtful, reserved, as the store has it."""
-    (found,) = await store.usage([line])
-    return found[1:]
-
-
-async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
-    with pytest.raises(errors.QuotaExhausted) as caught:
-        await worker.reserve(plan, parts)
-    return caught.value
-
-
-@pytest.fixture
-def small_plan() -> Any:
-    return accounts(parts=100)
-
-
-@pytest.fixture
-async def worker(quotas: Quotas, small_plan: Any) -> Any:
-    made = quotas(small_plan)
-    await made.refresh()
-    return made
 
 
 async def test_upstream_refusal_exhausts_the_quota_until_the_next_month(

@@ -1,0 +1,98 @@
+"""Log line of a request, rendered from a template instead of through structlog's processors.
+
+Of the fields of a request only its duration, its id and the time differ from those of many others. So the log's own
+renderer renders the line once for each combination of the other fields, and the three values are filled in.
+"""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import structlog
+
+from proxy.telemetry import log
+
+TEMPLATES_MAX = 1_000  # combinations of fields whose templates are kept
+
+# Markers of the three values in a rendered line: private-use characters, which no other field holds.
+_MS, _REQUEST, _TIME = "\ue000", "\ue001", "\ue002"
+
+
+class RequestFields(NamedTuple):
+    """Fields of a request's log line without its duration and its id, which is what lines have in common.
+
+    None of them is text from the client, which might be its API key. `is_check` says that an operator's endpoint was
+    requested, which is logged at debug, because balancers poll them. `parts` and `cache` are present if parts were
+    requested, `error` if the response is one.
+    """
+
+    method: str
+    route: str
+    status: int
+    address: str
+    application: str | None = None
+    key: str | None = None
+    parts: int | None = None
+    cache: str | None = None
+    error: str | None = None
+    is_check: bool = False
+
+
+class RequestLog:
+    """Writes the line of each request, as the log is configured when this is made."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger().bind()
+        self._logs_info: bool = self._log.is_enabled_for(logging.INFO)
+        self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
+        self._renderer = log.plain_renderer()
+        self._templates: dict[RequestFields, str] = {}
+
+    def is_enabled(self, is_check: bool) -> bool:
+        """Return whether a request is logged."""
+        return self._logs_debug if is_check else self._logs_info
+
+    def write(self, fields: RequestFields, seconds: float, request_id: str) -> None:
+        """Log a request that took `seconds`, at a level that is enabled."""
+        ms = round(seconds * 1000, 1)
+        if self._renderer is None:
+            self._write_by_structlog(fields, ms)
+            return
+        template = self._templates.get(fields) or self._template(fields, self._renderer)
+        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        self._renderer.write(template % {"ms": ms, "request": request_id, "time": now})
+
+    def _write_by_structlog(self, fields: RequestFields, ms: float) -> None:
+        if fields.is_check:
+            self._log.debug("request completed", **_event_fields(fields, ms))
+        else:
+            self._log.info("request completed", **_event_fields(fields, ms))
+
+    def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
+        """Render the line with markers for the values that differ, and keep it as a template."""
+        if len(self._templates) >= TEMPLATES_MAX:
+            self._templates.clear()
+        level = "debug" if fields.is_check else "info"
+        event = {**_event_fields(fields, _MS), "event": "request completed", "request": _REQUEST}
+        line = renderer(None, level, {**event, "level": level, "timestamp": _TIME})
+        line = line.replace("%", "%%").replace(f'"{_MS}"', _MS)  # in JSON the duration is a number, without quotes
+        for marker, value in ((_MS, "%(ms)r"), (_REQUEST, "%(request)s"), (_TIME, "%(time)s")):
+            line = line.replace(marker, value)
+        self._templates[fields] = line + "\n"
+        return self._templates[fields]
+
+
+def _event_fields(fields: RequestFields, ms: float | str) -> dict[str, Any]:
+    values = {
+        "method": fields.method,
+        "route": fields.route,
+        "status": fields.status,
+        "ms": ms,
+        "application": fields.application,
+        "key": fields.key,
+        "parts": fields.parts,
+        "cache": fields.cache,
+        "error": fields.error,
+        "address": fields.address,
+    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,157 @@
+"""Buffered log: order and completeness of lines, streams that are slow, full or gone, and the end of the process."""
+
+import io
+import os
+import select
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+import structlog
+from support import log_lines
+
+from proxy.telemetry import log, log_writer, request_log
+
+
+class Pipe:
+    """A pipe, with its writing end as a stream."""
+
+    def __init__(self) -> None:
+        self._out, descriptor = os.pipe()
+        self.stream = os.fdopen(descriptor, "w")
+
+    def read_until(self, word: str) -> str:
+        """Read until a word has arrived."""
+        text = ""
+        deadline = time.monotonic() + 20
+        while word not in text and time.monotonic() < deadline:
+            if select.select([self._out], (), (), 0.1)[0]:
+                text += os.read(self._out, 65_536).decode()
+        return text
+
+    def close(self) -> None:
+        os.close(self._out)
+        self.stream.close()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def restored_log() -> Iterator[None]:
+    with log_lines.collected():
+        yield
+
+
+def lines(first: int, last: int) -> list[str]:
+    return [f"line {n} {'x' * 90}" for n in range(first, last)]
+
+
+def test_all_lines_are_written_at_the_end_in_their_order(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as file:
+        file.write("printed before\n")
+        with log_writer.buffered(file) as stream:
+            for line in lines(0, 5_000):
+                stream.write(line + "\n")
+        stream.write("after the end\n")
+        assert (tmp_path / "log").read_text().splitlines() == ["printed before", *lines(0, 5_000), "after the end"]
+
+
+def test_lines_of_requests_and_other_events_keep_their_order(tmp_path: Path, restored_log: None) -> None:
+    with (tmp_path / "log").open("w") as file, log_writer.buffered(file) as stream:
+        log.configure("info", "console", stream)
+        fields, requests = request_log.RequestFields("GET", "/v3", 200, "::1"), request_log.RequestLog()
+        for number in range(50):
+            structlog.get_logger().info("token refreshed", number=number)
+            requests.write(fields, 0.1, f"id-{number}")
+    events = [line.split(" ] ")[-1] for line in (tmp_path / "log").read_text().splitlines()]
+    numbers = [int(event.split("number=" if "number=" in event else "id-")[1].split()[0]) for event in events]
+    assert ["token" in event for event in events] == [True, False] * 50
+    assert numbers == [number for number in range(50) for _ in range(2)]
+
+
+def test_lines_of_several_threads_are_all_written(tmp_path: Path) -> None:
+    def write(stream: TextIO, name: str) -> None:
+        for number in range(500):
+            stream.write(f"{name} {number}\n")
+
+    with (tmp_path / "log").open("w") as file, log_writer.buffered(file) as stream:
+        threads = [threading.Thread(target=write, args=(stream, name)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted((tmp_path / "log").read_text().splitlines()) == sorted(
+        f"{name} {n}" for name in "abc" for n in range(500)
+    )
+
+
+def test_line_is_written_soon_without_another_one(pipe: Pipe) -> None:
+    with log_writer.buffered(pipe.stream) as stream:
+        stream.write("first\n")
+        assert pipe.read_until("first\n") == "first\n"
+        stream.write("second\n")
+        assert pipe.read_until("second\n") == "second\n"
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_pipe_that_nobody_reads_blocks_nothing_and_the_loss_is_logged(
+    pipe: Pipe, restored_log: None, monkeypatch: pytest.MonkeyPatch, blocking: bool
+) -> None:
+    monkeypatch.setattr(log_writer, "LINES_MAX", 3_000)
+    os.set_blocking(pipe.stream.fileno(), blocking)
+    with log_writer.buffered(pipe.stream) as stream:
+        log.configure("info", "console", stream)
+        for line in lines(0, 10_000):  # a pipe takes about 700 of them
+            stream.write(line + "\n")
+        text = pipe.read_until("log lines dropped")
+        structlog.get_logger().info("service stopping")
+        text += pipe.read_until("service stopping")
+    received = [line for line in text.splitlines() if line.startswith("line ")]
+    (report,) = (line for line in text.splitlines() if "log lines dropped" in line)
+    assert received == lines(0, len(received))
+    assert 3_000 <= len(received) < 10_000
+    assert int(report.rpartition("=")[2]) == 10_000 - len(received)
+
+
+def test_process_ends_although_nobody_reads(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_writer, "CLOSE_SECONDS", 0.05)
+    with log_writer.buffered(pipe.stream) as stream:
+        for line in lines(0, 3_000):
+            stream.write(line + "\n")
+    stream.write("not even this blocks\n")
+    assert pipe.read_until("line 2999 ").startswith("line 0 ")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_full_disk_raises_nothing() -> None:
+    with open("/dev/full", "w") as file, log_writer.buffered(file) as stream:
+        stream.write("a line\n")
+        time.sleep(2 * log_writer.WRITE_SECONDS)
+        stream.write("another\n")
+
+
+def test_writers_of_several_processes_share_a_pipe_without_mixing_lines(pipe: Pipe) -> None:
+    with log_writer.buffered(pipe.stream) as first, log_writer.buffered(pipe.stream) as second:
+        for name, stream in (("a", first), ("b", second)):
+            for number in range(2_000):
+                stream.write(f"{name} {number} {'x' * 80} end\n")
+        stream.write("long " + "y" * 5_000 + "\n")
+        text = ""
+        while text.count("\n") < 4_001:
+            text += pipe.read_until("\n")
+    assert {(line[0], line[-3:]) for line in text.splitlines()} == {("a", "end"), ("b", "end"), ("l", "yyy")}
+
+
+def test_stream_in_memory_is_not_buffered() -> None:
+    memory = io.StringIO()
+    with log_writer.buffered(memory) as stream:
+        stream.write("at once\n")
+        assert memory.getvalue() == "at once\n"
