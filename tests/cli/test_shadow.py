@@ -72,7 +72,7 @@ def test_results_are_shown_and_reset(
     lines = run_command("shadow", "--config", config_file).stdout.splitlines()
     assert lines[1] == "shop/1 /parts/match: 1 of 1 request without a difference, 1 could not be compared"
     report, command = lines[2].split(": ")
-    assert (report, command) == ("The report", f"v3bridge compare --shadow --config {config_file}")
+    assert (report, command) == ("Report", f"v3bridge compare --shadow --config {config_file}")
     assert "equivalent on 100" in run_command(*shlex.split(command)[1:]).stdout
     assert "No request has been compared yet." in run_command("shadow", "reset", "--config", config_file).stdout
 
@@ -110,7 +110,7 @@ def test_configuration_without_shadowing_is_reported(
     file = tmp_path / "nothing.yaml"
     file.write_text(CONFIG.replace("share: 0.5", "share: 0"))
     assert run_command("shadow", "--config", str(file)).stdout.startswith(
-        "Shadowing is on; this configuration compares no"
+        "Shadowing is on; this configuration samples no"
     )
 
 

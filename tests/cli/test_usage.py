@@ -123,7 +123,7 @@ def test_exhausted_application_can_be_reopened(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
 ) -> None:
     done = run_command("usage", "--config", str(config_file), "--reopen", "trial")
-    assert done.stdout.startswith("trial is open again: requests are sent.")
+    assert done.stdout.startswith("trial is no longer exhausted: requests are sent.")
     assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this rate"]
     assert with_store(lambda store: store.exhausted_quotas()) == []
 

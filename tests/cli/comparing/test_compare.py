@@ -74,7 +74,7 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
     found = await run_command(*command)
     assert found.code == 2, found
     assert "stopped: the baseline sent HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
-    assert "the same command goes on from here" in found.err
+    assert "run the same command again" in found.err
     assert services.candidate.requests == []
     services.baseline.answer = lambda q: {"hits": len(q)}
     found = await run_command(*command, "--json", "r.json")

@@ -15,7 +15,10 @@ def test_ready_run_advises_to_switch() -> None:
 
 def test_blocking_groups_are_named_largest_first() -> None:
     steps = advice.next_steps(comparison_result.result())
-    starts = ["17 requests could not", "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: different"]
+    starts = [
+        "17 requests could not",
+        "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: different",
+    ]
     starts += ["Compare more requests of key 1", "Renew or remove", "Remove unused", "Then compare again"]
     assert [step.startswith(start) for step, start in zip(steps, starts, strict=True)] == [True] * 6
 

@@ -48,17 +48,17 @@ def test_headline_has_verdict_and_its_basis() -> None:
     )
 
 
-def test_headline_of_an_empty_run_says_so() -> None:
+def test_headline_names_an_empty_run() -> None:
     nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=ComparisonCost(0, None, None))
     assert words.headline(nothing) == "Inconclusive: no request could be compared."
 
 
-def test_headline_of_an_incomplete_run_says_so() -> None:
+def test_headline_names_an_incomplete_run() -> None:
     cut_off = comparison_result.result(complete=False)
     assert words.headline(cut_off).endswith(", but the run is not complete.")
 
 
-def test_headline_without_differences_says_so() -> None:
+def test_headline_names_the_absence_of_differences() -> None:
     assert "no difference remains" in words.headline(comparison_result.ready_result())
 
 

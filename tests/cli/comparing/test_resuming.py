@@ -96,7 +96,7 @@ async def test_interrupted_run_resumes_without_repeating_requests(
         before = Counter(services.candidate.requests)
         found = await run_command(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert "going on:" in found.err
+    assert "resuming:" in found.err
     result = json.loads((tmp_path / "r.json").read_text())
     assert sum(row["requests"] for row in result["rows"]) == 40
     assert set(services.candidate.requests) == {f"part-{n}" for n in range(40)}
