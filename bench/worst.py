@@ -104,8 +104,7 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _StepTimer]]:
     """Start the service in a thread; yields its port and the timer of its event loop."""
     started, stop = Queue[tuple[str, _StepTimer]](), asyncio.Event()
     file = folder / "config.yaml"
-    changes = {"upstream.retries": 0, "log.level": "error", "cache.seconds": 0}
-    file.write_text(yaml.safe_dump(processes.configuration(behind, folder, changes)), encoding="utf-8")
+    file.write_text(yaml.safe_dump(processes.configuration(behind, folder, {})), encoding="utf-8")
     settings = loader.load(file, os.environ)
 
     async def serve() -> None:

@@ -33,6 +33,7 @@ class Blocks(ABC):
     def block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
         """Convert a block, including nested blocks; a missing one has its defaults."""
         raw = self.known(kind, raw, at)
+        # Inner blocks first, so that a mistake in one has its own place in the file.
         inner = {name: self.block(block, raw[name], (*at, name)) for name, block in _inner_blocks(kind) if name in raw}
         try:
             return msgspec.convert(raw | inner, kind, dec_hook=self.decode)

@@ -91,9 +91,9 @@ class _Reader(Blocks):
         at = ("applications",)
         if not isinstance(raw, dict) or not raw:
             self.fail(at, "at least one application is needed: a name, and below it its apikeys")
-        found = {name: self._application(name, block, upstream) for name, block in raw.items()}
-        self._check_apikeys(found)
-        return found
+        applications = {name: self._application(name, block, upstream) for name, block in raw.items()}
+        self._check_apikeys(applications)
+        return applications
 
     def _application(self, name: Any, raw: Any, upstream: Any) -> settings.ApplicationSettings:
         at = ("applications", name)
@@ -152,11 +152,11 @@ class _Reader(Blocks):
                     ("applications", name, "shadow", key), "needs the old service's address in shadow.baseline_url"
                 )
 
-    def _check_first(self, first: dict[Any, located_yaml.Trail], value: Any, what: str, at: located_yaml.Trail) -> None:
-        other = first.setdefault(value, at)
-        if other is not at:
-            place = f"{mistakes.dotted(other)} ({self.located.place(other)})"
-            self.fail(at, f"{what} is already given in {place}")
+    def _check_first(self, first: dict[Any, located_yaml.Trail], value: Any, noun: str, at: located_yaml.Trail) -> None:
+        earlier = first.setdefault(value, at)
+        if earlier is not at:
+            place = f"{mistakes.dotted(earlier)} ({self.located.place(earlier)})"
+            self.fail(at, f"{noun} is already given in {place}")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
         if isinstance(raw, kind):  # an inner block has been read before

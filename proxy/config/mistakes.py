@@ -55,9 +55,9 @@ def explain(
     error: msgspec.ValidationError, kind: type[settings.Settings], raw: dict[str, Any], at: located_yaml.Trail
 ) -> tuple[located_yaml.Trail, str]:
     """Return place and message of the mistake in a block `raw` at `at` that cannot be converted to `kind`."""
-    found, path = located_yaml.explain(error, at)
+    message, path = located_yaml.explain(error, at)
     if path == at:
-        key = found.split("`")[1]
+        key = message.split("`")[1]
         return (*at, key), f"is missing; it accepts {accepted(kind, key)}"
     key = str(path[len(at)])
     if isinstance(error.__cause__, ValueError | TypeError):

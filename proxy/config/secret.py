@@ -152,8 +152,9 @@ def digest(apikey: str) -> Digest:
 
 def apikey(text: str) -> Digest:
     """Parse an entry of `apikeys`: plain, or `sha256:` and 64 hex digits."""
-    if known := _SHA256.fullmatch(text):
-        return Digest(bytes.fromhex(known[1]))
+    if hashed := _SHA256.fullmatch(text):
+        return Digest(bytes.fromhex(hashed[1]))
+    # A digest with a typing error would otherwise become a key that nobody has.
     if text.lower().startswith("sha256:"):
         raise ValueError("is not sha256: with 64 hex digits after it")
     if text.startswith(("env:", "file:")):

@@ -38,6 +38,7 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract
 Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
 Parts = Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
 Period = Literal["month", "lifetime"]
+CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 
@@ -214,16 +215,25 @@ class CoalescingSettings(Settings, frozen=True):
 
 
 class CacheSettings(Settings, frozen=True):
-    """Response cache of a worker, in memory. Off when seconds or bytes are 0."""
+    """Response cache: in the memory of a worker, and shared through the store. Off when seconds or bytes are 0."""
 
-    seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 300.0
-    stale_seconds: Annotated[float, Meta(ge=0, le=604_800, description="seconds, 0 (off) to 604800")] = 3600.0
+    seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 300.0
+    stale_seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 3600.0
     bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 67_108_864
+    shared: Annotated[bool, Meta(description="true or false")] = True
+    shared_bytes: Annotated[
+        int, Meta(ge=1_048_576, le=1_000_000_000_000, description="bytes, 1048576 to 1000000000000")
+    ] = 268_435_456
 
     @property
     def enabled(self) -> bool:
         """Whether the cache stores anything."""
         return self.seconds > 0 and self.bytes > 0
+
+    @property
+    def lifetime(self) -> float:
+        """Seconds after which an entry is deleted, even if it could be served stale for longer."""
+        return min(self.seconds + self.stale_seconds, CACHED_MAX)
 
 
 class ListSettings(Settings, frozen=True):

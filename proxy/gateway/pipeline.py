@@ -1,6 +1,6 @@
 """Pipeline of one request for parts, from top to bottom:
 
-    authenticate → admit → look up → plan → reserve → execute → settle → translate → store
+    authenticate → admit → look up → look up shared → plan → reserve → execute → settle → translate → store
 
 Authentication and parsing are the web's (web/authentication.py, web/v3), which then calls `admit`. The other steps are
 `resolve` and the two functions below it. No step calls back into an earlier one: the cache says which queries miss, the
@@ -97,17 +97,24 @@ class Pipeline:
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
-        plan = await self._search_plan(request, parameters)
+        plan = await _search_plan(self._directory, self._tables, request, parameters)
         request.metadata.unsupported = plan.unsupported
         queries = SearchQuery(request, parameters, plan, self._projections)
         return every(await self.resolve(request, queries))[0]
 
     async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
-        """Resolve queries to results: hits from the cache, misses by this request or by one that executes them already.
-
-        It ends after one round, unless a request that executed queries for this one was cancelled, or had no quota.
-        """
+        """Resolve queries to results: hits from a cache, misses by this request or one that executes them already."""
         lookup = self._cache.look_up(request, queries)
+        try:
+            await lookup.look_up_shared()
+            await self._resolve_misses(lookup)
+        finally:
+            lookup.release_shared()
+        return lookup.results()
+
+    async def _resolve_misses(self, lookup: Lookup) -> None:
+        """Resolve what no cache has, in one round, unless a request that executed queries for this one was cancelled,
+        or had no quota."""
         if lookup.misses and (refusal := self._load.refusal()) is not None:
             lookup.refuse(refusal)
         if lookup.misses and not lookup.is_coalesced:
@@ -117,9 +124,24 @@ class Pipeline:
             self._start_second_attempts(share.second_attempts)
             with share:
                 if share.claim is not None:
-                    share.finish(await self._execute_misses(lookup, share.claim.positions, share.claim))
+                    share.finish(await self._execute_claimed(lookup, share.claim))
             await lookup.wait(share)
-        return lookup.results()
+
+    async def _execute_claimed(self, lookup: Lookup, claim: Claim[Any, RenderedResult]) -> list[RenderedResult]:
+        """Execute the queries of a claim, except those that another worker or machine executes already.
+
+        Its own come first, so that two workers never wait for each other. What the others leave is executed at last.
+        """
+        elsewhere = lookup.executed_elsewhere(claim.positions)
+        own = [n for n in claim.positions if n not in elsewhere]
+        results: dict[int, RenderedResult] = {}
+        if own:
+            results = dict(zip(own, await self._execute_misses(lookup, own, claim), strict=True))
+        if elsewhere:
+            results |= await lookup.wait_shared(elsewhere)
+        if left := [n for n in elsewhere if n not in results]:
+            results |= zip(left, await self._execute_misses(lookup, left, claim), strict=True)
+        return [results[n] for n in claim.positions]
 
     async def _execute_misses(
         self, lookup: Lookup, positions: list[int], claim: Claim[Any, RenderedResult] | None
@@ -217,25 +239,28 @@ class Pipeline:
         compiled = self._projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
 
-    async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
-        """Plan a search with the shipped tables, and with upstream's lists for a name that is not in them."""
-        features, credentials = request.client.application.features, request.client.application.credentials
-        tables, since, every = self._tables, request.metadata.since, False
-        asked = await _in_turns(search_support.parse_filters(parameters))
-        while True:
-            try:
-                return search.plan(parameters, asked, tables, features, complete=every)
-            except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
-                if every:
-                    raise
-                specs, every = await self._directory.specs(credentials, since), True
-                tables = msgspec.structs.replace(tables, specs=specs.specs)
-            except UnlistedError as missing:
-                listing = await self._directory.listing(missing.name, credentials, since)
-                # Patterns are matched in slices here, so that the next plan finds them in the index's cache.
-                for pattern in asked.patterns:
-                    await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
-                tables = tables.with_list(missing.name, listing.ids)
+
+async def _search_plan(
+    directory: Directory, tables: Tables, request: GatewayRequest, parameters: model.SearchRequest
+) -> search.Plan:
+    """Plan a search with the shipped tables, and with upstream's lists for a name that is not in them."""
+    features, credentials = request.client.application.features, request.client.application.credentials
+    since, every = request.metadata.since, False
+    asked = await _in_turns(search_support.parse_filters(parameters))
+    while True:
+        try:
+            return search.plan(parameters, asked, tables, features, complete=every)
+        except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
+            if every:
+                raise
+            specs, every = await directory.specs(credentials, since), True
+            tables = msgspec.structs.replace(tables, specs=specs.specs)
+        except UnlistedError as missing:
+            listing = await directory.listing(missing.name, credentials, since)
+            # Patterns are matched in slices here, so that the next plan finds them in the index's cache.
+            for pattern in asked.patterns:
+                await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
+            tables = tables.with_list(missing.name, listing.ids)
 
 
 async def _in_turns(work: Slices[T]) -> T:

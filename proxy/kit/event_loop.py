@@ -1,7 +1,6 @@
 """Running the main coroutine of a command, on uvloop where it is installed, and its signals."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
@@ -36,8 +35,7 @@ def stop_on_signal() -> asyncio.Event:
         stop.set()
 
     for name in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # not on Windows, where Ctrl-C interrupts the loop
-            loop.add_signal_handler(name, handle)
+        loop.add_signal_handler(name, handle)
     return stop
 
 
@@ -54,8 +52,7 @@ def ignore_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
         else:
             ignored()
 
-    if hasattr(signal, "SIGHUP"):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -58,10 +58,10 @@ class LocatedYaml:
         """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            child = _child(node, step)
+            if child is None:
                 break
-            label, node = found
+            label, node = child
             mark = label.start_mark
         return self.name if mark is None else _at(self.name, mark)
 
@@ -136,13 +136,14 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
 
 def _check(root: yaml.Node | None, name: str, mistake: type[Exception]) -> None:
     """Raise `mistake` for duplicate keys. Visits a node once, however many aliases refer to it."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if node is None or id(node) in seen:
+        # An alias is the same node, which a file may have thousands of times.
+        if node is None or id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.MappingNode):
             _check_keys(node, name, mistake)
             waiting += [part for pair in node.value for part in pair]

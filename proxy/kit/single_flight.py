@@ -26,6 +26,7 @@ class SingleFlight(Generic[K, V]):
         Cancelling a caller does not cancel the execution.
         """
         task = self.start(key, work)
+        # Not `await task`, which would cancel it together with this caller.
         await asyncio.wait((task,))
         return task.result()
 

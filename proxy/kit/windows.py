@@ -47,4 +47,5 @@ class Windows:
         """Return the seconds until the oldest request of a full `window` leaves it."""
         if len(self._taken) < window.count:
             return 0.0
+        # Further requests of the window are newer: the oldest of the last `count` decides.
         return max(0.0, self._taken[-window.count] + window.seconds - now)

@@ -15,7 +15,7 @@ from aiohttp import http_exceptions, web
 from proxy.kit import clock as clocks
 from proxy.kit import ports
 from proxy.sandbox import applications, composition, journal, part_usage, user_directory
-from proxy.sandbox import settings as chosen
+from proxy.sandbox import settings as sandbox_settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import services as design_services
 from proxy.sandbox.graphql import schema, transport
@@ -84,8 +84,8 @@ class Sandbox:
         return tuple(self.request_counts.documents)
 
 
-def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> None:
-    """Raise the errors that `running` would raise for these addresses, faults and disturbances, without creating a
+def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: int) -> None:
+    """Raise the errors that `serve` would raise for these addresses, faults and disturbances, without creating a
     catalog."""
     ports.check(host, port)
     design_services.check(settings.design_port)
@@ -95,7 +95,7 @@ def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> No
 
 @asynccontextmanager
 async def serve(
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     host: str = "127.0.0.1",
     port: int = 0,
     *,

@@ -179,18 +179,18 @@ class ApplicationRegistry:
 
     def ide_application(self, organisation: str) -> SandboxApplication | None:
         """The application that the IDE uses: the chosen one, else the organisation's first."""
-        chosen = self.by_application(self._for_ide.get(organisation, ""))
-        return chosen or next(iter(self.of_organisation(organisation)), None)
+        application = self.by_application(self._for_ide.get(organisation, ""))
+        return application or next(iter(self.of_organisation(organisation)), None)
 
     def choose_for_ide(self, application_id: str) -> None:
         """Let the IDE use this application. Raises KeyError if there is none."""
-        chosen = self._by_application[application_id.lower()]
-        self._for_ide[chosen.organisation] = chosen.application_id
+        application = self._by_application[application_id.lower()]
+        self._for_ide[application.organisation] = application.application_id
 
     def _put(self, application: SandboxApplication) -> None:
-        other = self.by_client_id(application.client_id)
-        if other is not None and other.application_id.lower() != application.application_id.lower():
-            raise ValueError(f"application {application.name}: its client id is {other.name}'s")
+        holder = self.by_client_id(application.client_id)
+        if holder is not None and holder.application_id.lower() != application.application_id.lower():
+            raise ValueError(f"application {application.name}: its client id is {holder.name}'s")
         before = self._by_application.get(application.application_id.lower())
         self._deleted.pop(application.application_id.lower(), None)
         # The write to the state file may fail, so it comes before changes in memory.

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import admin, applications, home_page, journal, part_usage, user_directory
-from proxy.sandbox import settings as chosen
+from proxy.sandbox import settings as sandbox_settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import design_store, files
 from proxy.sandbox.design import services as design_services
@@ -34,7 +34,7 @@ MAX_BODY = 8 * 2**20
 class SharedServices:
     """Objects that several services of one sandbox share."""
 
-    settings: chosen.SandboxSettings
+    settings: sandbox_settings.SandboxSettings
     clock: clocks.Clock
     rng: random.Random
     state_store: state.StateStore
@@ -67,7 +67,7 @@ SERVICES = web.AppKey("services", Services)
 
 
 def create_app(
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     clock: clocks.Clock,
     rng: random.Random | None = None,
     *,
@@ -86,13 +86,15 @@ def create_app(
         if catalog is None:
             app.on_cleanup.append(_close_on_cleanup(opened_catalog))
         state_store.complete_creation()
+        # After the cleanup contexts, which write their last values.
         app.on_cleanup.append(_close_on_cleanup(state_store))
+        # From here on the application closes what was opened.
         on_failure.pop_all()
     return app
 
 
 def _shared(
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     clock: clocks.Clock,
     rng: random.Random,
     state_store: state.StateStore,
@@ -132,6 +134,7 @@ def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Applic
     control.add_routes(app.router)
     offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
     home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
+    # Inside the host checks, which therefore come first at unknown paths, too.
     app.middlewares.append(identity.pages.not_found)
     transport.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
     app.cleanup_ctx.append(shared.part_usage.background_writes)

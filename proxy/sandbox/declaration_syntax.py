@@ -49,13 +49,13 @@ class DeclarationParser(Generic[K]):
             raise ValueError(f"{self._noun}s must be a list, not {_value_text(declared)}")
         return tuple(map(self._read, declared))
 
-    def _read(self, one: object) -> K:
-        if isinstance(one, str):
-            return self.parse(one)
-        if not isinstance(one, Mapping):
-            raise ValueError(f"a {self._noun} must be a text or an object, not {_value_text(one)}")
-        figures = {str(name): value for name, value in one.items() if name != "kind"}
-        return self._declared(one.get("kind"), figures, _value_text(one), strict=True)
+    def _read(self, declaration: object) -> K:
+        if isinstance(declaration, str):
+            return self.parse(declaration)
+        if not isinstance(declaration, Mapping):
+            raise ValueError(f"a {self._noun} must be a text or an object, not {_value_text(declaration)}")
+        figures = {str(name): value for name, value in declaration.items() if name != "kind"}
+        return self._declared(declaration.get("kind"), figures, _value_text(declaration), strict=True)
 
     def _declared(self, kind: object, figures: Mapping[str, Any], source: str, *, strict: bool) -> K:
         declaration = self.by_word.get(kind) if isinstance(kind, str) else None

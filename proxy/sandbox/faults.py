@@ -194,7 +194,7 @@ def parse_faults(text: str) -> tuple[Fault, ...]:
 
 def read_faults(declared: object) -> tuple[Fault, ...]:
     """Parse a JSON list of texts or of objects with a `kind`."""
-    return tuple(fault for one in _PARSER.read(declared) for fault in _expand(one))
+    return tuple(fault for declaration in _PARSER.read(declared) for fault in _expand(declaration))
 
 
 def fault_text(fault: Fault) -> str:
@@ -209,5 +209,5 @@ def fault_text(fault: Fault) -> str:
     )
 
 
-def _expand(one: Fault | MixedFaults) -> tuple[Fault, ...]:
-    return tuple(one.faults()) if isinstance(one, MixedFaults) else (one,)
+def _expand(fault: Fault | MixedFaults) -> tuple[Fault, ...]:
+    return tuple(fault.faults()) if isinstance(fault, MixedFaults) else (fault,)

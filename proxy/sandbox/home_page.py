@@ -58,14 +58,19 @@ class DefaultCredentials:
         """Default applications whose secret has not changed."""
         now = [self.registry.by_application(first.application_id) for first in self.chosen.applications]
         pairs = zip(self.chosen.applications, now, strict=True)
-        return tuple(one for first, one in pairs if one and one.client_secret == first.client_secret)
+        return tuple(
+            application
+            for first, application in pairs
+            if application and application.client_secret == first.client_secret
+        )
 
     @property
     def credentials(self) -> list[tuple[str, dict[str, str]]]:
         """Credentials by owner, shown with copy buttons."""
         old = [("Old v3 service", {"API key": apikey}) for apikey in self.apikeys]
         applications = [
-            (one.name, {"Client id": one.client_id, "Client secret": one.client_secret}) for one in self.applications
+            (application.name, {"Client id": application.client_id, "Client secret": application.client_secret})
+            for application in self.applications
         ]
         users = [
             (user.name, {"E-mail": user.email, "Password": password})
@@ -82,11 +87,15 @@ class DefaultCredentials:
         if self.chosen.no_auth:
             return [_query(origin, ())]
         able = (
-            one
-            for one in self.applications
-            if {applications.CLIENT_CREDENTIALS} <= one.flows and applications.SUPPLY_SCOPE in one.scopes
+            application
+            for application in self.applications
+            if {applications.CLIENT_CREDENTIALS} <= application.flows
+            and applications.SUPPLY_SCOPE in application.scopes
         )
-        return [f"{_token(origin, one)}\n{_query(origin, ('Authorization: Bearer $TOKEN',))}" for one in able][:1]
+        return [
+            f"{_token(origin, application)}\n{_query(origin, ('Authorization: Bearer $TOKEN',))}"
+            for application in able
+        ][:1]
 
 
 class HomePage:
@@ -129,15 +138,15 @@ def _token(origin: str, application: applications.SandboxApplication) -> str:
             "client_secret": application.client_secret,
         }
     )
-    address, taken = shlex.quote(origin + discovery.TOKEN_PATH), shlex.quote(EXTRACTION)
-    return f"TOKEN=$(curl -s {address}{NEXT}-d {shlex.quote(form)} |\n  sed {taken})"
+    address, script = shlex.quote(origin + discovery.TOKEN_PATH), shlex.quote(EXTRACTION)
+    return f"TOKEN=$(curl -s {address}{NEXT}-d {shlex.quote(form)} |\n  sed {script})"
 
 
 def _query(origin: str, headers: tuple[str, ...]) -> str:
     address, body = shlex.quote(origin + transport.PATHS[0]), shlex.quote(orjson.dumps({"query": QUERY}).decode())
     # In double quotes, because the shell fills in the token.
-    sent = "".join(f'{NEXT}-H "{header}"' for header in headers)
-    return f"curl -s {address}{sent}{NEXT}-H 'Content-Type: application/json'{NEXT}-d {body}"
+    options = "".join(f'{NEXT}-H "{header}"' for header in headers)
+    return f"curl -s {address}{options}{NEXT}-H 'Content-Type: application/json'{NEXT}-d {body}"
 
 
 def _legacy(origin: str, apikey: str) -> str:

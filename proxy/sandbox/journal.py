@@ -96,6 +96,7 @@ class RequestJournal:
             self.totals.spoiled_parts += entry.parts
 
     def _counts(self, entry: JournalEntry) -> bool:
+        # A request that began before `clear` is in no total.
         return entry.number > self._cleared
 
 

@@ -49,7 +49,7 @@ class PartUsage:
     def history(self, application_id: str) -> list[tuple[str, int]]:
         """Usage of earlier months, latest first; months as `2026-11`."""
         months = [(month, parts) for (month, id_), parts in self._parts_by_month.items() if id_ == application_id]
-        return sorted((one for one in months if one[0] != self.month), reverse=True)
+        return sorted((month for month in months if month[0] != self.month), reverse=True)
 
     def limit(self, application: applications.SandboxApplication) -> int:
         """Monthly part limit: the plan's, unless a fault lowers it."""
@@ -78,6 +78,7 @@ class PartUsage:
         try:
             with self._state_store.transaction():
                 for month, application_id in self._unwritten:
+                    # The sum, and not what has been added: writing it twice does no harm.
                     self._rows[f"{month}/{application_id}"] = self._parts_by_month[month, application_id]
         except file.StateError as error:
             _log.warning("part usage was not written to the state file: %s", error)

@@ -198,8 +198,8 @@ class UserDirectory:
         return user if good else None
 
     def _check(self, user: SandboxUser) -> None:
-        other = self.by_email(user.email)
-        if other is not None and other.id != user.id:
+        holder = self.by_email(user.email)
+        if holder is not None and holder.id != user.id:
             raise ValueError(f"user {user.email}: the address is taken")
         if user.organisation not in self._organisations:
             raise ValueError(f"user {user.email}: there is no organisation {user.organisation}")

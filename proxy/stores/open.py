@@ -1,4 +1,4 @@
-"""Opens the store that the setting `store` names."""
+"""Opens the store that the setting `store` names, and the shared cache beside it."""
 
 import os
 from collections.abc import Mapping
@@ -7,23 +7,42 @@ from pathlib import Path
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.stores.memory import MemoryStore
-from proxy.stores.protocols import Store
+from proxy.stores.protocols import CacheStore, Store
 from proxy.stores.sqlite import SqliteStore
+from proxy.stores.sqlite_cache import SqliteCache
+
+REDIS_MISSING = "store: Redis needs another package: pip install 'v3bridge[redis]'"
 
 
 async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, str] = os.environ) -> Store:
     """Open a store, to be closed by the caller. Raises ConfigError. Redis is connected to when it is first needed."""
     text = url.reveal()
-    scheme, _, path = text.partition(":")
-    if scheme == "memory":
+    if text == "memory:":
         return MemoryStore(clock)
-    if scheme == "sqlite":
-        return await SqliteStore.open(Path(path) if path else default_file(environ), clock)
+    if (file := _file(text, environ)) is not None:
+        return await SqliteStore.open(file, clock)
     try:
         from proxy.stores.redis import RedisStore
     except ImportError as error:
-        raise errors.ConfigError("store: Redis needs another package: pip install 'v3bridge[redis]'") from error
+        raise errors.ConfigError(REDIS_MISSING) from error
     return RedisStore(text, clock)
+
+
+def open_cache(
+    url: config.StoreUrl, size: int, lease: float, clock: Clock, environ: Mapping[str, str] = os.environ
+) -> CacheStore | None:
+    """Open the shared cache of `size` bytes, to be closed by the caller; None for a store in memory, which nobody
+    shares. Files and Redis are used when first needed; `lease`: seconds that a claim outlives its owner at most."""
+    text = url.reveal()
+    if text == "memory:":
+        return None
+    if (file := _file(text, environ)) is not None:
+        return SqliteCache(file, size, clock)
+    try:
+        from proxy.stores.redis import RedisCache
+    except ImportError as error:
+        raise errors.ConfigError(REDIS_MISSING) from error
+    return RedisCache(text, size, lease, clock)
 
 
 def default_file(environ: Mapping[str, str]) -> Path:
@@ -32,3 +51,11 @@ def default_file(environ: Mapping[str, str]) -> Path:
     # the specification has a relative path ignored
     state = Path(home) if home.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
     return state / "v3bridge" / "state.sqlite"
+
+
+def _file(text: str, environ: Mapping[str, str]) -> Path | None:
+    """Return the file of an SQLite store; None for another store."""
+    scheme, _, path = text.partition(":")
+    if scheme != "sqlite":
+        return None
+    return Path(path) if path else default_file(environ)

@@ -232,6 +232,62 @@ class NoteStore(Protocol):
         """Delete every note of a kind."""
 
 
+class CacheRecord(NamedTuple):
+    """Entry of the shared cache. `key` is a digest, `application` a name that entries are counted and deleted by;
+    `stored` and `until` are when it was stored and when it is deleted."""
+
+    key: bytes
+    application: str
+    stored: float
+    until: float
+    content: bytes
+
+
+class CacheLookup(NamedTuple):
+    """Result of looking one key up: the content of its entry, None without one, and whether the caller claimed it."""
+
+    content: bytes | None
+    claimed: bool
+
+
+class CacheUsage(NamedTuple):
+    """Entries of one application in the shared cache, and when the oldest and the newest of them were stored."""
+
+    application: str
+    entries: int
+    bytes: int
+    oldest: float
+    newest: float
+
+
+class CacheStore(Protocol):
+    """Entries of the shared response cache, and claims on keys whose results are being fetched.
+
+    Apart from `Store`, with a file or connections of its own: trouble with it must not reach the ledger. An owner's
+    claims end when it stores or releases them, and some time after its death: at once in a file, after the lease in
+    Redis.
+    """
+
+    async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+        """Return the entry of each key. With `claim`, claim the keys without an entry stored since `fresh_from`,
+        unless another owner has claimed them."""
+
+    async def put(self, records: Sequence[CacheRecord]) -> None:
+        """Store entries and release the claims on them; delete expired entries, and the oldest beyond the limit."""
+
+    async def release(self, keys: Sequence[bytes]) -> None:
+        """Release claims whose results are not stored."""
+
+    async def cache_usage(self) -> list[CacheUsage]:
+        """Return the usage of every application with entries, by name."""
+
+    async def clear(self, application: str | None) -> int:
+        """Delete the entries of an application, or all; return how many."""
+
+    async def aclose(self) -> None:
+        """Release all claims, and close connections and files."""
+
+
 class Store(
     RateLimitStore,
     OnceStore,

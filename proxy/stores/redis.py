@@ -10,6 +10,7 @@ its uncertain parts, `claims:` are reservations, `closures` exhausted quotas.
 """
 
 import math
+import secrets
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,18 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
+from proxy.stores.protocols import (
+    DAY,
+    MONTH,
+    CacheLookup,
+    CacheRecord,
+    CacheUsage,
+    EntryUsage,
+    ExhaustedQuota,
+    LedgerEntry,
+    ReservationRecord,
+    Settlement,
+)
 
 PREFIX = "{v3bridge}:"
 SEQUENCES_KEPT = (
@@ -31,6 +43,7 @@ SEQUENCES_KEPT = (
 )  # seconds that the last settlement of a dead owner is remembered, so that it is not booked twice
 CONNECT_SECONDS = 2.0
 RESPONSE_SECONDS = 5.0
+TIME = 17  # characters of a time in an entry of the cache, such as 1700000000.000000
 
 _LATER = 60  # seconds that Redis keeps expired entries, so that small differences between clocks do not matter
 
@@ -40,18 +53,8 @@ class RedisStore:
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._clock = clock
-        try:
-            self._redis = client.Redis.from_url(
-                url,
-                decode_responses=True,
-                socket_connect_timeout=CONNECT_SECONDS,
-                socket_timeout=RESPONSE_SECONDS,
-                retry=Retry(NoBackoff(), 1),  # once, for a connection that had been idle and is gone
-            )
-        except ValueError:
-            raise errors.ConfigError("store: is not an address that Redis clients understand") from None
-        scripts = Path(__file__).with_name("lua").glob("*.lua")
-        self._scripts = {file.stem: self._redis.register_script(file.read_text(encoding="utf-8")) for file in scripts}
+        self._redis = _connect(url, decode_responses=True)
+        self._scripts = _scripts(self._redis, "*.lua")
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         numbers = [number for window in windows for number in (window.count, window.seconds)]
@@ -161,6 +164,85 @@ class RedisStore:
     def _life(self, until: float) -> int:
         """Return the expiry for Redis of something that ends at a moment, in whole seconds."""
         return max(0, math.ceil(until - self._clock.now())) + _LATER
+
+
+class RedisCache:
+    """Shared response cache of at most `size` bytes, with connections of its own. A claim ends after `lease` seconds.
+
+    An entry is the time when it was stored, in TIME characters, and its content. Redis deletes it at its end; an index
+    by that end has the size of each, so that the oldest can be evicted.
+    """
+
+    def __init__(self, url: str, size: int, lease: float, clock: Clock) -> None:
+        self._size = size
+        self._lease = lease
+        self._clock = clock
+        self._owner = secrets.token_hex(8)
+        self._redis = _connect(url, decode_responses=False)
+        self._scripts = _scripts(self._redis, "cache_*.lua")
+
+    async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+        lease = math.ceil(self._lease * 1000) if claim else 0
+        found = await self._script("cache_look_up", self._owner, fresh_from, lease, *(key.hex() for key in keys))
+        return [
+            CacheLookup(content and content[TIME:], bool(claimed))
+            for content, claimed in zip(found[::2], found[1::2], strict=True)
+        ]
+
+    async def put(self, records: Sequence[CacheRecord]) -> None:
+        now = self._clock.now()
+        values: list[Any] = []
+        for key, application, stored, until, content in records:
+            time = b"%0*.6f" % (TIME, stored)
+            values += [key.hex(), application, until, max(1, math.ceil((until - now) * 1000)), time + content]
+        await self._script("cache_put", self._owner, now, self._size, *values)
+
+    async def release(self, keys: Sequence[bytes]) -> None:
+        await self._script("cache_release", self._owner, *(key.hex() for key in keys))
+
+    async def cache_usage(self) -> list[CacheUsage]:
+        usages: dict[str, CacheUsage] = {}
+        for name, size, stored in await self._members():
+            known = usages.get(name, CacheUsage(name, 0, 0, math.inf, 0.0))
+            oldest, newest = min(known.oldest, stored), max(known.newest, stored)
+            usages[name] = CacheUsage(name, known.entries + 1, known.bytes + size, oldest, newest)
+        return [usages[name] for name in sorted(usages)]
+
+    async def clear(self, application: str | None) -> int:
+        deleted = 0
+        while found := int(await self._script("cache_clear", application or "")):
+            deleted += found
+        return deleted
+
+    async def aclose(self) -> None:
+        await self._redis.aclose()
+
+    async def _members(self) -> list[tuple[str, int, float]]:
+        """Return application, size and time of every entry."""
+        index = await _response(self._redis.zrangebyscore(f"{PREFIX}cache:index", self._clock.now(), "+inf"))
+        members = [member.decode().split(" ") for member in index]
+        return [(application, int(size), float(stored)) for _, size, stored, application in members]
+
+    async def _script(self, name: str, *values: Any) -> Any:
+        return await _response(self._scripts[name](keys=[f"{PREFIX}cache:"], args=values))
+
+
+def _connect(url: str, *, decode_responses: bool) -> Any:
+    try:
+        return client.Redis.from_url(
+            url,
+            decode_responses=decode_responses,
+            socket_connect_timeout=CONNECT_SECONDS,
+            socket_timeout=RESPONSE_SECONDS,
+            retry=Retry(NoBackoff(), 1),  # once, for a connection that had been idle and is gone
+        )
+    except ValueError:
+        raise errors.ConfigError("store: is not an address that Redis clients understand") from None
+
+
+def _scripts(redis: Any, pattern: str) -> dict[str, Any]:
+    files = Path(__file__).with_name("lua").glob(pattern)
+    return {file.stem: redis.register_script(file.read_text(encoding="utf-8")) for file in files}
 
 
 def _text(entry: LedgerEntry) -> str:

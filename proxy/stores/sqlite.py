@@ -41,7 +41,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, connection: Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
         self._path = path
-        self._file = _identity(path)
+        self._file = sqlite_schema.identity(path)
         self._connection = connection
         self._thread = thread
         self._clock = clock
@@ -191,7 +191,7 @@ class SqliteStore:
 
     def _in_thread(self, begin: str, work: Callable[[Connection], R]) -> R:
         # SQLite continues to write to a deleted file, whose content is lost when the process ends.
-        if _identity(self._path) != self._file:
+        if sqlite_schema.identity(self._path) != self._file:
             raise sqlite3.OperationalError(f"{self._path} was deleted or replaced; restart to begin a new file")
         self._connection.execute(begin)
         try:
@@ -202,15 +202,6 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
             raise
         return result
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a file; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _delete_expired(rows: Connection, now: float) -> None:

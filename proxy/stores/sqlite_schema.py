@@ -1,4 +1,4 @@
-"""File and schema of the SQLite store: readable by its owner only, and migrated to this version's schema at start."""
+"""Files of SQLite, readable by their owner only, and the schema of the store: migrated to this version's at start."""
 
 import os
 import sqlite3
@@ -71,7 +71,7 @@ def connect(path: Path) -> sqlite3.Connection:
             f"store: {path}: needs SQLite {needed} or later, and this Python has {sqlite3.sqlite_version}"
         )
     try:
-        _make(path)
+        make(path)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except OSError as error:
         raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
@@ -87,7 +87,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _make(path: Path) -> None:
+def make(path: Path) -> None:
     """Make the file and the folders above it, for their owner only. SQLite gives -wal and -shm the same mode."""
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -99,9 +99,18 @@ def _make(path: Path) -> None:
         os.close(descriptor)
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Set the connection up, and migrate the schema."""
-    _write_ahead(connection, path)
+    write_ahead(connection, path)
     connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
     connection.execute("BEGIN IMMEDIATE")
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -116,7 +125,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("COMMIT")
 
 
-def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
+def write_ahead(connection: sqlite3.Connection, path: Path) -> None:
     """Switch to WAL mode. While another process does so, SQLite fails instead of waiting for it."""
     for left in reversed(range(_TRIES)):
         try:

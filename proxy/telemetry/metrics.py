@@ -160,6 +160,14 @@ class Metrics(Collector):
             "v3bridge_token_age_seconds", "Age of the access token in use", "application", clock=clock
         )
         self.queries = Counter("v3bridge_queries", "Queries by source: hit, shared, miss or stale", "source")
+        self.shared_cache_lookups = Counter(
+            "v3bridge_shared_cache_lookups",
+            "Queries looked up in the shared cache: hit, miss, or waited for another worker",
+            "outcome",
+        )
+        self.shared_cache_failures = Counter(
+            "v3bridge_shared_cache_failures", "Failed operations on the shared cache", "operation"
+        )
         self.batched_requests = Counter(
             "v3bridge_batched_requests", "Requests that shared a GraphQL operation with others"
         )

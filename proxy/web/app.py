@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from proxy import config, errors, model
 from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
 from proxy.gateway.cache import entries, lookup
+from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
@@ -147,7 +148,7 @@ def _pipeline(
     memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
     requests = pipeline.Pipeline(
         projections=projections,
-        cache=lookup.QueryCache(memory, coalescing.enabled, metrics),
+        cache=lookup.QueryCache(memory, coalescing.enabled, metrics, _open_shared_cache(base)),
         load=load,
         quota=quota,
         rate_limits=rate_limit.RateLimits(store),
@@ -160,6 +161,25 @@ def _pipeline(
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
+
+
+def _open_shared_cache(base: _Base) -> shared_cache.SharedCache | None:
+    """Open the shared cache; None if it is off, or if the store is in memory."""
+    settings = base.settings
+    if not (settings.cache.enabled and settings.cache.shared):
+        return None
+    size, lease = settings.cache.shared_bytes, shared_cache.CLAIM_SECONDS
+    store = opening.open_cache(settings.store, size, lease, base.clock)
+    if store is None:
+        return None
+    files = [file for file in shipped.path("mappings").iterdir() if file.is_file()]
+    files += [Path(settings.uids)] if settings.uids else []
+    scope = shared_cache.namespace(settings, base.upstream, files)
+    claims = settings.coalescing.enabled
+    opened = shared_cache.SharedCache(store, settings.cache, scope, claims=claims, metrics=base.metrics)
+    base.resources.push_async_callback(opened.close)
+    opened.start()
+    return opened
 
 
 def _compile_projections(

@@ -34,6 +34,7 @@ class StartReport(msgspec.Struct, frozen=True):
 def write_start(message: StartMessage) -> bytes:
     """Encode for the worker's standard input: the length in 8 bytes, then the pickled message."""
     content = pickle.dumps(message)
+    # The length, because the pipe stays open: its end says that the supervisor is gone.
     return len(content).to_bytes(8, "big") + content
 
 

@@ -55,11 +55,11 @@ def _client_connections(settings: config.Config) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    wanted = settings.listen.connections
+    configured = settings.listen.connections
     upstream = 0 if settings.upstream == "sandbox" else settings.upstream.connections
     reserved = RESERVED_FILES + connections.HEALTH_CHECK_CONNECTIONS + upstream
-    if hard == resource.RLIM_INFINITY or wanted + reserved <= hard:
-        return wanted
+    if hard == resource.RLIM_INFINITY or configured + reserved <= hard:
+        return configured
     allowed = max(1, hard - reserved)
-    log.warning("connection limit lowered", configured=wanted, used=allowed, open_files=hard, reserved=reserved)
+    log.warning("connection limit lowered", configured=configured, used=allowed, open_files=hard, reserved=reserved)
     return allowed

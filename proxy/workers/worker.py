@@ -19,6 +19,7 @@ from proxy.workers import messages, single_process
 def main() -> None:
     """Run the worker. Exit code 0 after a clean stop, 2 if it could not start."""
     report = os.dup(sys.stdout.fileno())
+    # Whatever prints to standard output must not mix with the report.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(EOFError), log_writer.buffered(sys.stderr) as stream:
         message = messages.read_start(sys.stdin.fileno())

@@ -1,10 +1,13 @@
 """What every module keeps to, as far as the linter does not hold it already."""
 
 import ast
+import builtins
+import re
 from pathlib import Path
 from typing import Any
 
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
+ERROR_NAME = re.compile(r"\b[A-Z]\w*Error\b")
 
 
 def test_every_module_has_a_docstring(modules: Any) -> None:
@@ -46,3 +49,21 @@ def test_no_test_file_marks_itself_twice(modules: Any) -> None:
         > 1
     ]
     assert twice == []
+
+
+def test_docstrings_name_errors_that_exist(service_modules: Any) -> None:
+    known = set(dir(builtins))
+    for node in (node for module in service_modules for node in module.nodes):
+        if isinstance(node, ast.ClassDef):
+            known.add(node.name)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            known.add(node.id if isinstance(node, ast.Name) else node.attr)
+    unknown = [
+        f"{module.path}: {name}"
+        for module in service_modules
+        for node in module.nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in ERROR_NAME.findall(ast.get_docstring(node) or "")
+        if name not in known
+    ]
+    assert unknown == []

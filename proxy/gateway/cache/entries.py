@@ -6,7 +6,7 @@ them.
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import cachetools
@@ -18,6 +18,7 @@ from proxy.kit.clock import Clock
 from proxy.mapping.compiler import CompiledObject
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
+CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 OVERHEAD = 400  # bytes that an entry takes beside its JSON
 
 
@@ -63,6 +64,16 @@ class RenderedResult(NamedTuple):
         return cls(b"[]", 0, failure.message, failure)
 
 
+class CachedRecords(NamedTuple):
+    """Records of a query in one selection, as the shared cache holds them: `stored` in seconds since 1970."""
+
+    fields: frozenset[str]
+    records: bytes
+    hits: int
+    details: Any
+    stored: float
+
+
 class _Variant(NamedTuple):
     """Records of one selection, and the items made of them by projection."""
 
@@ -82,10 +93,11 @@ class ResponseCache:
 
     def __init__(self, settings: config.CacheSettings, clock: Clock) -> None:
         self._seconds = settings.seconds
+        self._lifetime = settings.lifetime
         self._clock = clock
         self._entries: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(
             settings.bytes,
-            lambda _, variants, __: max(variant.until for variant in variants) + settings.stale_seconds,
+            lambda _, variants, __: max(each.until for each in variants) - settings.seconds + settings.lifetime,
             timer=clock.monotonic,
             getsizeof=lambda variants: sum(variant.size() for variant in variants),
         )
@@ -122,6 +134,34 @@ class ResponseCache:
         others = [other for other in self._entries.get(key.key, ()) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
         return result._replace(until=until)
+
+    def cached_records(self, key: CacheKey) -> list[CachedRecords]:
+        """Return the records of a query for the shared cache: those that stay fresh for half of their time at least,
+        because an entry there ends with its oldest records."""
+        now = self._clock.monotonic()
+        stored_at_zero = self._clock.now() - now - self._seconds  # monotonic times mean nothing to other processes
+        return [
+            CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.until)
+            for each in self._entries.get(key.key, ())
+            if each.until - now >= self._seconds / 2
+        ]
+
+    def add(self, key: CacheKey, found: Sequence[CachedRecords]) -> None:
+        """Add records of the shared cache for what is left of their lifetime. Those from the future are ignored: the
+        clock was set back, so that their age is not known."""
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        variants = [
+            _Variant(each.fields, each.records, each.hits, each.details, monotonic + self._seconds - max(age, 0.0), {})
+            for each in found
+            if -CLOCK_SKEW <= (age := now - each.stored) < self._lifetime
+        ]
+        newest_first = sorted((*variants, *self._entries.get(key.key, ())), key=lambda each: -each.until)
+        useful: list[_Variant] = []
+        for variant in newest_first:
+            if not any(variant.fields <= newer.fields for newer in useful):
+                useful.append(variant)
+        if useful:
+            self._put(key, tuple(useful[:VARIANTS_MAX]))
 
     def _items(self, variant: _Variant, variants: tuple[_Variant, ...], key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)

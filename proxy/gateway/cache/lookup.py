@@ -1,4 +1,4 @@
-"""Lookup of one request's queries in the response cache and among the queries in flight.
+"""Lookup of one request's queries in the response cache, in the shared cache and among the queries in flight.
 
 By query, not by request: of a BOM that overlaps another only the new queries are executed. The lookup says which
 queries hit and which miss; the pipeline executes the misses and stores their results here.
@@ -11,6 +11,7 @@ import structlog
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
 from proxy.gateway.cache.entries import RenderedResult, ResponseCache
+from proxy.gateway.cache.shared import SharedCache, SharedLookup
 from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.planning.operations import QueryResult
 from proxy.telemetry.metrics import Metrics
@@ -19,10 +20,14 @@ log = structlog.get_logger()
 
 
 class QueryCache:
-    """Response cache and request coalescing of one process. Either can be absent."""
+    """Response cache and request coalescing of one process, and the cache that it shares. Any of them can be absent;
+    without a response cache nothing is shared."""
 
-    def __init__(self, entries: ResponseCache | None, coalesces: bool, metrics: Metrics) -> None:
+    def __init__(
+        self, entries: ResponseCache | None, coalesces: bool, metrics: Metrics, shared: SharedCache | None = None
+    ) -> None:
         self.entries = entries
+        self.shared = shared
         self.in_flight: Coalescing[Hashable, RenderedResult] | None = Coalescing() if coalesces else None
         self.metrics = metrics
 
@@ -36,12 +41,15 @@ class Lookup:
 
     def __init__(self, cache: QueryCache, request: GatewayRequest, queries: QuerySet) -> None:
         self._entries = cache.entries
+        self._shared = cache.shared
         self._in_flight = cache.in_flight
         self._metrics = cache.metrics
         self.request = request
         self.queries = queries
         self._executed: set[int] = set()
         self._results: dict[int, RenderedResult] = {}
+        self._claimed: dict[int, bytes] = {}
+        self._busy: dict[int, bytes] = {}
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None:
             found = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
@@ -49,6 +57,65 @@ class Lookup:
             if self._results:
                 self._count("hit", len(self._results))
         self.misses = [n for n in range(len(keys)) if n not in self._results]
+
+    async def look_up_shared(self) -> None:
+        """Look the misses up in the shared cache, which may be absent. It claims what it does not have, so that no
+        other worker executes it: `release_shared` must follow."""
+        if self._shared is None or not self.misses:
+            return
+        application, keys = self.request.client.application, self.queries.keys
+        digests = {n: digest for n in self.misses if (digest := self._shared.key(application, keys[n])) is not None}
+        began = self._metrics.clock.monotonic()
+        lacking = self._add_shared(digests, await self._shared.look_up([*digests.values()]))
+        if lacking:
+            # Their entries are fresh, but hold other fields.
+            again = {n: digests[n] for n in lacking}
+            self._add_shared(again, await self._shared.look_up([*again.values()], claim_fresh=True))
+        if hits := sum(n in self._results for n in self.misses):
+            self._count("hit", hits)
+            self.misses = [n for n in self.misses if n not in self._results]
+        self._count_shared("hit", hits)
+        self._count_shared("miss", len(self.misses) - len(self._busy))
+        self._metrics.observe_stage("shared", began)
+
+    def _add_shared(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> list[int]:
+        """Take over what the shared cache has; return the positions of entries that do not hold all fields."""
+        assert self._shared is not None and self._entries is not None  # noqa: S101, PT018 - looked up there
+        lacking = []
+        for (position, digest), result in zip(digests.items(), found, strict=True):
+            key = self.queries.keys[position]
+            if result.records:
+                self._entries.add(key, result.records)
+            hit = self._entries.get(key, self.queries.renderer) if result.records else None
+            if result.claimed:
+                self._claimed[position] = digest
+            if hit is not None:
+                self._results[position] = hit
+            elif result.busy:
+                self._busy[position] = digest
+            elif result.records and not result.claimed:
+                lacking.append(position)
+        return lacking
+
+    def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
+        """Return those of the positions that another worker executes."""
+        return [n for n in positions if n in self._busy]
+
+    async def wait_shared(self, positions: Sequence[int]) -> dict[int, RenderedResult]:
+        """Wait for results of other workers, by position. Those are absent that the others have not stored in time."""
+        assert self._shared is not None  # noqa: S101 - they are executed elsewhere
+        digests = {n: self._busy.pop(n) for n in positions}
+        self._add_shared(digests, await self._shared.wait([*digests.values()]))
+        self._busy.clear()  # of those that still are, the result did not come in time
+        found = {n: self._results[n] for n in positions if n in self._results}
+        self._count_shared("waited", len(found))
+        self._count_shared("miss", len(positions) - len(found))
+        return found
+
+    def release_shared(self) -> None:
+        """Release what was claimed in the shared cache, unless its result is about to be stored there."""
+        if self._shared is not None and self._claimed:
+            self._shared.release(self._claimed.values())
 
     @property
     def is_coalesced(self) -> bool:
@@ -93,7 +160,11 @@ class Lookup:
             return self._stale_if_error(position, rendered.failure) or rendered
         if rendered.error is not None or self._entries is None:
             return rendered
-        return self._entries.store(self.queries.keys[position], self.queries.renderer, result.parts, rendered)
+        key = self.queries.keys[position]
+        stored = self._entries.store(key, self.queries.renderer, result.parts, rendered)
+        if self._shared is not None:
+            self._shared.put(self.request.client.application, key, self._entries.cached_records(key))
+        return stored
 
     def results(self) -> list[RenderedResult]:
         """Return the result of every query, in order, and note how long all of them are fresh."""
@@ -130,6 +201,10 @@ class Lookup:
             age = round(self._entries.age(self.queries.keys[position]))
             log.warning("stale response served", age=age, exc_info=failure)
         return stale
+
+    def _count_shared(self, outcome: str, number: int) -> None:
+        if number:
+            self._metrics.shared_cache_lookups[outcome,] += number
 
     def _count(self, source: str, number: int) -> None:
         self.request.metadata.add_results(source, number)

@@ -77,30 +77,30 @@ class DatabaseBuilder:
     def add(self, batch: Sequence[source_files.PartLine], indexed: indexing.IndexedParts) -> None:
         """Add validated lines, with every id filled in, and their index entries."""
         encode = msgspec.json.Encoder().encode
-        rows = [(int(one.id), one.v3uid, encode(one).decode()) for one in batch]
+        rows = [(int(line.id), line.v3uid, encode(line).decode()) for line in batch]
         self._connection.executemany("INSERT INTO parts VALUES (?,?,?)", rows)
         self._connection.executemany(
-            "INSERT INTO uids VALUES (?,?)", [(uid, int(one.id)) for one in batch for uid in one.redirected]
+            "INSERT INTO uids VALUES (?,?)", [(uid, int(line.id)) for line in batch for uid in line.redirected]
         )
-        codes = [(matching.normalise(code), int(one.id)) for one in batch for code in one.sku.values()]
+        codes = [(matching.normalise(code), int(line.id)) for line in batch for code in line.sku.values()]
         self._connection.executemany("INSERT INTO skus VALUES (?,?)", codes)
-        for number, one in enumerate(batch, len(self._ids)):
-            self._names.append((matching.normalise(one.mpn), one.mpn, number, False))
-            self._names += [(matching.normalise(aka), aka, number, True) for aka in one.aka]
-            for name, value in one.specs.items():
+        for number, line in enumerate(batch, len(self._ids)):
+            self._names.append((matching.normalise(line.mpn), line.mpn, number, False))
+            self._names += [(matching.normalise(aka), aka, number, True) for aka in line.aka]
+            for name, value in line.specs.items():
                 having, values = self._specs.setdefault(name, (array("I"), []))
                 having.append(number)
                 values.append(value)
         self._ids.extend([row[0] for row in rows])
-        self._makers += [one.manufacturer for one in batch]
-        self._categories += [one.category for one in batch]
+        self._makers += [maker.manufacturer for maker in batch]
+        self._categories += [category.category for category in batch]
         self._cad.extend(map(parts.cad_level, batch))
         self._add_index_entries(indexed)
 
     def finish(self) -> None:
         """Write the columns and lookup tables, which depend on all parts together."""
         ids = np.array(self._ids, np.int64)
-        offered = np.array([one.offers for one in self._figures], np.int64)
+        offered = np.array([figure.offers for figure in self._figures], np.int64)
         order = np.lexsort((ids, -offered))
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
@@ -129,11 +129,11 @@ class DatabaseBuilder:
         self._column("ids", ids[order], "<i8")
         self._column("by_id", np.argsort(ids[order], kind="stable"), "<u4")
         self._column("cad", np.array(self._cad, np.uint8)[order], "u1")
-        self._column("offers", np.array([one.offers for one in figures], np.uint32)[order], "<u4")
-        self._column("authorized", np.array([one.authorized for one in figures], np.uint16)[order], "<u2")
-        self._column("stocked", np.array([one.stocked for one in figures], np.uint8)[order], "u1")
-        self._column("median", _numbers([one.median for one in figures])[order], "<f8")
-        self._column("average", _numbers([one.average for one in figures])[order], "<f8")
+        self._column("offers", np.array([figure.offers for figure in figures], np.uint32)[order], "<u4")
+        self._column("authorized", np.array([figure.authorized for figure in figures], np.uint16)[order], "<u2")
+        self._column("stocked", np.array([figure.stocked for figure in figures], np.uint8)[order], "u1")
+        self._column("median", _numbers([figure.median for figure in figures])[order], "<f8")
+        self._column("average", _numbers([figure.average for figure in figures])[order], "<f8")
         self._column("tokens", np.array(self._lengths, np.uint32)[order], "<u4")
         self._coded("maker", "makers", self._makers, order)
         self._coded("category", "categories", self._categories, order)
@@ -146,7 +146,7 @@ class DatabaseBuilder:
     def _write_sellers(self, order: columns.Array) -> None:
         """One bit per part and seller: whether the seller lists the part."""
         lists = [self._figures[number].sellers for number in order.tolist()]
-        numbers = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
+        numbers = np.repeat(np.arange(len(lists)), [len(positions) for positions in lists])
         positions = np.frombuffer(b"".join(lists), np.uint8)
         packed = []
         for position in range(len(self._reference.sellers)):

@@ -169,6 +169,7 @@ def kemet_c() -> Iterator[PartDraft]:
 
 def murata_grm() -> Iterator[PartDraft]:
     """GRM188R71H104KA01D: size, dielectric, voltage, value, tolerance."""
+    # There is no 2512 in this series.
     sizes = dict(zip(("155", "188", "21B", "31M", "32E"), _CHIPS, strict=False))
     kinds = (("R7", "X7R"), ("R6", "X5R"), ("5C", "C0G"))
     volts = (("1A", 10.0), ("1C", 16.0), ("1E", 25.0), ("1H", 50.0), ("2A", 100.0))
@@ -210,6 +211,7 @@ def onsemi_bzx84() -> Iterator[PartDraft]:
     """BZX84C5V1LT1G: Zener voltage with V as its point."""
     for mantissa, exponent in _ohms(_E24, range(-2, 0)):
         volts = round(mantissa * 10.0**exponent, 1)
+        # The series begins here.
         if volts < 2.4:
             continue
         name = f"{volts:.1f}".replace(".", "V") if volts < 10 else f"{volts:.0f}"

@@ -112,6 +112,7 @@ class CatalogFilters:
         numeric = attribute.value_type == "number"
         ranges = [_between(attribute.shortname, hit) for text in values if numeric and (hit := _RANGE.fullmatch(text))]
         texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
+        # Each value that occurs is compared once, and not once for each part.
         chosen = np.array(
             [
                 any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
@@ -153,7 +154,9 @@ class CatalogFilters:
         if _is_id(text):
             return reference.descendants(text) if text in reference.categories else ()
         same = [
-            one.id for one in reference.categories.values() if matching.normalise(one.name) == matching.normalise(text)
+            category.id
+            for category in reference.categories.values()
+            if matching.normalise(category.name) == matching.normalise(text)
         ]
         return tuple(below for id_ in same for below in reference.descendants(id_))
 

@@ -64,16 +64,18 @@ def offer_figures(line: source_files.PartLine, reference: reference_data.Referen
     """The figures of the part's offers in the US; equal to those that `pricing` computes from the records."""
     path = reference.categories[line.category].path
     part_listings = listings.listings(int(line.id), path, offer_terms(line), reference.sellers, seed)
-    plain = [one for one in part_listings if not one.seller.company.is_broker]
-    priced = (listings.price_for(one, pricing.BULK, offers.variant_for(one.seller, "US")[1]) for one in plain)
+    plain = [listing for listing in part_listings if not listing.seller.company.is_broker]
+    priced = (
+        listings.price_for(listing, pricing.BULK, offers.variant_for(listing.seller, "US")[1]) for listing in plain
+    )
     prices = [price for price in priced if price is not None]
     return OfferFigures(
-        offers=sum(len(one.ladders) for one in part_listings),
-        authorized=sum(one.seller.authorized for one in part_listings),
-        stocked=any(one.stock > 0 or one.stock == listings.SOME_STOCK for one in plain),
+        offers=sum(len(listing.ladders) for listing in part_listings),
+        authorized=sum(listing.seller.authorized for listing in part_listings),
+        stocked=any(listing.stock > 0 or listing.stock == listings.SOME_STOCK for listing in plain),
         median=pricing.median(prices),
         average=pricing.mean(prices),
-        sellers=bytes(one.position for one in part_listings),
+        sellers=bytes(listing.position for listing in part_listings),
     )
 
 
@@ -95,7 +97,7 @@ def searchable_texts(
     return (
         (line.mpn, matching.normalise(line.mpn), *line.aka, *map(matching.normalise, line.aka)),
         (maker.name, *maker.aliases),
-        tuple(one.name for one in branch[1:]),
+        tuple(category.name for category in branch[1:]),
         (line.description,),
         tuple(specs),
     )
@@ -115,5 +117,6 @@ def _positions(field: int, count: int) -> Sequence[int]:
 def number_spellings(number: float, symbol: str) -> str:
     """A number in the ways people type it: "4.7 kΩ 4.7kΩ 4.7k"."""
     displayed = units.displayed(number, symbol)
+    # People leave the unit out: 4.7k.
     short = f"{displayed.value}{displayed.units.removesuffix(symbol)}" if symbol else ""
     return f"{displayed.display} {displayed.value}{displayed.units} {short}"

@@ -102,6 +102,7 @@ def listings(
         return ()
     draw = hashlib.shake_128(f"{seed}:{part_id}".encode()).digest(_HEAD + _WIDTH * len(sellers))
     low, high = next((low, high) for part, low, high in _PRICE_BANDS if part in path)
+    # Spread evenly over the logarithm: cheap parts are as many as dear ones.
     base = low * (high / low) ** (draw[0] / 255)
     chosen = _chosen(draw, terms, sellers)
     return tuple(_listing(position, sellers[position], terms, draw, base) for position in chosen)
@@ -136,6 +137,7 @@ def _chosen(draw: bytes, terms: OfferTerms, sellers: Sequence[Seller]) -> list[i
         brokers = [i for i, seller in enumerate(sellers) if seller.company.is_broker]
         return [i for i in brokers if drawn[i] < 128] or brokers[:1]
     named = {*terms.skus, *terms.codes}
+    # Recorded offers are always listed, whatever is drawn.
     if not named:
         return [i for i, seller in enumerate(sellers) if drawn[i] < seller.weight * popularity * 256]
     return [

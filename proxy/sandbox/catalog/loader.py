@@ -226,17 +226,18 @@ def _exactly(
 
 
 def generated_parts(
-    reference: reference_data.ReferenceData, taken: Collection[tuple[str, str]]
+    reference: reference_data.ReferenceData, existing: Collection[tuple[str, str]]
 ) -> Iterator[source_files.PartLine]:
-    """Every part of every family, one of each family in turn; those whose (maker id, mpn) is in `taken` are left out.
+    """Every part of every family, one of each family in turn, without those whose (maker id, mpn) is in `existing`.
 
     Makers and categories that are missing are created in `reference` at once; an attribute that it does not know is
     dropped.
     """
     all_families = (*families.FAMILIES, *large_families.FAMILIES)
     generated = _round_robin([_family(family, reference) for family in all_families])
-    fresh = (one for one in generated if (one[0], one[2].mpn) not in taken)
-    return (_generated_line(number, *one) for number, one in enumerate(fresh, start=_FIRST_GENERATED_ID))
+    # Lines of files come first, so a number that is formed here may be taken.
+    fresh = (draft for draft in generated if (draft[0], draft[2].mpn) not in existing)
+    return (_generated_line(number, *draft) for number, draft in enumerate(fresh, start=_FIRST_GENERATED_ID))
 
 
 def _generated_line(number: int, maker: str, category: str, draft: families.PartDraft) -> source_files.PartLine:
@@ -278,9 +279,10 @@ def _round_robin(
     sources: list[Iterator[tuple[str, str, families.PartDraft]]],
 ) -> Iterator[tuple[str, str, families.PartDraft]]:
     while sources:
+        # A copy: exhausted families leave the list.
         for source in tuple(sources):
-            one = next(source, None)
-            if one is None:
+            draft = next(source, None)
+            if draft is None:
                 sources.remove(source)
             else:
-                yield one
+                yield draft

@@ -116,11 +116,11 @@ def _prices(
     second = _second_currency(currency, draw)
     breaks: list[records.PriceBreak] = []
     for quantity in ladder:
-        first = listings.price(listing, quantity, currency)
-        breaks.append(records.PriceBreak(quantity, first, currency))
+        first_price = listings.price(listing, quantity, currency)
+        breaks.append(records.PriceBreak(quantity, first_price, currency))
         if second is not None:
-            other = listings.price(listing, quantity, second) if second else first
-            breaks.append(records.PriceBreak(quantity, other, second))
+            second_price = listings.price(listing, quantity, second) if second else first_price
+            breaks.append(records.PriceBreak(quantity, second_price, second))
     return tuple(breaks)
 
 

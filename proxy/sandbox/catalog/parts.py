@@ -38,7 +38,7 @@ def build(
         document_collections=_documents(line, maker, draw),
         images=(_image(line, maker),) if line.images else (),
         descriptions=_descriptions(line, reference.sellers, draw),
-        reference_designs=tuple(records.ReferenceDesign(one.name, one.url) for one in line.reference_designs),
+        reference_designs=tuple(records.ReferenceDesign(design.name, design.url) for design in line.reference_designs),
         cad=_cad(cad_level(line), slug, line.id),
         manufacturer_url=f"{_SITE}/opatz8j6/b1?t={_token(draw)}" if draw[0] < 200 else None,
         free_sample_url=f"{_SITE}/opatz8j6/s1?t={_token(draw)}" if line.free_sample else None,
@@ -69,6 +69,7 @@ def spec(attribute: records.CatalogAttribute, value: float | str, draw: bytes) -
 
 
 def _draw(line: source_files.PartLine) -> bytes:
+    # Each byte decides one question: `< 200` is true of 200 in 256 parts.
     return hashlib.blake2b(f"{line.id}:{line.mpn}".encode(), digest_size=24).digest()
 
 

@@ -28,17 +28,17 @@ def average_price(sellers: Iterable[records.SellerOffers]) -> float | None:
 
 def total_avail(sellers: Iterable[records.SellerOffers]) -> int:
     """Pieces in stock at all sellers; brokers count only when no other seller has stock."""
-    listed = list(sellers)
-    without_brokers = sum(stock(seller) for seller in listed if not seller.is_broker)
-    return without_brokers or sum(stock(seller) for seller in listed if seller.is_broker)
+    offered = list(sellers)
+    without_brokers = sum(stock(seller) for seller in offered if not seller.is_broker)
+    return without_brokers or sum(stock(seller) for seller in offered if seller.is_broker)
 
 
 def avg_avail(sellers: Iterable[records.SellerOffers]) -> float:
     """Mean number of pieces in stock, over the sellers that `total_avail` counts; 0.0 without any stock."""
-    listed = list(sellers)
-    total = total_avail(listed)
-    without_brokers = [seller for seller in listed if not seller.is_broker]
-    brokers = [seller for seller in listed if seller.is_broker]
+    offered = list(sellers)
+    total = total_avail(offered)
+    without_brokers = [seller for seller in offered if not seller.is_broker]
+    brokers = [seller for seller in offered if seller.is_broker]
     return total / len(without_brokers if any(map(stock, without_brokers)) else brokers) if total else 0.0
 
 

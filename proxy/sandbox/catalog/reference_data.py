@@ -116,8 +116,8 @@ class ReferenceData:
             self._children.setdefault(category.parent_id, []).append(category.id)
 
 
-def _next_id(taken: Iterable[str]) -> str:
-    return str(max(_FIRST_NEW_ID, *(int(id_) + 1 for id_ in taken)))
+def _next_id(used_ids: Iterable[str]) -> str:
+    return str(max(_FIRST_NEW_ID, *(int(id_) + 1 for id_ in used_ids)))
 
 
 def _slug(name: str) -> str:
@@ -131,7 +131,7 @@ def read(data: Path) -> ReferenceData:
     companies = [
         (_company(line), f"{path}:{number}", line) for number, line in source_files.read(path, source_files.CompanyLine)
     ]
-    sellers = [_seller(*one) for one in companies if "seller" in one[0].roles]
+    sellers = [_seller(*company) for company in companies if "seller" in company[0].roles]
     if len(sellers) > _MOST_SELLERS:
         raise source_files.CatalogError(
             f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}"

@@ -48,8 +48,12 @@ class CatalogSearch:
             column_store,
             reference,
             filters.CompanyNames(
-                matching.CompanyNameIndex(one for one in reference.companies.values() if "manufacturer" in one.roles),
-                matching.CompanyNameIndex(one for one in reference.companies.values() if "seller" in one.roles),
+                matching.CompanyNameIndex(
+                    company for company in reference.companies.values() if "manufacturer" in company.roles
+                ),
+                matching.CompanyNameIndex(
+                    company for company in reference.companies.values() if "seller" in company.roles
+                ),
             ),
         )
         self.numbers = part_numbers.PartNumberIndex(connection, column_store)
@@ -159,7 +163,7 @@ class CatalogSearch:
         norm = matching.normalise(mpn)
         matches = self.numbers.equal(norm) if norm else []
         # Later entries of a dict win: the closest number of a part is last, and its own number after alternate ones.
-        ordered = sorted(matches, key=lambda one: (one[1] == mpn, not one[2]))
+        ordered = sorted(matches, key=lambda row: (row[1] == mpn, not row[2]))
         rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
         return {
             row: (matching.LITERAL if part_number == mpn else matching.EQUAL, part_number if aka else None)
@@ -200,10 +204,10 @@ class CatalogSearch:
 
     def _sellers_using(self, norm: str, line: source_files.PartLine) -> Iterable[str]:
         terms, path = indexing.offer_terms(line), self._reference.categories[line.category].path
-        for one in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
-            codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, one)
+        for listing in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
+            codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
             if any(matching.normalise(code) == norm for code in codes):
-                yield one.seller.company.id
+                yield listing.seller.company.id
 
 
 def clean(text: str) -> str:

@@ -86,6 +86,7 @@ class Catalog:
         self._search = search.CatalogSearch(connection, column_store, reference, seed)
         self._completion = part_numbers.QueryCompletion(column_store, reference, self._search.numbers)
         self._counts = search_hits.HitCounts(column_store, [seller.company.id for seller in reference.sellers])
+        # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)
@@ -147,11 +148,11 @@ class Catalog:
 
     def manufacturers(self) -> tuple[records.Company, ...]:
         """Every maker."""
-        return tuple(one for one in self._reference.companies.values() if "manufacturer" in one.roles)
+        return tuple(company for company in self._reference.companies.values() if "manufacturer" in company.roles)
 
     def sellers(self) -> tuple[records.Company, ...]:
         """Every seller."""
-        return tuple(one for one in self._reference.companies.values() if "seller" in one.roles)
+        return tuple(company for company in self._reference.companies.values() if "seller" in company.roles)
 
     def categories(self) -> tuple[records.Category, ...]:
         """Every category."""

@@ -49,6 +49,7 @@ class DesignClient:
     async def events(self) -> AsyncIterator[AsyncIterator[records.CommentEvent]]:
         """Comment events from now on; the stream is open when the block is entered."""
         async with self._session.get(f"{self.urls['collaboration']}/events", timeout=STREAM_TIMEOUT) as response:
+            # The empty line says that the subscription has begun.
             await response.content.readline()
             yield _lines(response)
 

@@ -88,12 +88,12 @@ class CommentService(rest.DesignService):
         """Create a thread with its first comment."""
         input_ = await rest.read_input(request, inputs.CommentThreadInput)
         threads, now = self.store.tables.threads, self.store.now()
-        others = threads.where("project_id", [input_.project_id])[0]
+        project_threads = threads.where("project_id", [input_.project_id])[0]
         new_thread = records.CommentThread(
             id=self.store.new_id("thread"),
             project_id=input_.project_id,
             workspace_id=input_.workspace_id,
-            thread_number=max((one.thread_number for one in others), default=0) + 1,
+            thread_number=max((thread.thread_number for thread in project_threads), default=0) + 1,
             status=0,
             created_by_id=input_.by,
             modified_by_id=input_.by,
@@ -173,7 +173,7 @@ class CommentService(rest.DesignService):
         old = _comment_of(parent, request.match_info["comment"])
         text = _required_text(input_.text)
         new = replace(old, text=text, modified_by_id=input_.by, modified_at=self.store.now())
-        comments = tuple(new if one is old else one for one in parent.comments)
+        comments = tuple(new if comment is old else comment for comment in parent.comments)
         self._publish("CommentUpdated", self._replace_comments(parent, comments, input_.by), new)
         return rest.json_response(new)
 
@@ -182,7 +182,7 @@ class CommentService(rest.DesignService):
         input_ = await rest.read_input(request, inputs.ChangeInput)
         parent = self._parent(request)
         removed = _comment_of(parent, request.match_info["comment"])
-        comments = tuple(one for one in parent.comments if one is not removed)
+        comments = tuple(comment for comment in parent.comments if comment is not removed)
         self._publish("CommentDeleted", self._replace_comments(parent, comments, input_.by), removed)
         return rest.json_response(removed)
 
@@ -214,7 +214,7 @@ class CommentService(rest.DesignService):
             modified_by_id=author,
             created_at=now,
             modified_at=now,
-            mentioned_ids=tuple(one.id for one in self.store.tables.users if one.user_name in named),
+            mentioned_ids=tuple(user.id for user in self.store.tables.users if user.user_name in named),
         )
 
     def _replace_comments(self, parent: CommentParent, comments: tuple[records.Comment, ...], by: str) -> CommentParent:

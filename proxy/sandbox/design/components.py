@@ -34,8 +34,10 @@ def part_choice(part: catalog_records.Part, catalog: store.Catalog, priority: in
 def _supplier(seller: catalog_records.SellerOffers) -> records.SupplierPart:
     offer = seller.offers[0]
     prices = (
-        records.SupplierPrice(currency=one.currency or "USD", price=one.price, break_quantity=one.quantity)
-        for one in offer.prices[:BREAKS]
+        records.SupplierPrice(
+            currency=price_break.currency or "USD", price=price_break.price, break_quantity=price_break.quantity
+        )
+        for price_break in offer.prices[:BREAKS]
     )
     stock = records.SupplierStock(location_name=offer.eligible_region or "", quantity=max(offer.inventory_level, 0))
     return records.SupplierPart(
@@ -60,6 +62,7 @@ def find_part(catalog: store.Catalog, company: str, number: str) -> catalog_reco
         hits = catalog.match(
             catalog_records.MatchQuery(mpn=number, manufacturer=company), catalog_records.SearchConditions()
         )
+    # A number without letters or digits.
     except ValueError:
         return None
     return next(map(catalog.part, hits.page(0, 1)), None)
@@ -94,11 +97,17 @@ class ComponentBuilder:
 
     def alternate_for(self, component: records.Component) -> records.Component | None:
         """Another component of the same folder, or None."""
-        others = [one for one in self.components.values() if one.folder_id == component.folder_id and one != component]
-        return self.rng.choice(others) if others else None
+        siblings = [
+            sibling
+            for sibling in self.components.values()
+            if sibling.folder_id == component.folder_id and sibling != component
+        ]
+        return self.rng.choice(siblings) if siblings else None
 
     def _ids(self, category: str) -> tuple[str, ...]:
-        matching_category = next((one for one in self.catalog.categories() if one.path.endswith(category)), None)
+        matching_category = next(
+            (candidate for candidate in self.catalog.categories() if candidate.path.endswith(category)), None
+        )
         if matching_category is None:
             return ()
         conditions = catalog_records.SearchConditions(filters=(("category_id", (matching_category.id,)),))
@@ -123,6 +132,7 @@ class ComponentBuilder:
             created_at=self.past.ago(self.rng.randrange(200, 800)),
             modified_at=self.past.ago(self.rng.randrange(1, 200)),
             is_managed=True,
+            # Three in four are approved for production.
             life_cycle_state=life_cycle_state(self.workspace.id, self.rng.choice((0, 1, 1, 1))),
             parameters=parameters(part),
             manufacturer_parts=self._part_choices(part),
@@ -131,9 +141,12 @@ class ComponentBuilder:
 
     def _part_choices(self, part: catalog_records.Part) -> tuple[records.ManufacturerPart, ...]:
         """The part itself, and parts of other makers with the same MPN."""
-        others = (self.catalog.part(id_) for id_ in part.similar_ids)
-        parts = [part, *(one for one in others if one is not None and one.mpn == part.mpn)]
-        return tuple(part_choice(one, self.catalog, place) for place, one in enumerate(parts, 1))
+        similar_parts = (self.catalog.part(id_) for id_ in part.similar_ids)
+        parts = [
+            part,
+            *(alternative for alternative in similar_parts if alternative is not None and alternative.mpn == part.mpn),
+        ]
+        return tuple(part_choice(part, self.catalog, place) for place, part in enumerate(parts, 1))
 
     def _folder(self, category: catalog_records.Category) -> records.Folder:
         if category.path not in self.folders:

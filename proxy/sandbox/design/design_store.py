@@ -60,11 +60,11 @@ class DesignStore:
             with self._state_store.transaction():
                 tables.copy_tables(new, data)
         # Sample users are in one workspace, members in all of them, former members in none.
-        self._sample_users = frozenset(one.id for one in data.users if len(one.workspace_ids) == 1)
+        self._sample_users = frozenset(user.id for user in data.users if len(user.workspace_ids) == 1)
         self._known_members = {
-            one.id: msgspec.structs.replace(one, workspace_ids=(), group_ids=())
-            for one in data.users
-            if len(one.workspace_ids) > 1
+            user.id: msgspec.structs.replace(user, workspace_ids=(), group_ids=())
+            for user in data.users
+            if len(user.workspace_ids) > 1
         }
         return data
 
@@ -93,8 +93,8 @@ class DesignStore:
             data.users.put(
                 msgspec.structs.replace(
                     member,
-                    workspace_ids=tuple(one.id for one in workspaces),
-                    group_ids=tuple(one.groups[0].id for one in workspaces),
+                    workspace_ids=tuple(workspace.id for workspace in workspaces),
+                    group_ids=tuple(workspace.groups[0].id for workspace in workspaces),
                 )
             )
         self._known_members = members
@@ -114,13 +114,13 @@ def members_of(users: user_directory.UserDirectory) -> tuple[records.DesignUser,
     """The users who can sign in, as users of workspaces."""
     return tuple(
         records.DesignUser(
-            id=one.id,
-            user_name=one.email.partition("@")[0],
-            email=one.email,
-            first_name=one.given_name,
-            last_name=one.family_name,
+            id=user.id,
+            user_name=user.email.partition("@")[0],
+            email=user.email,
+            first_name=user.given_name,
+            last_name=user.family_name,
         )
-        for one in users.all
+        for user in users.all
     )
 
 
@@ -128,6 +128,7 @@ def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, no
     """Fill `data` with the sample workspaces. Yields after each project, so that the caller can serve other
     requests."""
     for number, sample in enumerate(sample_workspaces.WORKSPACES):
+        # A source for each workspace, so that a change of one leaves the others as they are.
         rng = random.Random(f"{seed}:{sample.slug}")  # noqa: S311 (sample data, not cryptography)
         past = timestamps.PastTimes(now, rng)
         workspace = _workspace(sample, seed, past, is_default=number == 0)
@@ -144,6 +145,7 @@ def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, no
             for task in project_builder.tasks(workspace, built_project.project, users, rng, past):
                 data.tasks.put(task)
             yield
+        # The projects have filled the library.
         for folder in builder.folders.values():
             data.folders.put(folder)
         for component in builder.components.values():

@@ -33,9 +33,10 @@ def build_project(
     id_ = components.stable_id(builder.workspace.id, "project", template.name)
     sheets = [_sheet(id_, f"{name}.SchDoc") for name in template.sheets]
     placements = _placements(template, sheets, builder)
-    variants = tuple(records.Variant(name=one, bom_id=components.stable_id(id_, "bom", one)) for one in (BASE, LITE))
+    variants = tuple(records.Variant(name=name, bom_id=components.stable_id(id_, "bom", name)) for name in (BASE, LITE))
     boms = _boms(id_, variants, placements, builder)
     releases = tuple(_release(id_, number, variants, builder) for number in (1, 2))
+    # A release keeps its bills of materials, whatever the project becomes.
     published = (
         records.Bom(id=variant.bom_id, project_id=id_, variant_name=bom.variant_name, items=bom.items)
         for release in releases
@@ -108,11 +109,14 @@ def _boms(
 
 def _bom_item(same: Sequence[_Placement], builder: components.ComponentBuilder, *, varied: bool) -> records.BomItem:
     component = same[0].component
+    # One draw for both: 5 % of the lines are replaced, another 10 % are not fitted.
     change = builder.rng.random() if varied else 1.0
-    other = builder.alternate_for(component) if change < 0.05 else None
+    alternate = builder.alternate_for(component) if change < 0.05 else None
     instances = tuple(
         records.BomItemInstance(
-            designator=name, is_fitted=not 0.05 <= change < 0.15, alternate_component_id=other.id if other else None
+            designator=name,
+            is_fitted=not 0.05 <= change < 0.15,
+            alternate_component_id=alternate.id if alternate else None,
         )
         for placement in same
         for name in placement.designators
@@ -131,7 +135,8 @@ def _release(
         description="Prototypes" if number == 1 else "First series",
         created_at=builder.past.ago(120 - 40 * number),
         variants=tuple(
-            records.Variant(name=one.name, bom_id=components.stable_id(id_, "bom", one.name)) for one in variants
+            records.Variant(name=variant.name, bom_id=components.stable_id(id_, "bom", variant.name))
+            for variant in variants
         ),
     )
 
@@ -183,7 +188,7 @@ def _commit(
         message=sample_workspaces.COMMITS[number],
         author=builder.rng.choice(users).user_name,
         created_at=builder.past.ago(20 + 60 * number),
-        files=tuple(records.FileChange(path=one.document_name) for one in documents[: number + 1]),
+        files=tuple(records.FileChange(path=document.document_name) for document in documents[: number + 1]),
     )
 
 
@@ -218,7 +223,7 @@ def comment_threads(
     ):
         id_ = components.stable_id(project.id, "thread", number)
         comments = tuple(_comment(id_, index, users, rng, past) for index in range(rng.randint(1, 3)))
-        document = next(one for one in project.documents if one.document_id == item.sheet_id)
+        document = next(document for document in project.documents if document.document_id == item.sheet_id)
         yield records.CommentThread(
             id=id_,
             project_id=project.id,

@@ -82,8 +82,8 @@ class ProjectService(rest.DesignService):
         input_ = await rest.read_input(request, inputs.ProjectParametersInput)
         projects = self.store.tables.projects
         project: records.Project = rest.find_record(projects, request.match_info["id"], "project")
-        parameters = {} if input_.replace else {one.name: one for one in project.parameters}
-        parameters.update({one.name: one for one in input_.parameters})
+        parameters = {} if input_.replace else {parameter.name: parameter for parameter in project.parameters}
+        parameters.update({parameter.name: parameter for parameter in input_.parameters})
         changed = replace(
             project, parameters=tuple(parameters.values()), updated_by_id=input_.by, updated_at=self.store.now()
         )
@@ -94,10 +94,10 @@ class ProjectService(rest.DesignService):
         input_ = await rest.read_input(request, inputs.ProjectJobInput)
         data = self.store.tables
         project: records.Project = rest.find_record(data.projects, input_.project_id, "project")
-        variant = next((one for one in project.variants if input_.variant_name in (None, one.name)), None)
+        variant = next((variant for variant in project.variants if input_.variant_name in (None, variant.name)), None)
         if variant is None:
             raise LookupError(f"the project has no variant {input_.variant_name}")
-        components = {one.id: one for one in data.components}
+        components = {component.id: component for component in data.components}
         items = data.items.where("project_id", [project.id])[0]
         content = build_zip(project, rest.find_record(data.boms, variant.bom_id, "BOM"), components, items)
         job = records.ProjectJob(
@@ -164,14 +164,14 @@ def _bom(bom: records.Bom, components: Mapping[str, records.Component]) -> str:
     for item in bom.items:
         component = components[item.component_id]
         first = component.manufacturer_parts[0] if component.manufacturer_parts else None
-        fitted = [one.designator for one in item.instances if one.is_fitted]
+        fitted = [instance.designator for instance in item.instances if instance.is_fitted]
         maker, number = (first.company_name, first.part_number) if first else ("", "")
         rows.append((" ".join(fitted), len(fitted), component.name, component.description, maker, number))
     return _csv(("Designators", "Quantity", "Component", "Description", "Manufacturer", "Part number"), rows)
 
 
 def _placement(items: Iterable[records.DesignItem]) -> str:
-    rows = [(one.designator, one.comment, one.footprint_name, one.rotation) for one in items]
+    rows = [(item.designator, item.comment, item.footprint_name, item.rotation) for item in items]
     return _csv(("Designator", "Comment", "Footprint", "Rotation"), rows)
 
 

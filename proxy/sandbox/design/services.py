@@ -61,7 +61,9 @@ class LibraryService(rest.DesignService):
         if not input_.name.strip():
             raise ValueError("a component needs a name")
         existing = self.store.tables.components
-        if any(one.name == input_.name and one.workspace_id == input_.workspace_id for one in existing):
+        if any(
+            component.name == input_.name and component.workspace_id == input_.workspace_id for component in existing
+        ):
             raise ValueError(f"there is a component {input_.name} already")
         id_, now = self.store.new_id("component"), self.store.now()
         component = records.Component(
@@ -87,17 +89,14 @@ class LibraryService(rest.DesignService):
         input_ = await rest.read_input(request, inputs.PartChoicesInput)
         existing = self.store.tables.components
         component: records.Component = rest.find_record(existing, request.match_info["id"], "component")
-        removed = None if input_.remove is None else {(one.company_name, one.part_number) for one in input_.remove}
-        present = component.manufacturer_parts
-        remaining = [
-            one for one in present if removed is not None and (one.company_name, one.part_number) not in removed
-        ]
-        for one in input_.add:
-            if not any(
-                (other.company_name, other.part_number) == (one.company_name, one.part_number) for other in remaining
-            ):
-                remaining.append(self._choice(one))
-        ranked = tuple(replace(one, priority=place) for place, one in enumerate(remaining, 1))
+        choices = {(choice.company_name, choice.part_number): choice for choice in component.manufacturer_parts}
+        if input_.remove is None:  # all are removed: null stands for the whole list
+            choices = {}
+        for removed in input_.remove or ():
+            choices.pop((removed.company_name, removed.part_number), None)
+        for added in input_.add:
+            choices.setdefault((added.company_name, added.part_number), self._choice(added))
+        ranked = tuple(replace(choice, priority=place) for place, choice in enumerate(choices.values(), 1))
         return rest.json_response(
             existing.put(replace(component, manufacturer_parts=ranked, modified_at=self.store.now()))
         )
@@ -118,9 +117,9 @@ class LibraryService(rest.DesignService):
             return str(rest.find_record(folders, input_.folder_id, "folder").id)
         if input_.folder_path is None:
             return None
-        for one in folders:
-            if one.path == input_.folder_path and one.workspace_id == input_.workspace_id:
-                return one.id
+        for existing in folders:
+            if existing.path == input_.folder_path and existing.workspace_id == input_.workspace_id:
+                return existing.id
         now = self.store.now()
         folder = records.Folder(
             id=self.store.new_id("folder"),
@@ -187,7 +186,10 @@ class DesignServices:
         )
         async with AsyncExitStack() as stack:
             ports = {name: self._port and self._port + number for number, name in enumerate(NAMES)}
-            urls = {one.name: await stack.enter_async_context(_served(one, ports[one.name])) for one in services}
+            urls = {
+                service.name: await stack.enter_async_context(_served(service, ports[service.name]))
+                for service in services
+            }
             session = aiohttp.ClientSession(headers={rest.CREDENTIAL: credential})
             self._client = client.DesignClient(await stack.enter_async_context(session), urls)
             stack.callback(comments.events.close)

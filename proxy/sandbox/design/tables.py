@@ -43,6 +43,7 @@ class Table(Generic[R]):
     def where(self, field: str, values: Sequence[str]) -> list[list[R]]:
         """For each value, the records that have it in this field, or contain it if the field is a list."""
         matches: dict[str, list[R]] = {value: [] for value in values}
+        # One pass for all values.
         for row in self._rows.values():
             field_value = getattr(row, field)
             for value in field_value if isinstance(field_value, tuple) else (field_value,):

@@ -28,7 +28,7 @@ TIME_FIELDS = frozenset({"createdAt", "updatedAt", "endedAt"})
 
 def matching_records(records: Any, where: Mapping[str, Any] | None) -> list[Any]:
     """The records that match the filter; all if there is none. Raises DesignError for an invalid time."""
-    return [one for one in records if where is None or _matches(one, where)]
+    return [record for record in records if where is None or _matches(record, where)]
 
 
 def _matches(record: Any, where: Mapping[str, Any]) -> bool:
@@ -37,13 +37,13 @@ def _matches(record: Any, where: Mapping[str, Any]) -> bool:
 
 def _matches_condition(record: Any, name: str, value: Any) -> bool:
     if name == "and":
-        return all(_matches(record, one) for one in value or ())
+        return all(_matches(record, condition) for condition in value or ())
     if name == "or":
-        return not value or any(_matches(record, one) for one in value)
+        return not value or any(_matches(record, condition) for condition in value)
     actual = getattr(record, naming.snake_case(name))
     if name in TIME_FIELDS:
         return _matches_operations(
-            _moment(actual), {one: _moments(time) for one, time in (value or {}).items()}, _TIME_OPERATIONS
+            _moment(actual), {operation: _moments(time) for operation, time in (value or {}).items()}, _TIME_OPERATIONS
         )
     return _matches_operations(actual, value or {}, _TEXT_OPERATIONS)
 
@@ -53,9 +53,9 @@ def _matches_operations(
 ) -> bool:
     for operation, value in operand.items():
         if operation == "and":
-            passed = all(_matches_operations(actual, one, operations) for one in value or ())
+            passed = all(_matches_operations(actual, part_operand, operations) for part_operand in value or ())
         elif operation == "or":
-            passed = not value or any(_matches_operations(actual, one, operations) for one in value)
+            passed = not value or any(_matches_operations(actual, part_operand, operations) for part_operand in value)
         elif operation in operations:
             passed = operations[operation](actual, value)
         else:  # neq, nin, ncontains, ngt: negations, with an n before the name
@@ -72,7 +72,7 @@ def is_later(time: str, than: Any) -> bool:
 
 
 def _moments(value: Any) -> Any:
-    return [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
+    return [_moment(time) for time in value] if isinstance(value, list) else _moment(value)
 
 
 def _moment(value: Any) -> datetime.datetime | None:

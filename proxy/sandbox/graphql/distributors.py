@@ -44,12 +44,12 @@ def live_data_request(
     """The live data request in the arguments of a query, or None. `now` in seconds since 1970. Raises ValueError for
     credentials of an unknown API."""
     credentials = arguments.get("customPricingCredentials") or ()
-    with_api = [one for one in sellers if one.is_distributor_api]
-    customers = [(_seller(one["apiName"], with_api), one) for one in credentials]
+    with_api = [seller for seller in sellers if seller.is_distributor_api]
+    customers = [(_seller(entry["apiName"], with_api), entry) for entry in credentials]
     if not arguments.get("distributorApi"):
         return None
     moment = datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    customer_of = tuple(id_ for id_, one in customers if any(one.get(secret) for secret in _SECRETS))
+    customer_of = tuple(id_ for id_, entry in customers if any(entry.get(secret) for secret in _SECRETS))
     return LiveDataRequest(parse_duration(arguments["distributorApiTimeout"]), moment, customer_of)
 
 
@@ -69,7 +69,10 @@ def live_offer(offer: records.Offer, company: records.Company, live: LiveDataReq
         return offer
     prices = offer.prices
     if is_customer(company, live):
-        prices = tuple(replace(one, price=max(round(one.price * CUSTOMER_PRICE, 5), 0.00001)) for one in prices)
+        prices = tuple(
+            replace(price_break, price=max(round(price_break.price * CUSTOMER_PRICE, 5), 0.00001))
+            for price_break in prices
+        )
     return replace(offer, updated=live.moment, prices=prices)
 
 
@@ -79,7 +82,7 @@ def _responds(company: records.Company, live: LiveDataRequest | None) -> bool:
 
 def _seller(name: str, sellers: Iterable[records.Company]) -> str:
     norm = matching.normalise(name)
-    for one in sellers:
-        if norm and norm in map(matching.normalise, (one.name, *one.aliases, one.slug.rpartition("/")[2])):
-            return one.id
+    for seller in sellers:
+        if norm and norm in map(matching.normalise, (seller.name, *seller.aliases, seller.slug.rpartition("/")[2])):
+            return seller.id
     raise ValueError(f"customPricingCredentials: there is no API {name!r}")

@@ -65,7 +65,11 @@ class ParsedDocument:
             for definition in (self.node.definitions if self.node else ())
             if isinstance(definition, OperationDefinitionNode)
         ]
-        selected = [one for one in operations if operation_name in (None, one.name.value if one.name else None)]
+        selected = [
+            operation
+            for operation in operations
+            if operation_name in (None, operation.name.value if operation.name else None)
+        ]
         return len(selected) != 1 or selected[0].operation is OperationType.QUERY
 
     def input_token(self, variables: Mapping[str, Any]) -> str | None:
@@ -73,7 +77,9 @@ class ParsedDocument:
         field = self.first_field()
         if field is None or field.name.value not in TOKEN_IN_INPUT:
             return None
-        input_value = next((one.value for one in field.arguments or () if one.name.value == "input"), None)
+        input_value = next(
+            (argument.value for argument in field.arguments or () if argument.name.value == "input"), None
+        )
         value = value_from_ast_untyped(input_value, dict(variables)) if input_value else None
         token = value.get("token") if isinstance(value, dict) else None
         return token if isinstance(token, str) else None
@@ -120,27 +126,28 @@ class DocumentCache:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
             return ParsedDocument(None, (errors.with_code(error, "HC0011"),), length=len(text))
+        # Validation takes time in proportion to the size, so a document over the limits is not validated.
         errors_ = size_errors(node) or validate(self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS)
         formatted = tuple({**error.formatted} for error in errors_)
         return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
 
 
 def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
-    operations = (one for one in node.definitions if isinstance(one, OperationDefinitionNode))
-    return {one.name.value if one.name else "": _root_names(one) for one in operations}
+    operations = (operation for operation in node.definitions if isinstance(operation, OperationDefinitionNode))
+    return {operation.name.value if operation.name else "": _root_names(operation) for operation in operations}
 
 
 def _is_async(node: DocumentNode) -> bool:
     """Return true if a root field is design data, or may be because it is in a fragment."""
-    operations = [one for one in node.definitions if isinstance(one, OperationDefinitionNode)]
-    roots = [field for one in operations for field in one.selection_set.selections]
+    operations = [operation for operation in node.definitions if isinstance(operation, OperationDefinitionNode)]
+    roots = [field for operation in operations for field in operation.selection_set.selections]
     return any(not isinstance(field, FieldNode) or field.name.value.startswith(DESIGN_PREFIX) for field in roots)
 
 
 def _root_names(operation: OperationDefinitionNode) -> tuple[str, ...]:
     """The distinct names of the root fields, in order, without those in fragments."""
-    fields = (one for one in operation.selection_set.selections if isinstance(one, FieldNode))
-    return tuple(dict.fromkeys(one.name.value for one in fields))
+    fields = (node for node in operation.selection_set.selections if isinstance(node, FieldNode))
+    return tuple(dict.fromkeys(field.name.value for field in fields))
 
 
 # A field in the operation itself is at depth 1. Introspection by the usual tools goes to 15. Ours: the contract has no
@@ -169,17 +176,19 @@ class _OwnSize:
 def size_errors(document: DocumentNode) -> list[GraphQLError]:
     """One error, in the words of the service's software, for each limit that an operation exceeds. None for fragments
     with cycles, which validation rejects."""
-    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
+    operations = [operation for operation in document.definitions if isinstance(operation, OperationDefinitionNode)]
     fragments = {
-        one.name.value: _own_size(one.selection_set)
-        for one in document.definitions
-        if isinstance(one, FragmentDefinitionNode)
+        fragment.name.value: _own_size(fragment.selection_set)
+        for fragment in document.definitions
+        if isinstance(fragment, FragmentDefinitionNode)
     }
     try:
         sizes = _fragment_sizes(fragments)
     except CycleError:
         return []
-    size_errors_ = (_size_errors_of(one, _total_size(_own_size(one.selection_set), sizes)) for one in operations)
+    size_errors_ = (
+        _size_errors_of(operation, _total_size(_own_size(operation.selection_set), sizes)) for operation in operations
+    )
     return [error for group in size_errors_ for error in group]
 
 
@@ -202,6 +211,7 @@ def _fragment_sizes(fragments: Mapping[str, _OwnSize]) -> dict[str, SelectionSiz
     """The total size of each fragment. An unknown fragment has size 0."""
     names = {name: [inner for inner, _ in own_size.spreads] for name, own_size in fragments.items()}
     sizes: dict[str, SelectionSize] = {}
+    # Inner fragments first, so that each is measured once.
     for name in TopologicalSorter(names).static_order():
         sizes[name] = _total_size(fragments[name], sizes) if name in fragments else SelectionSize(0, 0)
     return sizes
@@ -210,7 +220,9 @@ def _fragment_sizes(fragments: Mapping[str, _OwnSize]) -> dict[str, SelectionSiz
 def _total_size(own_size: _OwnSize, sizes: Mapping[str, SelectionSize]) -> SelectionSize:
     inner = [(sizes.get(name, SelectionSize(0, 0)), above) for name, above in own_size.spreads]
     depths = [above + size.depth for size, above in inner if size.depth]
-    return SelectionSize(max(own_size.own.depth, *depths, 0), own_size.own.fields + sum(one.fields for one, _ in inner))
+    return SelectionSize(
+        max(own_size.own.depth, *depths, 0), own_size.own.fields + sum(size.fields for size, _ in inner)
+    )
 
 
 def _own_size(selection_set: SelectionSetNode) -> _OwnSize:
@@ -219,13 +231,13 @@ def _own_size(selection_set: SelectionSetNode) -> _OwnSize:
     left: list[tuple[SelectionSetNode, int]] = [(selection_set, 1)]
     while left:
         selections, depth = left.pop()
-        for one in selections.selections:
-            if isinstance(one, FragmentSpreadNode):
-                spreads.append((one.name.value, depth - 1))
-            elif isinstance(one, FieldNode):
+        for selection in selections.selections:
+            if isinstance(selection, FragmentSpreadNode):
+                spreads.append((selection.name.value, depth - 1))
+            elif isinstance(selection, FieldNode):
                 fields, deepest = fields + 1, max(deepest, depth)
-                if one.selection_set is not None:
-                    left.append((one.selection_set, depth + 1))
-            elif isinstance(one, InlineFragmentNode):
-                left.append((one.selection_set, depth))
+                if selection.selection_set is not None:
+                    left.append((selection.selection_set, depth + 1))
+            elif isinstance(selection, InlineFragmentNode):
+                left.append((selection.selection_set, depth))
     return _OwnSize(SelectionSize(deepest, fields), tuple(spreads))

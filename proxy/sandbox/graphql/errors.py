@@ -93,9 +93,9 @@ def too_large(limit: int) -> RequestError:
     return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
 
 
-def unsupported(why: str) -> RequestError:
+def unsupported(reason: str) -> RequestError:
     """The content type is not supported (ours)."""
-    return bad_request(f"The content type must be application/json in UTF-8; {why}.", "HC0009", status=415)
+    return bad_request(f"The content type must be application/json in UTF-8; {reason}.", "HC0009", status=415)
 
 
 def not_acceptable(accept: str) -> RequestError:

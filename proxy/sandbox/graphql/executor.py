@@ -64,6 +64,7 @@ class ExecutionBudget:
         elif self._clock.monotonic() > self._deadline:
             self.exceeded = errors.timed_out(self._seconds)
         if self.exceeded is not None:
+            # graphql-core goes on with the siblings of a field that failed; each of them fails at once now.
             self._next_check = math.inf
             raise self.exceeded
         self._next_check = max(self._fields_left - _CHECK_INTERVAL, 0)
@@ -149,6 +150,7 @@ class SupplyExecutor(Executor[context.ResolverContext]):
             reader: LeafReader | None = field.extensions.get(LEAF)
             if reader is not None:
                 value = reader.read(source)
+                # No isinstance(): bool is an int, and a subclass may be serialized otherwise.
                 if type(value) is reader.exact or (value is None and reader.nullable):
                     return _whole_as_int(value) if reader.exact is float else value
             elif _is_empty_selection(field, field_details_list):
@@ -181,6 +183,7 @@ def build_executor(
         context_value=resolver_context,
         raw_variable_values=variables,
         operation_name=operation_name,
+        # Without asynchronous resolvers the checks for awaitables, one a field, are left out.
         is_awaitable=None if is_async else assume_not_awaitable,
         is_async_iterable=None if is_async else assume_not_async_iterable,
     )

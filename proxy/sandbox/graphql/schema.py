@@ -104,6 +104,7 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
     schema = build_ast_schema(sdl, assume_valid_sdl=True)
     resolvers = _all_resolvers()
     for type_name, field_name in resolvers:
+        # KeyError for a resolver without a field.
         cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
@@ -157,6 +158,7 @@ def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQL
 
 
 def _set_leaf_reader(field: GraphQLField, attribute: str, plain: bool) -> None:
+    # A field with a resolver or a feature check cannot be read directly.
     reader = executor.leaf_reader(field, attribute) if plain else None
     if reader is not None:
         field.extensions[executor.LEAF] = reader
@@ -198,6 +200,7 @@ class SchemaVariants:
 
     def without(self, missing: frozenset[str]) -> SchemaVariant:
         """The variant without these fields (Type.field)."""
+        # Only the last variant is kept: faults change rarely.
         if self._reduced[0] != missing:
             reduced = build(missing)
             self._reduced = (missing, SchemaVariant(reduced, documents.DocumentCache(reduced)))

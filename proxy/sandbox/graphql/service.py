@@ -80,6 +80,7 @@ class PreparedOperation:
             raise TypeError("an event is executed by another executor")
         prepared.budget = budget
         if self.resolver_context.design is not None:
+            # Loaders keep what they have read, and an event says that a record has changed.
             self.resolver_context.design.loaders.clear()
         return replace(self, prepared=prepared)
 
@@ -149,11 +150,13 @@ class QueryService:
             async for event in events:
                 response = await self._execute_event(operation.for_event(event, self._budget()), exchange)
                 yield response
+                # An error of the whole request, such as an expired token, ends the subscription.
                 if "data" not in response.body:
                     return
 
     async def _execute_event(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> QueryResponse:
         try:
+            # Once more for each event: a subscription may outlive its token.
             self._authenticate(operation.token, operation.document, exchange)
             return self._with_request_id(QueryResponse(200, await self._execute(operation, exchange)))
         except errors.RequestError as error:
@@ -173,7 +176,9 @@ class QueryService:
         access_token = document.input_token(request.variables) or token
         caller = self._authenticate(access_token, document, exchange)
         exchange.entry.application = caller.application.application_id if caller.application else None
+        # After authentication: the service reports a bad token before a bad document (contract graphql.md §3).
         if document.node is None or document.errors:
+            # The fault took effect only if the document is valid with the field.
             if missing and not self._schemas.complete.documents.read(request.query).errors:
                 exchange.record_fault(faults.MissingFieldFault)
             raise errors.RequestError(400, document.errors)
@@ -238,6 +243,7 @@ class QueryService:
 
     def _apply_token_fault(self, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange) -> None:
         if isinstance(exchange.fault, faults.ExpiredTokenFault):
+            # Revoked, and not only refused, so that the client needs a new one.
             self._tokens.end(token)
         if isinstance(exchange.fault, faults.InvalidTokenFault):
             exchange.record_fault(faults.InvalidTokenFault)
@@ -252,18 +258,20 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise errors.RequestError(400, [errors.variable_error(error)]) from error
-        scope_errors = [scope_error for one in roots if (scope_error := _scope_error(one, caller)) is not None]
+        scope_errors = [scope_error for root in roots if (scope_error := _scope_error(root, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
-        is_billed = any(one.name in limits.PART_FIELDS for one in roots)
+        # Only parts are billed: a request without such a field passes with an exhausted quota.
+        is_billed = any(root.name in limits.PART_FIELDS for root in roots)
         if application is not None and is_billed and self._part_usage.is_exhausted(application):
             limit = self._part_usage.limit(application)
+            # A lower limit than the application's own is that of a quota fault.
             if limit < application.part_limit:
                 exchange.record_fault(faults.QuotaFault)
             status = self._settings.part_limit_status
             raise errors.RequestError(status, [errors.part_limit(limit)], null_data=True, fixed=True)
         violations = [
-            _limit_error(one, message) for one in roots for message in limits.violations(one.name, one.arguments)
+            _limit_error(root, message) for root in roots for message in limits.violations(root.name, root.arguments)
         ]
         if violations:
             raise errors.RequestError(200, violations)
@@ -273,8 +281,10 @@ class QueryService:
         result = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
             result = await _with_timeout(result, self._settings.execution_timeout)
+        # graphql-core has made a null field of the error; it is one of the whole request.
         if prepared.budget.exceeded is not None:
             raise prepared.budget.exceeded
+        # Parts in the data are billed even if other fields failed.
         if resolver_context.application is not None:
             parts = resolver_context.billed_parts(result.data)
             self._part_usage.record(resolver_context.application.application_id, parts)
@@ -290,7 +300,7 @@ def _default_caller(
     sandbox_settings: settings.SandboxSettings, application_registry: applications.ApplicationRegistry
 ) -> QueryCaller:
     """The caller without a token if none is needed: the first user, with the first application for supply data."""
-    user = next((one.id for one in sandbox_settings.users), None)
+    user = next((user.id for user in sandbox_settings.users), None)
     for application in application_registry.all:
         if applications.SUPPLY_SCOPE in application.scopes:
             return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)

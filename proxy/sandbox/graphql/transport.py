@@ -57,11 +57,11 @@ def negotiate(accept: Sequence[str], offered: Iterable[str]) -> MediaType | None
     header = ", ".join(accept)
     if not header.strip():
         return MediaType(next(iter(offered)), named=False)
-    read = parse_accept_header(header, MIMEAccept)
-    taken = MIMEAccept((item.lower().removesuffix(_CHARSET), quality) for item, quality in read)
-    listed = list(taken.values())
-    best = taken.best_match(sorted(offered, key=lambda name: listed.index(name) if name in listed else len(listed)))
-    return None if best is None else MediaType(best, best in listed)
+    parsed = parse_accept_header(header, MIMEAccept)
+    accepted = MIMEAccept((item.lower().removesuffix(_CHARSET), quality) for item, quality in parsed)
+    names = list(accepted.values())
+    best = accepted.best_match(sorted(offered, key=lambda name: names.index(name) if name in names else len(names)))
+    return None if best is None else MediaType(best, best in names)
 
 
 MEDIA_TYPE = "application/graphql"

@@ -190,6 +190,7 @@ class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
         if argument:
             for error in literal_errors(node.value, argument.type, node.name.value, SPECIFICATION):
                 self.report_error(error)
+            # The literal is checked as a whole; the values inside are not visited.
             return SKIP
         return None
 
@@ -201,6 +202,7 @@ class NoUndefinedVariables(NoUndefinedVariablesRule):
         declared = {node.variable.name.value for node in operation.variable_definitions or ()}
         used = (usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation))
         missing = dict.fromkeys(name for name in used if name not in declared)
+        # One error names all of them; graphql-core has one for each.
         if missing:
             extensions = {"specifiedBy": SPECIFICATION + "All-Variable-Uses-Defined"}
             message = f"The following variables were not declared: {', '.join(missing)}."
@@ -253,6 +255,7 @@ SERVICE_RULES = (
     NoUnusedVariables,
     VariablesInAllowedPosition,
 )
+# The service's rules take the places of those that they extend; the others are graphql-core's.
 RULES = (
     *(next((own for own in SERVICE_RULES if issubclass(own, rule)), rule) for rule in specified_rules),
     *recommended_rules,

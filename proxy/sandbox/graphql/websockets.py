@@ -48,6 +48,7 @@ class WebSocketTransport:
 
     async def close(self, _app: web.Application) -> None:
         """Close all sockets when the service stops."""
+        # A copy: a socket that is closed leaves the set.
         for socket in tuple(self._sockets):
             await socket.close(code=GOING_AWAY, message=b"The service stops")
 
@@ -106,7 +107,7 @@ class _Connection:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait_for_init(self) -> bool:
-        """Wait for `connection_init`, responseing pings; return False if the client closed before."""
+        """Wait for `connection_init`, answering pings; return False if the client closed before."""
         async for message in self._socket:
             parsed = _read(message)
             match parsed["type"]:
@@ -127,6 +128,7 @@ class _Connection:
             texts = {name: value for name, value in payload.items() if isinstance(value, str)}
             self._token = (
                 access_token(texts)
+                # Names of headers have no case, but keys of a JSON object do.
                 or access_token({name.title(): value for name, value in texts.items()})
                 or self._token
             )
@@ -185,6 +187,7 @@ class _Connection:
         except ConnectionError:
             return
         finally:
+            # The client may have begun another operation with this id meanwhile.
             if self._running.get(id_) is asyncio.current_task():
                 del self._running[id_]
 

@@ -55,13 +55,13 @@ def packages(record: Path = MANIFEST) -> tuple[VendoredPackage, ...]:
     listed = tomllib.loads(record.read_text(encoding="utf-8"))["package"]
     return tuple(
         VendoredPackage(
-            one["name"],
-            one["version"],
-            one["integrity"],
-            one.get("sources", ""),
-            tuple(VendoredFile(file["name"], file["from"], file["integrity"]) for file in one["file"]),
+            package["name"],
+            package["version"],
+            package["integrity"],
+            package.get("sources", ""),
+            tuple(VendoredFile(file["name"], file["from"], file["integrity"]) for file in package["file"]),
         )
-        for one in listed
+        for package in listed
     )
 
 
@@ -94,8 +94,8 @@ class Assets:
     """All assets by name."""
 
     def __init__(self) -> None:
-        others = [file.name for package in packages() for file in package.files]
-        self._files = {name: _read(VENDORED / name, FOREVER) for name in others}
+        vendored = [file.name for package in packages() for file in package.files]
+        self._files = {name: _read(VENDORED / name, FOREVER) for name in vendored}
         self._files[LICENCES] = _read(VENDORED / LICENCES, "no-cache")
         for path in sorted(OWN.iterdir()):
             if path.suffix in TYPES:

@@ -105,6 +105,7 @@ class IdeEndpoints:
         fields: Mapping[str, str],
         request: web.Request,
     ) -> token_client.IdeToken:
+        # The page has come back from the authorization endpoint.
         if "code" in fields:
             return await self._asking.finish(session, application, fields["code"], fields.get("state", ""), request)
         token = self._asking.cached(session, application)
@@ -113,6 +114,7 @@ class IdeEndpoints:
         grant = fields.get("grant") or _grant(application)
         if grant == applications.CLIENT_CREDENTIALS:
             return await self._asking.by_itself(session, application, request)
+        # A user has authorized the application before, if there is a refresh token.
         refreshed = await self._asking.refresh(session, application, request)
         if refreshed is None:
             raise token_client.TokenRequestError(
@@ -121,7 +123,7 @@ class IdeEndpoints:
         return refreshed
 
     def _visit(self, request: web.Request) -> SessionApplication:
-        """The session and its application. Raises RefusedError."""
+        """The session and its application. Raises TokenRequestError."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             raise token_client.TokenRequestError(401, "login_required", "No user is signed in.")
@@ -175,7 +177,7 @@ def _scope(application: applications.SandboxApplication) -> str:
 
 
 async def _body(request: web.Request) -> dict[str, str]:
-    """Read a JSON object of strings. Raises RefusedError."""
+    """Read a JSON object of strings. Raises TokenRequestError."""
     try:
         fields = orjson.loads(await request.read() or b"{}")
     except orjson.JSONDecodeError:

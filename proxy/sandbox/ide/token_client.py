@@ -110,8 +110,9 @@ class IdeTokenClient:
         state: str,
         request: web.Request,
     ) -> IdeToken:
-        """Exchange a code for a token. Raises RefusedError."""
+        """Exchange a code for a token. Raises TokenRequestError."""
         started = self._pending.pop(state, None)
+        # Another session's code would sign this user in as somebody else (CSRF).
         if started is None or (started.session, started.client_id) != (session.id, application.client_id):
             raise TokenRequestError(
                 400, "invalid_state", "This authorization was not started in this session, or it expired."
@@ -122,7 +123,7 @@ class IdeTokenClient:
     async def by_itself(
         self, session: sessions.BrowserSession, application: applications.SandboxApplication, request: web.Request
     ) -> IdeToken:
-        """Request a token by client credentials. Raises RefusedError."""
+        """Request a token by client credentials. Raises TokenRequestError."""
         return await self._ask(session, application, {"grant_type": applications.CLIENT_CREDENTIALS}, request)
 
     async def refresh(

@@ -56,7 +56,7 @@ def _check_licences(package: assets.VendoredPackage, archive: tarfile.TarFile, l
     within = {package.name}
     if package.sources:
         sources = json.loads(_member(archive, package.sources))["sources"]
-        within |= {found[1] for source in sources if (found := _MODULE.match(source))}
+        within |= {module[1] for source in sources if (module := _MODULE.match(source))}
     missing = sorted(within.difference(licences))
     if missing:
         raise VendoringError(f"{assets.LICENCES} lacks {', '.join(missing)}")

@@ -69,6 +69,7 @@ class AuthorizationEndpoint:
             if grant.prompt in LOGIN_PROMPTS:
                 raise web.HTTPSeeOther(login.login_url(f"{AUTHORIZE_PATH}?{urlencode(_after_login(pairs))}"))
             if session is None or session.sign_in is None:
+                # Not reached: without a sign-in the prompt is login.
                 raise TypeError("no user is signed in, and no login is required")
             if self._must_ask(grant, session.sign_in):
                 return self._consent(pairs, grant, session)
@@ -87,6 +88,7 @@ class AuthorizationEndpoint:
         ):
             return self._refused(request, InvalidRequestError("The form is out of date or from another site."))
         try:
+            # Validated again: the query comes back from a page that its user can edit.
             grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
         except (OAuth2Error, ValueError) as error:
             return self._refused(request, error)
@@ -163,11 +165,11 @@ class AuthorizationEndpoint:
 
 def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
     """The request after the login that it requires: without `max_age`, which 0 would require again and again."""
-    left = [
+    remaining = [
         (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
         if name == "prompt"
         else (name, value)
         for name, value in pairs
         if name != "max_age"
     ]
-    return [(name, value) for name, value in left if name != "prompt" or value]
+    return [(name, value) for name, value in remaining if name != "prompt" or value]

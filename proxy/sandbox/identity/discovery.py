@@ -26,10 +26,10 @@ PATHS = {
 
 def document(issuer: str, registry: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
     """The document for the scopes and grant types of these applications."""
-    listed = tuple(registry)
-    flows = {flow for application in listed for flow in application.flows}
+    known = tuple(registry)
+    flows = {flow for application in known for flow in application.flows}
     by_users = bool(flows - {applications.CLIENT_CREDENTIALS})
-    domains = {scope for application in listed for scope in application.scopes}
+    domains = {scope for application in known for scope in application.scopes}
     return {
         "issuer": issuer,
         **{name: issuer + path for name, path in PATHS.items()},

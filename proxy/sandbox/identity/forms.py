@@ -35,9 +35,9 @@ async def _fields(request: web.Request) -> dict[str, str] | None:
         return None
 
 
-def issuer(request: web.Request, chosen: str | None) -> str:
+def issuer(request: web.Request, configured: str | None) -> str:
     """The configured issuer, else the origin of the request."""
-    return chosen or str(request.url.origin())
+    return configured or str(request.url.origin())
 
 
 def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:

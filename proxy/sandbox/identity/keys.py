@@ -69,6 +69,7 @@ class KeyRing:
         for row in self._rows.values():
             if row.until is None:
                 signing = row.read()
+            # A key whose tokens have expired is not needed any more.
             elif row.until > clock.now():
                 read = row.read()
                 self._retired[read.kid] = (read, row.until)
@@ -84,6 +85,7 @@ class KeyRing:
         """Sign with `key`; retire the previous key."""
         now = self._clock.now()
         self._retired = {kid: retired_key for kid, retired_key in self._retired.items() if retired_key[1] > now}
+        # A token that it has just signed lives a whole lifetime.
         self._retired[self.current.kid] = (self.current, now + self._lifetime)
         self.current = key
         self._write()

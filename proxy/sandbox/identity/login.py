@@ -60,6 +60,7 @@ class LoginPages:
         form = await forms.page_form(request)
         email, password, return_to = (form.get(name, "") for name in ("email", "password", "return_to"))
         return_to = _local_path(return_to)
+        # A form of another site would sign the user in as somebody else (login CSRF).
         if not self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD)):
             return self._form(request, return_to, email, STALE_FORM)
         user = await self._server.users.authenticate(email, password)
@@ -127,6 +128,7 @@ class LoginPages:
         response = self._pages.render(
             "login.html",
             status=400 if mistake else 200,
+            # The Content-Security-Policy also covers where the form leads to after the login.
             leads_to=[leads[1]] if leads else [],
             application=leads[0] if leads else "",
             mistake=mistake,

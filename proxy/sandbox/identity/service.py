@@ -9,7 +9,7 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, pages, user_directory
-from proxy.sandbox import settings as chosen
+from proxy.sandbox import settings as sandbox_settings
 from proxy.sandbox.identity import (
     authorization_endpoint,
     authorization_server,
@@ -50,7 +50,7 @@ class IdentityService:
 
 
 def create_service(
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     registry: applications.ApplicationRegistry,
     users: user_directory.UserDirectory,
     *,
@@ -91,7 +91,7 @@ def _with_handlers(
     server: authorization_server.OAuthServer,
     browser_sessions: sessions.BrowserSessions,
     key_ring: keys.KeyRing,
-    settings: chosen.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings,
     *,
     clock: clocks.Clock,
     record_request: Callable[[], None],

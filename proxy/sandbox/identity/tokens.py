@@ -115,6 +115,7 @@ class TokenIssuer:
         self, client_id: str, issuer: str, sign_in: SignIn, *, nonce: str | None, access_token: str, ahead: int = 0
     ) -> str:
         """The id_token beside an access token (OpenID Connect Core §2, §3.1.3.6)."""
+        # The left half of the hash (§3.1.3.6).
         half = hashlib.sha256(access_token.encode()).digest()[:16]
         more = {"nonce": nonce, "sid": sign_in.session}
         claims = {
@@ -128,7 +129,7 @@ class TokenIssuer:
         return self._sign(claims, "JWT")
 
     def access(self, token: str) -> AccessToken:
-        """Verify `token`. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
+        """Verify `token`. Raises InvalidTokenError, ExpiredTokenError (RevokedByFaultError after a fault)."""
         claims = _decode_claims(self._claims(token))
         by_fault = self._ended.get(claims.jti)
         if by_fault is not None:
@@ -137,6 +138,7 @@ class TokenIssuer:
             raise ExpiredTokenError("it has expired")
         if claims.user is not None and not self._is_user(claims.user):
             raise ExpiredTokenError("its user was removed")
+        # Where a fault has set the clock of the identity service ahead.
         if self._clock.now() < claims.issued_at:
             raise InvalidTokenError("it is not valid yet")
         if not self._is_application(claims.client_id):

@@ -110,13 +110,13 @@ async def _deliver(request: web.Request, exchange: Exchange, answer: web.Respons
     if isinstance(fault, faults.ResetFault):
         reset_connection(request)
         return answer, False
-    sent = malformed_response(answer, fault) if isinstance(fault, faults.MalformedBodyFault) else answer
-    exchange.entry.status = sent.status
+    delivered = malformed_response(answer, fault) if isinstance(fault, faults.MalformedBodyFault) else answer
+    exchange.entry.status = delivered.status
     if isinstance(fault, faults.TruncationFault):
-        return await send_truncated(request, sent, fault.after), False
+        return await send_truncated(request, delivered, fault.after), False
     if isinstance(fault, faults.SlowBodyFault):
-        return await send_slowly(request, sent, fault.ms / 1000)
-    return sent, await send(request, sent) and sent is answer
+        return await send_slowly(request, delivered, fault.ms / 1000)
+    return delivered, await send(request, delivered) and delivered is answer
 
 
 # Faults that are applied here; the services apply the others.
@@ -140,12 +140,12 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 def replacement_response(fault: faults.RandomFault, service: str) -> web.Response | None:
     """The response of a fault that replaces the handler; None: call it. The response for a reset is not sent."""
     if isinstance(fault, faults.ServerErrorFault):
-        again = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+        headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
         if fault.body == "json":
             body = orjson.dumps(_SERVER_ERRORS[service])
-            return web.Response(body=body, status=fault.status, headers=again, content_type="application/json")
+            return web.Response(body=body, status=fault.status, headers=headers, content_type="application/json")
         return web.Response(
-            text=_error_page(fault.status), status=fault.status, headers=again, content_type="text/html"
+            text=_error_page(fault.status), status=fault.status, headers=headers, content_type="text/html"
         )
     if isinstance(fault, faults.RateLimitFault):
         return web.Response(text="Too many requests", status=429, headers={"Retry-After": str(fault.retry_after)})
@@ -173,30 +173,30 @@ async def send(request: web.Request, response: web.StreamResponse) -> bool:
 async def send_truncated(request: web.Request, answer: web.Response, after: int) -> web.StreamResponse:
     """Announce the full Content-Length, send the first `after` bytes (never all), and close the connection."""
     body = _body(answer)
-    promised = _announced_response(answer, body)
+    announced = _announced_response(answer, body)
     try:
-        await promised.prepare(request)
-        await promised.write(body[: min(after, len(body) - 1)])
+        await announced.prepare(request)
+        await announced.write(body[: min(after, len(body) - 1)])
     except ConnectionError:
-        return promised
+        return announced
     if request.transport is not None:
         request.transport.close()
-    return promised
+    return announced
 
 
 async def send_slowly(request: web.Request, answer: web.Response, seconds: float) -> tuple[web.StreamResponse, bool]:
     """Send the body byte by byte, `seconds` apart. Returns the response and whether the connection stayed open."""
     body = _body(answer)
-    promised = _announced_response(answer, body)
+    announced = _announced_response(answer, body)
     try:
-        await promised.prepare(request)
+        await announced.prepare(request)
         for position in range(len(body)):
             await asyncio.sleep(seconds)
-            await promised.write(body[position : position + 1])
-        await promised.write_eof()
+            await announced.write(body[position : position + 1])
+        await announced.write_eof()
     except ConnectionError:
-        return promised, False
-    return promised, True
+        return announced, False
+    return announced, True
 
 
 def reset_connection(request: web.Request) -> None:
@@ -211,9 +211,9 @@ def reset_connection(request: web.Request) -> None:
 
 
 def _announced_response(answer: web.Response, body: bytes) -> web.StreamResponse:
-    promised = web.StreamResponse(status=answer.status, headers=_headers(answer))
-    promised.content_length = len(body)
-    return promised
+    announced = web.StreamResponse(status=answer.status, headers=_headers(answer))
+    announced.content_length = len(body)
+    return announced
 
 
 def _headers(answer: web.Response) -> dict[str, str]:

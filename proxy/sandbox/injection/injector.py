@@ -58,14 +58,19 @@ class FaultInjector:
         self._drawn = [
             _DeclaredFault(fault, fault.count) for fault in declared if isinstance(fault, faults.RandomFault)
         ]
-        self._latencies = [one for one in self._drawn if isinstance(one.fault, faults.LatencyFault)]
-        self._response_faults = [one for one in self._drawn if not isinstance(one.fault, faults.LatencyFault)]
+        self._latencies = [
+            drawn_fault for drawn_fault in self._drawn if isinstance(drawn_fault.fault, faults.LatencyFault)
+        ]
+        self._response_faults = [
+            drawn_fault for drawn_fault in self._drawn if not isinstance(drawn_fault.fault, faults.LatencyFault)
+        ]
         self.active = bool(self._drawn)
 
     def add(self, more: Collection[faults.Fault]) -> None:
         """Add faults; counts of the others continue. Raises ValueError as `replace` does."""
         before = self._drawn
         self.replace((*self.declared, *more))
+        # The faults of before are the first ones, in the same order.
         for old, new in zip(before, self._drawn, strict=False):
             new.left = old.left
 
@@ -76,11 +81,12 @@ class FaultInjector:
     def remaining(self) -> list[tuple[faults.Fault, int | None]]:
         """Each fault with its number of requests left, None: unlimited."""
         drawn = iter(self._drawn)
-        return [(one, next(drawn).left if isinstance(one, faults.RandomFault) else None) for one in self.declared]
+        return [(fault, next(drawn).left if isinstance(fault, faults.RandomFault) else None) for fault in self.declared]
 
     def draw(self, service: str) -> InjectedFault:
         """Select faults for the next request of `service`, "graphql" or "token"."""
-        late = [one.fault for one in self._latencies if one.strikes(service, self._rng)]
-        fault = next((one.fault for one in self._response_faults if one.strikes(service, self._rng)), None)
+        # Every latency is drawn, of the other faults those up to the first that strikes: a draw uses up its count.
+        late = [fault.fault for fault in self._latencies if fault.strikes(service, self._rng)]
+        fault = next((fault.fault for fault in self._response_faults if fault.strikes(service, self._rng)), None)
         delay = sum(fault.ms for fault in late if isinstance(fault, faults.LatencyFault)) / 1000
         return InjectedFault(delay, fault) if late or fault else NO_FAULT

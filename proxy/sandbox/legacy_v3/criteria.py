@@ -41,6 +41,7 @@ class Criterion(NamedTuple):
         if not self.is_range:
             return any(like(pattern)(text(value)) for pattern in self.values)
         try:
+            # Numbers where all are numbers, else texts.
             low, high = (None if end is None else float(end) for end in (self.low, self.high))
             number = float(str(value))
         except ValueError:
@@ -151,6 +152,7 @@ def _word(node: tree.Item) -> str:
         return _unescaped(node.value[1:-1])
     if isinstance(node, tree.Word):
         return _unescaped(node.value)
+    # Lucene reads the sign of a negative number as NOT.
     if isinstance(node, tree.Prohibit) and isinstance(node.children[0], tree.Word):
         word = node.children[0].value
         if re.fullmatch(r"[0-9.]+([eE][-+]?[0-9]+)?", word):

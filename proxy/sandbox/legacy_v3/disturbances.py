@@ -200,12 +200,13 @@ class RequestDisturbances:
         disturbances = self._by_kind.get(kind)
         return disturbances if isinstance(disturbances, kind) else None
 
-    def _strikes(self, one: Disturbance, *place: object) -> bool:
-        return seeded_fraction(self._seed, words.kind_name(type(one)), *place) < one.share
+    def _strikes(self, disturbance: Disturbance, *place: object) -> bool:
+        return seeded_fraction(self._seed, words.kind_name(type(disturbance)), *place) < disturbance.share
 
     def _drifted(self, drift: PriceDrift | StockDrift | None, offer_id: str) -> float:
         if drift is None:
             return 1.0
+        # All requests of a period see the same drift; 0 seconds make each request a period.
         period = int(self._moment.now // drift.seconds) if drift.seconds else self._moment.number
         if not self._strikes(drift, offer_id, period):
             return 1.0

@@ -149,11 +149,11 @@ def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Re
     return _response(_written(body, 4 if style.pretty else 2), 200, style, request)
 
 
-def error_response(why: errors.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
+def error_response(error: errors.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
     """An error response in v3's JSON (§5)."""
-    name = "ClientErrorResponse" if why.status < 500 else "ServerErrorResponse"
-    body = _written({"__class__": name, "message": why.message}, 4 if style.pretty else 2)
-    return _response(body, 200 if style.always_ok else why.status, style, request)
+    name = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
+    body = _written({"__class__": name, "message": error.message}, 4 if style.pretty else 2)
+    return _response(body, 200 if style.always_ok else error.status, style, request)
 
 
 def html_error_page(status: int) -> web.Response:

@@ -61,6 +61,7 @@ def sort_key(value: Any) -> tuple[int, float, str]:
 def ordered(objects: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
     """Sort by several keys; missing values come last. A key of None is the score, which is the given order (reversed if
     ascending)."""
+    # The last key first: sorting is stable, so earlier keys prevail.
     for key, downwards in reversed(list(keys)):
         if key is None:
             objects = objects if downwards else objects[::-1]

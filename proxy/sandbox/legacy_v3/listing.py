@@ -92,15 +92,20 @@ class LegacyListing:
         for each in filters_:
             values = self._value(each.field)
             also = attrgetter("also") if each.field == "name" else _nothing
-            objects = [one for one in objects if any(map(each.holds, (*facets.several(values(one)), *also(one))))]
+            objects = [
+                object_
+                for object_ in objects
+                if any(map(each.holds, (*facets.several(values(object_)), *also(object_))))
+            ]
         return objects
 
     def _value(self, field: str) -> Callable[[ListedObject], Any]:
         """Accessor of a field. Refuses unknown fields."""
+        # All objects of a class have the same fields.
         if self._all and (field not in self._all[0].object or field.startswith("_")):
             raise errors.bad_request(f"there is no field {field[:60]}")
         get = methodcaller("get", field)
-        return lambda one: get(one.object)
+        return lambda row: get(row.object)
 
     def _facet(self, field: str, options: search_request.CountOptions, over: list[ListedObject]) -> Object:
         values = [facets.several(value) for value in map(self._value(field), over)]

@@ -74,6 +74,7 @@ class LegacyMatcher:
     def _hits(self, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
         """Return the parts that meet all conditions of the query, best first."""
         mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
+        # Numbers with a wildcard are compared with a pattern, others are looked up.
         patterns = [number for number in (mpn, either) if number and "*" in number]
         plain = records.MatchQuery(
             mpn=None if mpn in patterns else mpn or None,
@@ -87,6 +88,7 @@ class LegacyMatcher:
             matches.append(self._equal(plain, exact_only=exact_only))
         if query["q"].strip():
             matches.append(self._catalog.search(query["q"], _conditions(query)))
+        # A brand or a seller alone.
         if not matches:
             matches.append(self._catalog.match(plain, records.SearchConditions()))
         first, *others = matches
@@ -121,17 +123,20 @@ class LegacyMatcher:
         compared = str if exact_only else matching.normalise
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))
+        # The index finds the longest piece; the pattern is compared with these numbers only.
         longest = max(pieces, key=lambda piece: len(matching.normalise(piece)))
         return self._catalog.search_pattern(longest, lambda number: like(compared(number)), _conditions(query))
 
 
 def _no_number(text: str) -> None:
+    # Python reads NaN and Infinity, which JSON does not have.
     raise ValueError(f"{text} is no JSON")
 
 
 def _with_defaults(query: Any) -> dict[str, Any]:
     present = {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else {}
     complete = {**_DEFAULTS, **{name: present[name] for name in _DEFAULTS if name in present}}
+    # An error of this query alone: the others are executed.
     return complete if isinstance(query, dict) else {**complete, "": "a query is an object"}
 
 

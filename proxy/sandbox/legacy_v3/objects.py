@@ -68,6 +68,7 @@ class PartObjects:
             "uid": part.v3uid,
             "manufacturer": self._company_objects.manufacturer(part.manufacturer),
         }
+        # Only what is included is built; hidden fields are removed afterwards.
         for name in field_projection.include & self._fields.keys():
             part_object[name] = self._fields[name](part)
         if "broker_listings" in field_projection.include:
@@ -194,6 +195,7 @@ def _downloads(cad: records.Cad) -> list[str]:
 def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
     """The part with flapping fields emptied."""
     for each in draws.flapping:
+        # The values that the path reaches are numbered, so that each flaps for itself.
         part_object = _emptied(part_object, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
     return part_object
 

@@ -78,6 +78,7 @@ def _project(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:
     projected = {}
     for key, each in value.items():
         shown_paths, hidden = _WHOLE if shows_all else _below(show, key), _below(hide, key)
+        # hide[] prevails over show[].
         if shown_paths and () not in hidden:
             projected[key] = _project(each, shown_paths, hidden, _cuts_below(cuts, key))
     return projected

@@ -59,15 +59,15 @@ class ApplicationChanges:
 
     async def add_callback(self, request: requests.PortalRequest) -> web.Response:
         """Add a callback URL."""
-        application, read = (
+        application, fields = (
             application_pages.requested_application(request, self._registry),
             form_input.FormInput(request.form),
         )
-        address = read.address("callback", application.redirect_uris)
-        if read.mistakes:
+        address = fields.address("callback", application.redirect_uris)
+        if fields.mistakes:
             details = self._details.template_values(application)
             return self._responder.show(
-                request, "details", status=400, **details, mistakes=read.mistakes, typed=address
+                request, "details", status=400, **details, mistakes=fields.mistakes, typed=address
             )
         self._registry.replace(replace(application, redirect_uris=(*application.redirect_uris, address)))
         return self._back(request, application, f"Callback URL {address} was added.")
@@ -78,8 +78,8 @@ class ApplicationChanges:
             application_pages.requested_application(request, self._registry),
             request.text("callback"),
         )
-        left = tuple(uri for uri in application.redirect_uris if uri != address)
-        self._registry.replace(replace(application, redirect_uris=left))
+        remaining = tuple(uri for uri in application.redirect_uris if uri != address)
+        self._registry.replace(replace(application, redirect_uris=remaining))
         return self._back(request, application, f"Callback URL {address} was removed.")
 
     async def choose_for_ide(self, request: requests.PortalRequest) -> web.Response:
@@ -101,10 +101,10 @@ class ApplicationChanges:
 
     async def change_plan(self, request: requests.PortalRequest) -> web.Response:
         """Change plan, limit and features. This month's usage is kept."""
-        application, read = self._with_parts(request), form_input.FormInput(request.form)
-        plan, add_ons, parts = read.plan()
-        if read.mistakes:
-            return self._plan(request, application, read)
+        application, fields = self._with_parts(request), form_input.FormInput(request.form)
+        plan, add_ons, parts = fields.plan()
+        if fields.mistakes:
+            return self._plan(request, application, fields)
         self._registry.replace(plans.with_plan(application, plan, add_ons, parts))
         return self._back(request, application, f"{application.name} is on {plan.name}.")
 
@@ -115,15 +115,18 @@ class ApplicationChanges:
         return application
 
     def _plan(
-        self, request: requests.PortalRequest, application: applications.SandboxApplication, read: form_input.FormInput
+        self,
+        request: requests.PortalRequest,
+        application: applications.SandboxApplication,
+        fields: form_input.FormInput,
     ) -> web.Response:
         return self._responder.show(
             request,
             "plan",
-            status=400 if read.mistakes else 200,
+            status=400 if fields.mistakes else 200,
             **self._details.template_values(application),
-            typed=read.form,
-            mistakes=read.mistakes,
+            typed=fields.form,
+            mistakes=fields.mistakes,
             plans=plans.PLANS.values(),
             add_ons=plans.ADD_ONS,
         )

@@ -88,12 +88,12 @@ class ApplicationPages:
 
     async def create(self, request: requests.PortalRequest) -> web.Response:
         """Create an application."""
-        read = form_input.FormInput(request.form)
-        name, description = self._words(read)
-        domains, (plan, add_ons, parts) = read.domains(), read.plan()
-        callbacks = read.addresses("callbacks")
-        if read.mistakes:
-            return self._new(request, read)
+        fields = form_input.FormInput(request.form)
+        name, description = self._words(fields)
+        domains, (plan, add_ons, parts) = fields.domains(), fields.plan()
+        callbacks = fields.addresses("callbacks")
+        if fields.mistakes:
+            return self._new(request, fields)
         flows = {applications.CLIENT_CREDENTIALS} | (
             {applications.AUTHORIZATION_CODE} if "design" in domains else set()
         )
@@ -138,11 +138,11 @@ class ApplicationPages:
 
     async def change(self, request: requests.PortalRequest) -> web.Response:
         """Save name, description and grant types. Domains cannot be changed."""
-        application, read = requested_application(request, self._registry), form_input.FormInput(request.form)
-        name, description = self._words(read)
-        flows = read.flows()
-        if read.mistakes:
-            return self._edit(request, application, read)
+        application, fields = requested_application(request, self._registry), form_input.FormInput(request.form)
+        name, description = self._words(fields)
+        flows = fields.flows()
+        if fields.mistakes:
+            return self._edit(request, application, fields)
         self._registry.replace(replace(application, name=name, description=description or None, flows=flows))
         return self._responder.go(request, details_path(application), "The changes are saved.")
 
@@ -161,13 +161,13 @@ class ApplicationPages:
     def _usage(self, application: applications.SandboxApplication) -> formatting.UsageSummary | None:
         return formatting.usage_summary(application, self._part_usage)
 
-    def _new(self, request: requests.PortalRequest, read: form_input.FormInput) -> web.Response:
+    def _new(self, request: requests.PortalRequest, fields: form_input.FormInput) -> web.Response:
         return self._responder.show(
             request,
             "new_application",
-            status=400 if read.mistakes else 200,
-            typed=read.form,
-            mistakes=read.mistakes,
+            status=400 if fields.mistakes else 200,
+            typed=fields.form,
+            mistakes=fields.mistakes,
             domains=form_input.DOMAINS,
             plans=plans.PLANS.values(),
             add_ons=plans.ADD_ONS,
@@ -175,23 +175,26 @@ class ApplicationPages:
         )
 
     def _edit(
-        self, request: requests.PortalRequest, application: applications.SandboxApplication, read: form_input.FormInput
+        self,
+        request: requests.PortalRequest,
+        application: applications.SandboxApplication,
+        fields: form_input.FormInput,
     ) -> web.Response:
         return self._responder.show(
             request,
             "edit_application",
-            status=400 if read.mistakes else 200,
+            status=400 if fields.mistakes else 200,
             application=application,
-            typed=read.form,
-            mistakes=read.mistakes,
+            typed=fields.form,
+            mistakes=fields.mistakes,
             flows=form_input.FLOWS,
             path=details_path(application),
         )
 
     @staticmethod
-    def _words(read: form_input.FormInput) -> tuple[str, str]:
-        description = read.line("description", "The description", needed=False, longest=form_input.TEXT_LENGTH)
-        return read.line("name", "The name"), description
+    def _words(fields: form_input.FormInput) -> tuple[str, str]:
+        description = fields.line("description", "The description", needed=False, longest=form_input.TEXT_LENGTH)
+        return fields.line("name", "The name"), description
 
     def _guid(self) -> str:
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))

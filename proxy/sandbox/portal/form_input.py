@@ -29,6 +29,7 @@ class FormInput:
             self.mistakes[name] = f"{label} is missing."
         elif len(text) > longest:
             self.mistakes[name] = f"{label} has {len(text)} characters; the limit is {longest}."
+        # A description may have several lines.
         elif not text.replace("\r\n", " ").replace("\n", " ").isprintable():
             self.mistakes[name] = f"{label} contains invisible characters."
         return text
@@ -57,6 +58,7 @@ class FormInput:
         plan = plans.PLANS.get(key)
         if plan is None:
             self.mistakes["plan"] = f"There is no plan {key!r}." if key else "Choose a plan."
+            # Any plan will do: the form is shown again.
             plan = plans.PLANS["evaluation"]
         add_ons = self.chosen("add-on", plans.ADD_ONS)
         if add_ons and not plan.has_add_ons:

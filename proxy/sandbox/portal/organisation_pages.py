@@ -43,27 +43,27 @@ class OrganisationPages:
 
     async def rename(self, request: requests.PortalRequest) -> web.Response:
         """Rename the organisation."""
-        read = form_input.FormInput(request.form)
-        name = read.line("organisation", "The name")
-        if read.mistakes:
-            return self._page(request, read)
+        fields = form_input.FormInput(request.form)
+        name = fields.line("organisation", "The name")
+        if fields.mistakes:
+            return self._page(request, fields)
         self._users.replace_organisation(replace(request.organisation, name=name))
         return self._responder.go(request, PATH, f"The organisation's name is {name}.")
 
     async def add(self, request: requests.PortalRequest) -> web.Response:
         """Add a user."""
-        read = form_input.FormInput({"organisation": request.organisation.name, **request.form})
-        name, email, password = read.line("name", "The name"), read.email(self._users), read.password()
-        if read.mistakes:
-            return self._page(request, read)
+        fields = form_input.FormInput({"organisation": request.organisation.name, **request.form})
+        name, email, password = fields.line("name", "The name"), fields.email(self._users), fields.password()
+        if fields.mistakes:
+            return self._page(request, fields)
         hashed = await asyncio.to_thread(user_directory.hash_password, password, self._rng.randbytes(16))
         id_ = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         user = user_directory.SandboxUser(id_, email, name, hashed, request.organisation.id, self._clock.now())
         try:
             self._users.add(user)
         except ValueError:  # added concurrently
-            read.mistakes["email"] = "This address is already in use."
-            return self._page(request, read)
+            fields.mistakes["email"] = "This address is already in use."
+            return self._page(request, fields)
         return self._responder.go(request, PATH, f"{name} may sign in as {email}.")
 
     async def confirm(self, request: requests.PortalRequest) -> web.Response:
@@ -85,13 +85,13 @@ class OrganisationPages:
             raise requests.PortalNotFoundError("You cannot remove yourself; another user of your organisation can.")
         return user
 
-    def _page(self, request: requests.PortalRequest, read: form_input.FormInput) -> web.Response:
+    def _page(self, request: requests.PortalRequest, fields: form_input.FormInput) -> web.Response:
         rows = [
             (user, formatting.format_date(user.created))
             for user in self._users.of_organisation(request.organisation.id)
         ]
-        typed = {name: value for name, value in read.form.items() if name != "password"}
-        status = 400 if read.mistakes else 200
+        typed = {name: value for name, value in fields.form.items() if name != "password"}
+        status = 400 if fields.mistakes else 200
         return self._responder.show(
-            request, "organisation", status=status, rows=rows, path=PATH, typed=typed, mistakes=read.mistakes
+            request, "organisation", status=status, rows=rows, path=PATH, typed=typed, mistakes=fields.mistakes
         )

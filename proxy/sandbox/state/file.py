@@ -84,7 +84,7 @@ class StateFile:
             raise StateError(f"{self._path} {_reason(error)}") from None
 
     def _take(self) -> bool:
-        """Return true if it is new: then a transaction has begun, which `finish` ends."""
+        """Return true if it is new: then a transaction has begun, which `complete_creation` ends."""
         run = self._database.execute
         run("PRAGMA locking_mode = EXCLUSIVE")
         mark, version = (run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))

@@ -73,6 +73,7 @@ class PersistentRows(MutableMapping[str, T]):
         return self._values[key]
 
     def __setitem__(self, key: str, value: T) -> None:
+        # Sorted, so that equal sets are equal bytes.
         self._file.put(self._kind, key, msgspec.json.encode(value, order="sorted"))
         self._values[key] = value
 
@@ -133,5 +134,6 @@ class ExpiringRows(Generic[T]):
 
     def _drop_old(self) -> None:
         now = self._clock.now()
+        # Rows are in the order of insertion and live equally long: the first one expires first.
         while self._rows and (len(self._rows) > self._most or next(iter(self._rows.values())).until <= now):
             del self._rows[next(iter(self._rows))]

@@ -81,7 +81,11 @@ def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
 
 def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
     """The application with this id (a GUID, in either case of letters) of the same organisation, or null."""
-    matching = (one for one in _applications(_organisation_id(info), info) if one.application_id.lower() == id.lower())
+    matching = (
+        application
+        for application in _applications(_organisation_id(info), info)
+        if application.application_id.lower() == id.lower()
+    )
     application_ = next(matching, None)
     return None if application_ is None else _application(application_, info)
 

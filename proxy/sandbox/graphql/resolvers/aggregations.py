@@ -221,13 +221,13 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
         return None
     by_id = info.context.catalog.category(category_ids[0])
     name = matching.normalise(category_ids[0])
-    named = [one for one in info.context.catalog.categories() if matching.normalise(one.name) == name]
+    named = [category for category in info.context.catalog.categories() if matching.normalise(category.name) == name]
     return by_id or (named[0] if len(named) == 1 else None)
 
 
 def applied_filters(result: views.SupPartResultSet, info: context.Info) -> list[SupAppliedFilter]:
     """The filters of the search, with display names."""
-    attributes = {one.shortname: one.name for one in info.context.catalog.attributes()}
+    attributes = {attribute.shortname: attribute.name for attribute in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [
         SupAppliedFilter(key, names.get(key, key), values, [_display(key, value, info) for value in values])

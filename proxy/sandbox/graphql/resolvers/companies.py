@@ -43,6 +43,7 @@ def _active_parts(catalog: store.Catalog) -> Counter[str]:
     """How many parts each maker has that are not at the end of their life."""
     over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.END_OF_LIFE),))
     everything, gone = (catalog.search("", conditions) for conditions in (records.SearchConditions(), over))
+    # Parts without a life cycle count as active, so the inactive ones are subtracted.
     active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
     active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})
     return active
@@ -62,7 +63,7 @@ def select(
     if ids is None and slugs is None:
         return list(companies)
     wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
-    return [one for one in companies if one.id in wanted_ids or one.slug in wanted_slugs]
+    return [company for company in companies if company.id in wanted_ids or company.slug in wanted_slugs]
 
 
 def categories(
@@ -73,7 +74,7 @@ def categories(
     if ids is None and paths is None:
         return list(all_categories)
     wanted_ids, wanted_paths = set(ids or ()), set(paths or ())
-    return [one for one in all_categories if one.id in wanted_ids or one.path in wanted_paths]
+    return [category for category in all_categories if category.id in wanted_ids or category.path in wanted_paths]
 
 
 def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:

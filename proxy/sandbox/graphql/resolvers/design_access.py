@@ -37,7 +37,7 @@ async def visible(info: context.Info, source: design_loaders.RecordSource[R], id
 
 
 async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, noun: str) -> R:
-    """The record with this id. Raises DesignError if the user cannot see it; `what` is the kind of record."""
+    """The record with this id. Raises DesignError if the user cannot see it; `noun` is the kind of record."""
     record = await visible(info, source, id_)
     if record is None:
         raise errors.DesignError(f"there is no {noun} {id_}")
@@ -47,14 +47,18 @@ async def require(info: context.Info, source: design_loaders.RecordSource[R], id
 async def workspaces(info: context.Info) -> list[records.Workspace]:
     """The workspaces of the user."""
     workspace_ids = (await user(info)).workspace_ids
-    return [one for one in await session(info).loaders.all(design_loaders.WORKSPACES) if one.id in workspace_ids]
+    return [
+        workspace
+        for workspace in await session(info).loaders.all(design_loaders.WORKSPACES)
+        if workspace.id in workspace_ids
+    ]
 
 
 async def workspace_at(info: context.Info, url: str) -> records.Workspace | None:
     """The workspace with this URL if the user is in it, or None."""
     workspace_ids = (await user(info)).workspace_ids
     matching = await session(info).loaders.where(design_loaders.WORKSPACES, "url", url.rstrip("/"))
-    return next((one for one in matching if one.id in workspace_ids), None)
+    return next((workspace for workspace in matching if workspace.id in workspace_ids), None)
 
 
 async def require_workspace(info: context.Info, url: str) -> records.Workspace:

@@ -73,7 +73,7 @@ async def project_tasks(
     """A page of the tasks of a project."""
     project = await access.require(info, design_loaders.PROJECTS, projectId, "project")
     tasks = await access.session(info).loaders.where(design_loaders.TASKS, "project_id", project.id)
-    return connections.page(tasks, arguments, lambda one: one.id)
+    return connections.page(tasks, arguments, lambda comment: comment.id)
 
 
 async def workspace_tasks(
@@ -86,7 +86,7 @@ async def workspace_tasks(
     """A page of all tasks in a workspace."""
     workspace = await access.require_workspace(info, workspaceUrl)
     tasks = await access.session(info).loaders.where(design_loaders.TASKS, "workspace_id", workspace.id)
-    return connections.page(tasks, arguments, lambda one: one.id)
+    return connections.page(tasks, arguments, lambda task: task.id)
 
 
 def mentions(comment: records.Comment, _info: context.Info) -> list[DesMention]:
@@ -192,7 +192,7 @@ async def delete_comment(info: context.Info, fields: design_mutations.Input) -> 
 async def create_thread(info: context.Info, fields: design_mutations.Input) -> Any:
     """Create a comment thread about an object of a document."""
     project = await access.require(info, design_loaders.PROJECTS, fields["entityId"], "project")
-    document_names = {one.document_id: one.document_name for one in project.documents}
+    document_names = {document.document_id: document.document_name for document in project.documents}
     if fields["documentId"] not in document_names:
         raise errors.DesignError(f"the project has no document {fields['documentId']}")
     corners = fields.get("area")

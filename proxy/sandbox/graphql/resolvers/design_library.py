@@ -55,7 +55,10 @@ async def components_by_ids(
 ) -> list[records.Component | DesErrorPayload]:
     """For each id, the component or an error."""
     visible = await asyncio.gather(*(access.visible(info, design_loaders.COMPONENTS, id_) for id_ in ids))
-    return [one or DesErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, visible, strict=True)]
+    return [
+        component or DesErrorPayload(f"there is no component {id_}")
+        for id_, component in zip(ids, visible, strict=True)
+    ]
 
 
 async def revision(_root: None, info: context.Info, id: str) -> records.Component | None:
@@ -79,7 +82,7 @@ async def components(
 ) -> connections.Connection:
     """A page of those that pass the filter."""
     records_ = await access.session(info).loaders.where(design_loaders.COMPONENTS, "workspace_id", workspace.id)
-    return connections.page(design_filters.matching_records(records_, where), arguments, lambda one: one.id)
+    return connections.page(design_filters.matching_records(records_, where), arguments, lambda component: component.id)
 
 
 def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> str:

@@ -44,6 +44,7 @@ def mutation(change: Mutation) -> GraphQLFieldResolver:
         except (client.DesignServiceError, errors.DesignError) as refused:
             return MutationPayload(errors=(DesPayloadError(str(refused)),))
         finally:
+            # Fields of the payload must not see records of before the change.
             access.session(info).loaders.clear()
 
     return resolve
@@ -62,7 +63,9 @@ def author_id(info: context.Info) -> str:
 
 def parameter_records(fields: list[Input] | None) -> tuple[records.DesignParameter, ...]:
     """Parameters of an input as records."""
-    return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in fields or ())
+    return tuple(
+        records.DesignParameter(name=parameter["name"], value=parameter["value"]) for parameter in fields or ()
+    )
 
 
 def created_id(attribute: str) -> GraphQLFieldResolver:
@@ -106,6 +109,7 @@ async def upload_project(info: context.Info, fields: Input) -> Any:
 async def _workspace(info: context.Info, fields: Input) -> records.Workspace:
     folder = await access.require(info, design_loaders.FOLDERS, fields["parentFolderId"], "folder")
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
+    # The user may see both, and still they may belong to different workspaces.
     if folder.workspace_id != workspace.id:
         raise errors.DesignError(f"the workspace has no folder {folder.id}")
     return workspace
@@ -151,7 +155,8 @@ async def _choose(info: context.Info, fields: Input, draft: inputs.PartChoicesIn
 
 def _choices(fields: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
     return tuple(
-        inputs.PartChoiceInput(company_name=one["companyName"], part_number=one["partNumber"]) for one in fields
+        inputs.PartChoiceInput(company_name=choice["companyName"], part_number=choice["partNumber"])
+        for choice in fields
     )
 
 
@@ -170,6 +175,7 @@ async def launch_workflow(info: context.Info, fields: Input) -> Any:
 
 async def create_export(info: context.Info, fields: Input) -> Any:
     """Create an export of a project, of exactly one kind."""
+    # GraphQL has no union of inputs, so the schema cannot say this.
     kinds = [kind for kind in EXPORTS if fields.get(kind) is not None]
     if len(kinds) != 1:
         raise errors.DesignError(f"exactly one of {', '.join(EXPORTS)} must be given")
@@ -184,7 +190,7 @@ async def create_package(info: context.Info, fields: Input) -> Any:
 
 async def _make(info: context.Info, fields: Input, name: str, kind: str, *, is_package: bool) -> Any:
     project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
-    revision_ids = [one.revision_id for one in project.revisions]
+    revision_ids = [revision.revision_id for revision in project.revisions]
     if fields.get("vcsRevisionId") not in (None, *revision_ids):
         raise errors.DesignError(f"the project has no revision {fields['vcsRevisionId']}")
     draft = inputs.ProjectJobInput(

@@ -48,7 +48,7 @@ async def projects(
     """A page of those of a workspace that pass the filter."""
     workspace = await access.require_workspace(info, workspaceUrl)
     projects_ = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
-    return connections.page(design_filters.matching_records(projects_, where), arguments, lambda one: one.id)
+    return connections.page(design_filters.matching_records(projects_, where), arguments, lambda project: project.id)
 
 
 async def project(_root: None, info: context.Info, id: str) -> records.Project | None:
@@ -75,7 +75,7 @@ def parameters(
     project: records.Project, _info: context.Info, names: list[str] | None = None
 ) -> list[records.DesignParameter]:
     """All parameters, or those with the given names."""
-    return [one for one in project.parameters if names is None or one.name in names]
+    return [parameter for parameter in project.parameters if names is None or parameter.name in names]
 
 
 def preview_url(project: records.Project, info: context.Info) -> str:
@@ -90,7 +90,7 @@ def latest_revision(project: records.Project, _info: context.Info) -> records.Vc
 
 def revisions(project: records.Project, _info: context.Info, **arguments: Any) -> connections.Connection:
     """A page of the commits, latest first."""
-    return connections.page(project.revisions, arguments, lambda one: one.revision_id)
+    return connections.page(project.revisions, arguments, lambda revision: revision.revision_id)
 
 
 async def tasks(project: records.Project, info: context.Info) -> list[records.Task]:
@@ -105,19 +105,19 @@ async def workflows(
     workflows_ = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "project_id", project.id)
     after = arguments.get("modifiedAfter")
     return [
-        one
-        for one in design_filters.matching_records(workflows_, where)
-        if (one.ended_at is not None) == arguments["isClosed"]
-        and (after is None or design_filters.is_later(one.modified_at, after))
-        and design_workspaces.has_variable(one, arguments.get("withVariable"))
+        workflow
+        for workflow in design_filters.matching_records(workflows_, where)
+        if (workflow.ended_at is not None) == arguments["isClosed"]
+        and (after is None or design_filters.is_later(workflow.modified_at, after))
+        and design_workspaces.has_variable(workflow, arguments.get("withVariable"))
     ]
 
 
 def variants(project: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
     """The variants of the work in progress."""
     return [
-        VariantView(project.id, one.name, one.bom_id)
-        for one in design_filters.matching_records(project.variants, where)
+        VariantView(project.id, variant.name, variant.bom_id)
+        for variant in design_filters.matching_records(project.variants, where)
     ]
 
 
@@ -126,7 +126,7 @@ async def releases(
 ) -> connections.Connection:
     """A page of the published versions."""
     releases_ = await access.session(info).loaders.where(design_loaders.RELEASES, "project_id", project.id)
-    return connections.page(design_filters.matching_records(releases_, where), arguments, lambda one: one.id)
+    return connections.page(design_filters.matching_records(releases_, where), arguments, lambda release: release.id)
 
 
 def release_variants(
@@ -134,8 +134,8 @@ def release_variants(
 ) -> list[VariantView]:
     """The variants of a release."""
     return [
-        VariantView(release.project_id, one.name, one.bom_id)
-        for one in design_filters.matching_records(release.variants, where)
+        VariantView(release.project_id, variant.name, variant.bom_id)
+        for variant in design_filters.matching_records(release.variants, where)
     ]
 
 
@@ -143,9 +143,9 @@ async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> 
     project = await access.session(info).loaders.one(design_loaders.PROJECTS, variant.project_id)
     documents = project.documents if project else ()
     return [
-        DocumentView(variant.project_id, one.document_id, one.document_name, one.is_pcb)
-        for one in documents
-        if one.is_pcb == pcb
+        DocumentView(variant.project_id, document.document_id, document.document_name, document.is_pcb)
+        for document in documents
+        if document.is_pcb == pcb
     ]
 
 
@@ -172,35 +172,35 @@ async def design_items(
     """A page of the items placed on a document: all items on a board, its own on a sheet."""
     items = await access.session(info).loaders.where(design_loaders.ITEMS, "project_id", document.project_id)
     placed = [
-        one
-        for one in items
-        if (document.is_pcb or one.sheet_id == document.document_id)
-        and (designators is None or one.designator in designators)
+        item
+        for item in items
+        if (document.is_pcb or item.sheet_id == document.document_id)
+        and (designators is None or item.designator in designators)
     ]
-    return connections.page(design_filters.matching_records(placed, where), arguments, lambda one: one.id)
+    return connections.page(design_filters.matching_records(placed, where), arguments, lambda item: item.id)
 
 
 async def document_threads(document: DocumentView, info: context.Info) -> list[records.CommentThread]:
     """The comment threads about a document."""
     threads = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", document.project_id)
-    return [one for one in threads if one.context.document_id == document.document_id]
+    return [thread for thread in threads if thread.context.document_id == document.document_id]
 
 
 async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.CommentThread]:
     """The comment threads about a design item."""
     threads = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", item.project_id)
-    return [one for one in threads if one.context.object_id == item.id]
+    return [thread for thread in threads if thread.context.object_id == item.id]
 
 
 def bom_items(bom: records.Bom, _info: context.Info, **arguments: Any) -> connections.Connection:
     """A page of the items."""
-    return connections.page(bom.items, arguments, lambda one: one.component_id)
+    return connections.page(bom.items, arguments, lambda item: item.component_id)
 
 
 async def packages(_root: None, info: context.Info) -> list[records.ProjectJob]:
     """Every package of the user's projects."""
     jobs = await access.session(info).loaders.all(design_loaders.JOBS)
-    return [one for one in jobs if one.is_package and await access.visible(info, design_loaders.JOBS, one.id)]
+    return [job for job in jobs if job.is_package and await access.visible(info, design_loaders.JOBS, job.id)]
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.ProjectJob | None:
@@ -212,7 +212,7 @@ async def package(_root: None, info: context.Info, id: str) -> records.ProjectJo
 async def project_packages(release: records.Release, info: context.Info) -> list[records.ProjectJob]:
     """The packages that were made of a release's project."""
     jobs = await access.session(info).loaders.where(design_loaders.JOBS, "project_id", release.project_id)
-    return [one for one in jobs if one.is_package]
+    return [job for job in jobs if job.is_package]
 
 
 async def export_job(

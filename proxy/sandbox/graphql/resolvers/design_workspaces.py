@@ -53,7 +53,7 @@ async def workspace_by_url(
 
 async def locations(_root: None, info: context.Info) -> list[DesWorkspaceLocation]:
     """The distinct locations of the caller's workspaces."""
-    regions = dict.fromkeys(one.region for one in await access.workspaces(info))
+    regions = dict.fromkeys(workspace.region for workspace in await access.workspaces(info))
     return [_location(region, info) for region in regions]
 
 
@@ -74,7 +74,7 @@ async def users(
 ) -> list[records.DesignUser | None]:
     """Users of a workspace by id; null for a user who is not a member."""
     workspace = await access.require_workspace(info, workspaceUrl)
-    members_by_id = {one.id: one for one in await members(workspace, info)}
+    members_by_id = {member.id: member for member in await members(workspace, info)}
     return [members_by_id.get(id_) for id_ in ids]
 
 
@@ -102,7 +102,12 @@ async def members(workspace: records.Workspace, info: context.Info) -> list[reco
 
 async def groups(member: records.DesignUser, info: context.Info) -> list[records.UserGroup]:
     """The user's groups in all workspaces that both are in."""
-    return [group for one in await access.workspaces(info) for group in one.groups if group.id in member.group_ids]
+    return [
+        group
+        for workspace in await access.workspaces(info)
+        for group in workspace.groups
+        if group.id in member.group_ids
+    ]
 
 
 async def projects(
@@ -132,9 +137,9 @@ async def workflows(
     """The started workflows that match the filters."""
     workflows_ = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "workspace_id", workspace.id)
     return [
-        one
-        for one in design_filters.matching_records(workflows_, where)
-        if has_variable(one, arguments.get("withVariable"))
+        workflow
+        for workflow in design_filters.matching_records(workflows_, where)
+        if has_variable(workflow, arguments.get("withVariable"))
     ]
 
 
@@ -143,15 +148,15 @@ def has_variable(workflow: records.Workflow, variable_filter: Mapping[str, Any] 
     if variable_filter is None:
         return True
     beginnings = tuple(variable_filter["valueMatchesOneOf"])
-    named = (one for one in workflow.variables if variable_filter.get("name") in (None, one.name))
-    return any(one.value.startswith(beginnings) for one in named)
+    named = (variable for variable in workflow.variables if variable_filter.get("name") in (None, variable.name))
+    return any(variable.value.startswith(beginnings) for variable in named)
 
 
 def variables(
     workflow: records.Workflow, _info: context.Info, names: list[str] | None = None
 ) -> list[records.DesignParameter]:
     """All variables, or those with the given names."""
-    return [one for one in workflow.variables if names is None or one.name in names]
+    return [variable for variable in workflow.variables if names is None or variable.name in names]
 
 
 def no_picture(_member: records.DesignUser, _info: context.Info, size: str | None = None) -> None:

@@ -79,7 +79,7 @@ def part_id(
 
 def part_ids(_root: None, info: context.Info, ciivaIds: list[str]) -> list[str | None]:  # noqa: N803
     """Many at once; null for each unknown id."""
-    return [_masked(one, to_part=True, info=info) for one in ciivaIds]
+    return [_masked(ciiva_id, to_part=True, info=info) for ciiva_id in ciivaIds]
 
 
 def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noqa: N803
@@ -89,7 +89,7 @@ def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noq
 
 def ciiva_ids(_root: None, info: context.Info, partIds: list[str]) -> list[str | None]:  # noqa: N803
     """Many at once; null for each unknown id."""
-    return [_masked(one, to_part=False, info=info) for one in partIds]
+    return [_masked(part_id, to_part=False, info=info) for part_id in partIds]
 
 
 def _masked(id_: str, *, to_part: bool, info: context.Info) -> str | None:
@@ -107,7 +107,7 @@ def extras(_root: None, info: context.Info, partId: str) -> SupPartExtras | None
 
 def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[SupPartExtras | SupErrorPayload]:  # noqa: N803
     """SupPartExtras of parts, an error as value where there is none."""
-    return [extras(None, info, one) or SupErrorPayload(f"there is no part {one}") for one in partIds]
+    return [extras(None, info, part_id) or SupErrorPayload(f"there is no part {part_id}") for part_id in partIds]
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
@@ -123,11 +123,11 @@ def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
 def alternatives(extras: SupPartExtras, info: context.Info, first: int) -> list[SupPartExtras]:
     """Similar parts, `first` of them; none for a negative number."""
     number = matching.normalise(extras.record.mpn)
-    similar = (info.context.catalog.part(one) for one in extras.record.similar_ids[: max(first, 0)])
+    similar = (info.context.catalog.part(similar_id) for similar_id in extras.record.similar_ids[: max(first, 0)])
     return [
-        SupPartExtras(one, _SAME_NUMBER if matching.normalise(one.mpn) == number else _OTHER)
-        for one in similar
-        if one is not None
+        SupPartExtras(part, _SAME_NUMBER if matching.normalise(part.mpn) == number else _OTHER)
+        for part in similar
+        if part is not None
     ]
 
 
@@ -138,8 +138,8 @@ def is_rohs_compliant(extras: SupPartExtras, _info: context.Info) -> bool | None
 
 def datasheet_urls(extras: SupPartExtras, _info: context.Info) -> list[str]:
     """All of them."""
-    sheets = (one for one in extras.record.document_collections if one.name == parts.DATASHEETS)
-    return [document.url for one in sheets for document in one.documents]
+    sheets = (collection for collection in extras.record.document_collections if collection.name == parts.DATASHEETS)
+    return [document.url for collection in sheets for document in collection.documents]
 
 
 def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
@@ -152,15 +152,15 @@ def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
 def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
     """The properties; a text may hold several values."""
     return [
-        SupPartExtrasParameter(one.attribute.name, one.units or None, tuple(map(str.strip, one.value.split(","))))
-        for one in parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
+        SupPartExtrasParameter(spec.attribute.name, spec.units or None, tuple(map(str.strip, spec.value.split(","))))
+        for spec in parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
     ]
 
 
 def technical_details(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
     """The properties for display."""
     specs = parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
-    return [SupPartExtrasTechnicalDetail(one.attribute.name, one.display_value) for one in specs]
+    return [SupPartExtrasTechnicalDetail(spec.attribute.name, spec.display_value) for spec in specs]
 
 
 def altium_id(part: views.PartView, _info: context.Info) -> str:
@@ -179,7 +179,7 @@ def _drawn(part: views.PartView, size: int) -> bytes:
 
 
 def _value(part: records.Part, shortname: str) -> str:
-    return next((one.value for one in part.specs if one.attribute.shortname == shortname), "")
+    return next((spec.value for spec in part.specs if spec.attribute.shortname == shortname), "")
 
 
 ATTRIBUTES = {"SupPartExtras.partId": "record.id", "SupPartExtras.description": "record.short_description"}

@@ -63,7 +63,7 @@ def offers(
 ) -> list[views.OfferView]:
     """The offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    return [offer(one, seller, priceBreaks) for one in seller.record.offers]
+    return [offer(record, seller, priceBreaks) for record in seller.record.offers]
 
 
 def offer(
@@ -81,6 +81,7 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
     if quantities is None:
         return tuple(breaks)
     steps = {step.quantity for step in breaks}
+    # A quantity pays the price of the highest break that it reaches.
     valid_steps = {max((step for step in steps if step <= quantity), default=None) for quantity in quantities}
     return tuple(step for step in breaks if step.quantity in valid_steps)
 
@@ -145,7 +146,7 @@ def part_offers(
 ) -> list[SupPartOffer | None]:
     """Offers by part and offer id; null for one that does not exist."""
     offer_market = market(info, arguments)
-    return [_part_offer(info, offer_market, one["partId"], one["offerId"]) for one in references]
+    return [_part_offer(info, offer_market, reference["partId"], reference["offerId"]) for reference in references]
 
 
 def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id: str) -> SupPartOffer | None:
@@ -175,17 +176,18 @@ def octocart(
     currency: str | None = None,
 ) -> list[SupOctocartLink]:
     """One link per seller, in a form of our own. Raises ServiceError for an invalid quantity."""
-    for one in items:
-        for item in one["items"]:
+    for cart in items:
+        for item in cart["items"]:
             if item["quantity"] < 1:
                 raise errors.ServiceError(f"quantity must be at least 1, not {item['quantity']}")
-    return [_cart(info, one["sellerId"], one["items"], country or "US", currency or "USD") for one in items]
+    return [_cart(info, cart["sellerId"], cart["items"], country or "US", currency or "USD") for cart in items]
 
 
 def _cart(
     info: context.Info, seller_id: str, items: Sequence[Mapping[str, Any]], country: str, currency: str
 ) -> SupOctocartLink:
     seller = info.context.catalog.company(seller_id)
+    # The link is null, and no error, for a seller without carts.
     if seller is None or not seller.is_octocart_supported or not items:
         return SupOctocartLink(seller_id, None)
     market = views.Market(country, currency)

@@ -61,8 +61,8 @@ def may_see(shortname: str, info: context.Info) -> bool:
 def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartView]:
     """Similar parts. Nested parts are not billed: the contract does not specify it, and the vendor's examples count
     root results only."""
-    similar = (info.context.catalog.part(other) for other in part.record.similar_ids)
-    return [views.PartView(other, part.market) for other in similar if other is not None]
+    similar = (info.context.catalog.part(similar_id) for similar_id in part.record.similar_ids)
+    return [views.PartView(similar_part, part.market) for similar_part in similar if similar_part is not None]
 
 
 def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPart]:
@@ -71,17 +71,21 @@ def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPar
     if int(record.id) % 3:
         return []
     hits = catalog.search("", records.SearchConditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
-    candidates = (catalog.part(one) for one in hits.ids[:LOOKED_AT])
-    others = (views.PartView(one, part.market) for one in candidates if one and one.category != record.category)
-    return [_sponsored(part, other, info) for other in itertools.islice(others, COMPANIONS)]
+    candidates = (catalog.part(id_) for id_ in hits.ids[:LOOKED_AT])
+    companions = (
+        views.PartView(candidate, part.market)
+        for candidate in candidates
+        if candidate and candidate.category != record.category
+    )
+    return [_sponsored(part, companion, info) for companion in itertools.islice(companions, COMPANIONS)]
 
 
-def _sponsored(part: views.PartView, other: views.PartView, info: context.Info) -> SupSponsoredPart:
-    place = hashlib.blake2b(f"{part.record.id}:{other.record.id}".encode(), digest_size=3).digest()
+def _sponsored(part: views.PartView, companion: views.PartView, info: context.Info) -> SupSponsoredPart:
+    place = hashlib.blake2b(f"{part.record.id}:{companion.record.id}".encode(), digest_size=3).digest()
     number = str(int.from_bytes(place))
     url = f"{info.context.site_url}/opatz8j6/c1?p={number}"
     return SupSponsoredPart(
-        views.cache_id("sponsored", number, *part.market.key), number, other.record.manufacturer.id, other, url
+        views.cache_id("sponsored", number, *part.market.key), number, companion.record.manufacturer.id, companion, url
     )
 
 
@@ -92,8 +96,8 @@ def best_image(part: views.PartView, _info: context.Info) -> records.Image | Non
 
 def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
     """The first document among the datasheets."""
-    sheets = (one for one in part.record.document_collections if one.name == DATASHEETS)
-    return next((document for one in sheets for document in one.documents), None)
+    sheets = (collection for collection in part.record.document_collections if collection.name == DATASHEETS)
+    return next((document for collection in sheets for document in collection.documents), None)
 
 
 def cad_request_url(part: views.PartView, info: context.Info) -> str | None:
@@ -106,7 +110,9 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
     record = part.record
     listed = offers.listed(part, info)
     return {
-        "datasheets": sum(len(one.documents) for one in record.document_collections if one.name == DATASHEETS),
+        "datasheets": sum(
+            len(collection.documents) for collection in record.document_collections if collection.name == DATASHEETS
+        ),
         "descriptions": len(record.descriptions),
         "images": len(record.images),
         "offers": sum(len(seller.offers) for seller in listed),

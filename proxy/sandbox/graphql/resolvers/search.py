@@ -21,7 +21,7 @@ Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHi
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
     market, catalog = offers.market(info, arguments), info.context.catalog
-    parts_ = (catalog.part(one) or catalog.part_by_uid(one) for one in ids)
+    parts_ = (catalog.part(id_) or catalog.part_by_uid(id_) for id_ in ids)
     views_ = [None if part is None else views.PartView(part, market) for part in parts_]
     for position, view in enumerate(views_):
         if view is not None:

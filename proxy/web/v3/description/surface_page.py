@@ -149,13 +149,13 @@ def _endpoints() -> str:
 
 
 def _answer(endpoint: Endpoint) -> str:
-    one = kind(response_schemas.ref(endpoint.object))
+    object_kind = kind(response_schemas.ref(endpoint.object))
     alias = f", as {code([endpoint.alias_of])}" if endpoint.alias_of else ""
     return {
         "match": kind(response_schemas.answer(endpoint)),
-        "search": f"{kind(response_schemas.ref('SearchResponse'))} of {one}",
-        "get_multi": f"{one} by uid, without `__class__`",
-        "get": one + alias,
+        "search": f"{kind(response_schemas.ref('SearchResponse'))} of {object_kind}",
+        "get_multi": f"{object_kind} by uid, without `__class__`",
+        "get": object_kind + alias,
     }[endpoint.action]
 
 

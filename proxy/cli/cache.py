@@ -1,0 +1,111 @@
+"""`v3bridge cache`: the shared response cache: what it holds, and deletion."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from proxy import config, errors
+from proxy.cli.shown import FILE_WIDTH
+from proxy.config import loader
+from proxy.kit import clock, event_loop, shipped
+
+if TYPE_CHECKING:
+    from proxy.stores.protocols import CacheStore, CacheUsage
+
+app = typer.Typer(help="The shared response cache.", no_args_is_help=True)
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
+T = TypeVar("T")
+
+
+class CacheRow(msgspec.Struct):
+    """Entries of one application; ages in seconds."""
+
+    application: str
+    entries: int
+    bytes: int
+    oldest_age: float
+    newest_age: float
+
+
+@app.command("stats")
+def stats(
+    config_file: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Print entries, bytes and ages of the shared cache by application."""
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    usages = _with_cache(settings, lambda cache: cache.cache_usage())
+    now = clock.SystemClock().now()
+    rows = [_row(usage, now) for usage in usages]
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+    else:
+        _print_table(rows, settings.cache)
+
+
+@app.command("clear")
+def clear(
+    config_file: ConfigFile = None,
+    application: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Delete only the entries of this application.")
+    ] = None,
+) -> None:
+    """Delete the shared cache, or one application's entries. Running workers still have what is in their memory."""
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    if application is not None and application not in settings.applications:
+        raise typer.BadParameter(
+            f"{application!r} is none of {', '.join(settings.applications)}", param_hint="--application"
+        )
+    deleted = _with_cache(settings, lambda cache: cache.clear(application))
+    typer.echo(f"{deleted} entries deleted")
+
+
+def _with_cache(settings: config.Config, work: "Callable[[CacheStore], Awaitable[T]]") -> T:
+    """Open the shared cache of a configuration, and return the result of `work`. Raises ConfigError."""
+    from proxy.stores import open as opening
+
+    store = None
+    if settings.upstream != "sandbox":
+        store = opening.open_cache(settings.store, settings.cache.shared_bytes, 0.0, clock.SystemClock())
+    if store is None:
+        raise errors.ConfigError("store: nothing is shared with `upstream: sandbox` or `store: memory:`")
+    opened = store
+
+    async def run() -> T:
+        try:
+            return await work(opened)
+        except errors.StoreUnavailable as error:
+            raise errors.ConfigError(f"store: {error.message}") from error
+        finally:
+            await opened.aclose()
+
+    return event_loop.run(run())
+
+
+def _row(usage: "CacheUsage", now: float) -> CacheRow:
+    ages = (round(max(0.0, now - stored), 1) for stored in (usage.oldest, usage.newest))
+    return CacheRow(usage.application, usage.entries, usage.bytes, *ages)
+
+
+def _print_table(rows: list[CacheRow], settings: config.CacheSettings) -> None:
+    """Print a row per application, and the sum with the limit below it."""
+    shown = Table(title="Shared response cache")
+    shown.add_column("application", no_wrap=True)
+    for name in ("entries", "bytes", "oldest (s)", "newest (s)"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        shown.add_row(
+            row.application, f"{row.entries:,}", f"{row.bytes:,}", f"{row.oldest_age:,.0f}", f"{row.newest_age:,.0f}"
+        )
+    terminal = Console()
+    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(shown)
+    entries, used = sum(row.entries for row in rows), sum(row.bytes for row in rows)
+    state = "" if settings.shared and settings.enabled else " It is switched off in this configuration."
+    typer.echo(f"{entries:,} entries, {used:,} of {settings.shared_bytes:,} bytes.{state}")

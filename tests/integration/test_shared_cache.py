@@ -1,0 +1,300 @@
+"""Tests of the shared cache: results of one service are used by others at the same store, and after a restart."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+from support import running_proxy
+
+from proxy import config
+from proxy.kit import clock
+from proxy.sandbox import faults
+from proxy.stores import open as opening
+
+A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
+CACHED = {"seconds": 300}
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Fixture: value of the setting `store`."""
+    if request.param == "redis":
+        return str(request.getfixturevalue("redis_server").url)
+    return f"sqlite:{tmp_path}/state.sqlite"
+
+
+def settings(environment: ProxyEnvironment, store: str, **changes: Any) -> config.Config:
+    account = environment.sandbox.default_application
+    own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
+    return running_proxy.settings(
+        environment.sandbox.graphql_url,
+        environment.sandbox.token_url,
+        **{"store": store, "cache": CACHED, **changes, "application": own | changes.get("application", {})},
+    )
+
+
+@asynccontextmanager
+async def others(
+    environment: ProxyEnvironment, *configurations: config.Config
+) -> AsyncIterator[list[ProxyEnvironment]]:
+    """More services in front of the same sandbox."""
+    async with AsyncExitStack() as stack:
+        proxies = [
+            await stack.enter_async_context(running_proxy.running(each, environment.time)) for each in configurations
+        ]
+        yield [ProxyEnvironment(proxy, environment.sandbox, environment.time) for proxy in proxies]
+
+
+class Figures(NamedTuple):
+    source: str
+    cost: int
+
+
+def figures(reply: RawResponse) -> Figures:
+    assert reply.status == 200, reply.body
+    return Figures(reply.headers["x-cache"], int(reply.headers["x-parts-cost"]))
+
+
+def same(one: RawResponse, other: RawResponse) -> bool:
+    return bool({**one.json, "msec": 0} == {**other.json, "msec": 0})
+
+
+async def stored(environment: ProxyEnvironment, store: str, number: int, size: int = 0) -> int:
+    """Wait until the shared cache has so many entries and bytes: they are stored after their responses. Return its
+    bytes."""
+    cache = opening.open_cache(config.StoreUrl(store), 2**20, 1.0, environment.time)
+    assert cache is not None
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                usages = await cache.cache_usage()
+                used = sum(usage.bytes for usage in usages)
+                if sum(usage.entries for usage in usages) >= number and used >= size:
+                    return used
+                await asyncio.sleep(0.01)
+    finally:
+        await cache.aclose()
+
+
+async def counted(environment: ProxyEnvironment, name: str) -> dict[str, float]:
+    """A counter of the service by its label."""
+    text = (await environment.get("/metrics")).body.decode()
+    return {label: float(value) for label, value in re.findall(rf'{name}_total{{\w+="(\w+)"}} (\S+)', text)}
+
+
+async def test_another_service_is_served_from_the_store(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
+        first = await one.get(target(A, B))
+        await stored(environment, store, 2)
+        billed = environment.billed_parts
+        second = await two.get(target(B, C))
+        third = await two.get(target(B, A))
+        assert figures(first) == ("miss", billed)
+        assert figures(second) == ("miss", environment.billed_parts - billed)
+        assert [query["mpn"] for query in environment.sent_variables[-1]["queries"]] == ["SN74S74D"]
+        assert figures(third) == ("hit", 0)
+        assert third.json["results"] == first.json["results"][::-1]
+        assert await counted(two, "v3bridge_shared_cache_lookups") == {"hit": 2.0, "miss": 1.0}
+
+
+async def test_every_endpoint_survives_a_restart(start: StartEnvironment, store: str) -> None:
+    async with start() as environment:
+        chosen = settings(environment, store)
+        key = f"apikey={running_proxy.KEY}"
+        search = f"/v3/parts/search?{key}&q=resistor&limit=3&facet[fields][brand.name][include]=1"
+        search += "&stats[avg_price][include]=1&spec_drilldown[include]=1"
+        async with others(environment, chosen) as (one,):
+            uid = (await one.get(target(A))).json["results"][0]["items"][0]["uid"]
+            paths = [
+                target(A),
+                target(B, A),
+                search,
+                f"/v3/parts/{uid}?{key}",
+                f"/v3/parts/get_multi?{key}&uid[]={uid}",
+            ]
+            before = [await one.get(path) for path in paths]
+        billed, asked = environment.billed_parts, environment.sandbox.request_counts.graphql
+        async with others(environment, chosen) as (two,):
+            after = [await two.get(path) for path in paths]
+        assert {figures(reply) for reply in after} == {("hit", 0)}
+        assert all(same(*pair) for pair in zip(before, after, strict=True))
+        assert (environment.billed_parts, environment.sandbox.request_counts.graphql - asked) == (billed, 0)
+
+
+async def test_smaller_projection_is_made_from_shared_records(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 3) as (one, two, three):
+        await one.get(target(A, more="&include[]=specs"))
+        size = await stored(environment, store, 1)
+        billed = environment.billed_parts
+        assert figures(await two.get(target(A))) == ("hit", 0)
+        assert (await two.get(target(A, more="&show[]=mpn"))).json["results"][0]["items"][0]["mpn"] == "SN74S74N"
+        assert environment.billed_parts == billed
+        assert figures(await two.get(target(A, more="&include[]=datasheets"))).source == "miss"
+        await stored(environment, store, 1, size=size + 1)  # the entry of `one` is replaced by one with both selections
+        assert figures(await three.get(target(A, more="&include[]=datasheets"))) == ("hit", 0)
+        assert figures(await three.get(target(A, more="&include[]=specs"))) == ("hit", 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"application": {"country": "DE"}},
+        {"application": {"currency": "EUR"}},
+        {"translation": {"single_query": "supMultiMatch"}},
+        {"site": "altium"},
+        {"cache": {**CACHED, "shared": False}},
+    ],
+    ids=str,
+)
+async def test_other_circumstances_share_nothing(start: StartEnvironment, store: str, changes: Any) -> None:
+    async with start() as environment:
+        configurations = [settings(environment, store), settings(environment, store, **changes)]
+        async with others(environment, *configurations) as (one, two):
+            await one.get(target(A))
+            await stored(environment, store, 1)
+            assert figures(await two.get(target(A))).source == "miss"
+
+
+async def test_applications_share_nothing_whatever_their_names(start: StartEnvironment, store: str) -> None:
+    """Neither another application with the same credentials, nor one of the same name with others."""
+    plans = [*single_application(), *single_application(application_id="app-2", client_id="client-2")]
+    async with start(sandbox={"applications": tuple(plans)}) as environment:
+        chosen = settings(environment, store)
+        renamed = msgspec.structs.replace(chosen, applications={"other": chosen.applications["demo"]})
+        foreign = settings(environment, store, application={"client_id": config.ClientId("client-2")})
+        async with others(environment, chosen, renamed, foreign, chosen) as (one, *different, equal):
+            await one.get(target(A))
+            await stored(environment, store, 1)
+            assert [figures(await each.get(target(A))) for each in different] == [("miss", 3), ("miss", 3)]
+            assert figures(await equal.get(target(A))) == ("hit", 0)
+
+
+async def test_no_secret_and_no_query_is_a_key_in_the_store(
+    start: StartEnvironment, tmp_path: Path, store: str
+) -> None:
+    async with start() as environment, others(environment, settings(environment, store)) as (one,):
+        await one.get(target({"mpn": "PLANTED-NUMBER"}))
+        await stored(environment, store, 1)
+        content = b"".join(path.read_bytes() for path in tmp_path.glob("*.cache*"))
+        if store.startswith("unix:"):
+            import redis
+
+            with redis.Redis.from_url(store) as client:
+                content = b"".join(client.keys("*")) + b"".join(client.zrange("{v3bridge}:cache:index", 0, -1))
+        secret = environment.sandbox.default_application.client_secret.encode()
+        assert b"demo" in content
+        assert not [word for word in (secret, running_proxy.KEY.encode(), b"PLANTED") if word in content]
+
+
+async def test_remaining_lifetime_counts(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
+        await one.get(target(A))
+        await stored(environment, store, 1)
+        environment.time.advance(299)
+        assert [figures(await two.get(target(A))).source for _ in range(3)] == ["hit"] * 3
+        environment.time.advance(2)
+        assert figures(await two.get(target(A))).source == "miss"
+
+
+async def test_stale_entry_of_another_service_is_served_while_upstream_fails(
+    start: StartEnvironment, store: str
+) -> None:
+    async with start() as environment:
+        chosen = settings(environment, store)
+        async with others(environment, chosen) as (one,):
+            before = await one.get(target(A, C))
+        environment.time.advance(301)
+        environment.sandbox.faults.replace(faults.parse_faults("5xx share=1 status=502"))
+        async with others(environment, chosen) as (two,):
+            after = await two.get(target(A, C))
+        assert figures(after).source == "stale"
+        assert after.json["results"] == before.json["results"]
+
+
+class JumpingClock(clock.ManualClock):
+    """Clock whose wall-clock time can be set, while its monotonic time goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.offset
+
+
+@pytest.mark.parametrize("offset,source", [(-3600, "miss"), (-2, "hit"), (200, "hit"), (400, "miss"), (10**7, "miss")])
+async def test_clock_jumps_make_no_entry_live_longer(
+    start: StartEnvironment, store: str, offset: float, source: str
+) -> None:
+    async with start() as environment:
+        one, two = JumpingClock(), JumpingClock()
+        chosen = settings(environment, store)
+        async with running_proxy.running(chosen, one) as first:
+            assert (await first.get(target(A))).headers["x-cache"] == "miss"
+        two.offset = offset
+        async with running_proxy.running(chosen, two) as second:
+            assert (await second.get(target(A))).headers["x-cache"] == source
+
+
+async def test_forty_clients_of_four_services_cost_one_result(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 4) as services:
+        await asyncio.gather(*(each.get("/readyz") for each in services))
+        replies = await asyncio.gather(*(services[n % 4].get(target(A)) for n in range(40)))
+        assert environment.billed_parts == 3
+        assert sum(figures(reply).cost for reply in replies) == 3
+        assert len({json.dumps(reply.json["results"]) for reply in replies}) == 1
+
+
+async def test_services_with_overlapping_requests_never_wait_for_each_other(
+    start: StartEnvironment, store: str
+) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
+        await asyncio.gather(one.get("/readyz"), two.get("/readyz"))
+        async with asyncio.timeout(4):  # less than any lease
+            replies = await asyncio.gather(*(one.get(target(A, B, C)), two.get(target(C, B, A))))
+        assert replies[0].json["results"] == replies[1].json["results"][::-1]
+        assert environment.billed_parts == sum(figures(reply).cost for reply in replies)
+        assert environment.billed_parts == sum(len(result["items"]) for result in replies[0].json["results"])
+
+
+async def test_failure_leaves_no_claim(start: StartEnvironment, store: str) -> None:
+    async with start() as environment:
+        unknown = settings(environment, store, application={"client_secret": config.Secret("wrong")})
+        async with others(environment, *[unknown] * 2) as (one, two):
+            async with asyncio.timeout(4):
+                for each in (one, two, one):
+                    assert (await each.get(target(A))).status >= 500
+
+
+@hypothesis_settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ABC"), st.integers(0, 200)), max_size=12))
+async def test_every_result_is_paid_for_once_in_its_lifetime(
+    start: StartEnvironment, tmp_path: Path, steps: list[tuple[int, str, int]]
+) -> None:
+    """Four services of two applications, asked in any order at any time: a result is billed again only when all
+    entries of its application have expired."""
+    folder = tmp_path / str(len(list(tmp_path.iterdir())))
+    async with start() as environment:
+        chosen = settings(environment, f"sqlite:{folder}/state.sqlite")
+        other = msgspec.structs.replace(chosen, applications={"other": chosen.applications["demo"]})
+        async with others(environment, chosen, chosen, other, other) as services:
+            fresh: dict[tuple[int, str], float] = {}
+            for service, letter, seconds in steps:
+                environment.time.advance(seconds)
+                key, now = (service // 2, letter), environment.time.now()
+                query = {"A": A, "B": B, "C": C}[letter]
+                expected = "hit" if fresh.get(key, 0) > now else "miss"
+                assert figures(await services[service].get(target(query, query))).source == expected
+                if expected == "miss":
+                    fresh[key] = now + 300
+                await asyncio.sleep(0.03)  # until it is stored
