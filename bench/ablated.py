@@ -1,10 +1,10 @@
 """`python -m bench.ablated NAME ARGUMENT …`: the program `v3bridge ARGUMENT …` without one of its optimisations."""
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
-import structlog
 from aiohttp import web
 from prometheus_client import Counter as ClientCounter
 
@@ -14,8 +14,8 @@ from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.kit.aiohttp_internals import response
 from proxy.kit.aiohttp_internals.server import Handler
 from proxy.stores import sqlite
-from proxy.telemetry import log, metrics
-from proxy.web import fast_path
+from proxy.telemetry import log, log_writer, metrics
+from proxy.web import fast_path, unparsed_hits
 from proxy.web.v3 import encoded_cache
 
 CHANGES: dict[str, Callable[[], None]] = {}
@@ -57,6 +57,7 @@ def _post_by_session() -> None:
 @_optimisation("the encoded response cache")
 def _encode_every_response() -> None:
     encoded_cache.EncodedResponseCache.get = lambda *_: None  # type: ignore[method-assign]
+    encoded_cache.EncodedResponseCache.by_head = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimisation("the booking journal")
@@ -81,13 +82,27 @@ def _count_by_prometheus_client() -> None:
 
 @_optimisation("tuned garbage collection")
 def _collect_by_default() -> None:
-    garbage.tune = garbage.exempt = lambda: None
+    garbage.collect_rarely = garbage.tune = garbage.exempt = lambda: None
 
 
-@_optimisation("the renderer of console lines")
-def _render_by_structlog() -> None:
-    renderer = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)
-    log.console_line = lambda event: renderer(None, "", event)
+@_optimisation("templates of request log lines")
+def _render_every_line() -> None:
+    log.plain_renderer = lambda: None
+
+
+@_optimisation("the thread of the log")
+def _write_every_line() -> None:
+    log_writer.buffered = contextlib.nullcontext  # type: ignore[assignment]
+
+
+@_optimisation("hits from received bytes")
+def _parse_every_request() -> None:
+    unparsed_hits.UnparsedHits.__call__ = lambda *_: None  # type: ignore[method-assign]
+
+
+@_optimisation("coalescing by request target")
+def _join_no_request() -> None:
+    encoded_cache.Flights.get = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimisation("uvloop")

@@ -1,6 +1,7 @@
-"""Canned upstream result of every query: by default 3 parts with 6 sellers each and 108 price breaks, about 13 KB.
+"""Canned upstream result of every query: by default 3 parts with 6 sellers each and 108 price breaks, about 14 KB.
 
-The parts in a search have the part number of the query, because the proxy drops other parts.
+The parts in a search have the part number of the query, because the proxy drops other parts. Fields are sorted: a
+service sends them in the order of the selection set, which the proxy and the floor sort.
 """
 
 import functools
@@ -23,7 +24,7 @@ def document(queries: int = 1, parts: int = 3) -> dict[str, Any]:
 
 def body(queries: int = 1, parts: int = 3) -> bytes:
     """Return the same response as bytes."""
-    return json.dumps(document(queries, parts), separators=(",", ":")).encode()
+    return json.dumps(document(queries, parts), separators=(",", ":"), sort_keys=True).encode()
 
 
 def search_body(numbers: Sequence[str], names: Sequence[str], parts: int = 3) -> bytes:
@@ -87,4 +88,4 @@ MPN = b'"mpn":"SN74S74N"'
 @functools.cache
 def _search(parts: int) -> bytes:
     results = [{"akaMpn": None, "part": _part(number)} for number in range(parts)]
-    return json.dumps({"hits": parts, "results": results}, separators=(",", ":")).encode()
+    return json.dumps({"hits": parts, "results": results}, separators=(",", ":"), sort_keys=True).encode()

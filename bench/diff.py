@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from bench import canned
 from bench.goals import Goal
 from proxy import model
@@ -67,8 +69,8 @@ def _response() -> dict[str, Any]:
         projection.part.map(part, model.MappingContext("US", "USD")) for part in decoded.data.supMultiMatch[0].parts
     ]
     results = [{"items": parts, "hits": 3, "reference": str(number), "error": None} for number in range(RESULTS)]
-    response: dict[str, Any] = json.loads(
-        json.dumps({"__class__": "PartsMatchResponse", "msec": 7, "results": results})
+    response: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode({"__class__": "PartsMatchResponse", "msec": 7, "results": results})
     )
     return response
 

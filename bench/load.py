@@ -3,7 +3,8 @@
 Run as `python -m bench.load PORT SECONDS CONNECTIONS TARGET EVERY`; prints requests a second, percentiles in ms, the
 number of all responses, and its own CPU seconds, which show whether it was the bottleneck.
 With EVERY above 0 a request is sent every so many seconds over a free connection, however slow the responses are.
-NUMBER in the target is replaced by a different number in each request, so that no response comes from a cache.
+NUMBER in the target is replaced by a different number in each request, so that no response comes from a cache, and
+BURST by a number that as many requests have as there are connections.
 """
 
 import asyncio
@@ -103,10 +104,14 @@ async def send_regularly(free: "asyncio.Queue[LoadConnection]", every: float, se
         (await free.get()).send()
 
 
+def _numbered(text: str, number: int, connections: int) -> bytes:
+    return text.replace("NUMBER", str(number)).replace("BURST", str(number // connections)).encode()
+
+
 async def main(port: int, seconds: float, connections: int, target: str, every: float) -> None:
     first = time.time_ns() % 10**9  # differs between runs, so that no run repeats the requests of another
     text = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n"
-    run = LoadRun((text.replace("NUMBER", str(first + number)).encode() for number in count()), every > 0)
+    run = LoadRun((_numbered(text, first + number, connections) for number in count()), every > 0)
     loop = asyncio.get_running_loop()
     start, cpu = time.perf_counter(), time.process_time()
     for _ in range(connections):

@@ -13,7 +13,8 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, NamedTuple
@@ -133,6 +134,12 @@ def service(
         _process(*program, "serve", "--config", str(file), core=0, log=log) as (line, pid),
     ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid, file)
+
+
+def start_all(stack: ExitStack, managers: Mapping[str, AbstractContextManager[Server]]) -> dict[str, Server]:
+    """Start servers two at a time, which takes half as long where there are two cores; `stack` stops them."""
+    with ThreadPoolExecutor(2) as starting:
+        return dict(zip(managers, starting.map(stack.enter_context, managers.values()), strict=True))
 
 
 def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from bench.processes import (
     floor_structs,
     load,
     service,
+    start_all,
     upstream,
     written,
 )
@@ -36,7 +37,7 @@ ROUNDS, SECONDS, WARM = 7, 0.8, 0.6
 FLOOR, PEER = "floor", "floor with msgspec structs"
 CONSTANT = "constant body"
 IDENTICAL: Changes = {"cache.seconds": 0}
-DISTINCT: tuple[Changes, ...] = (ALONE, {}, {"translation.single_query": "supMultiMatch"})
+DISTINCT: tuple[Changes, ...] = (ALONE, {}, {"translation.single_query": "supMultiMatch"}, {"cache.shared": False})
 HITS: tuple[Changes, ...] = ({}, {"log.level": "warning"})
 
 
@@ -146,7 +147,7 @@ def _response_sizes(folder: Path) -> tuple[int, int]:
 def _round(contenders: Mapping[str, Contender]) -> Round:
     with ExitStack() as stack:
         behind = stack.enter_context(upstream())
-        servers = {name: stack.enter_context(contender.serving(behind)) for name, contender in contenders.items()}
+        servers = start_all(stack, {name: contender.serving(behind) for name, contender in contenders.items()})
         for name, server in servers.items():
             load(server, contenders[name].target, WARM)
         results: dict[str, list[LoadResult]] = {name: [] for name in servers}

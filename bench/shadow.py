@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.goals import Goal
-from bench.processes import TARGET, Changes, LoadResult, load, old_service, service, upstream
+from bench.processes import TARGET, Changes, LoadResult, load, old_service, service, start_all, upstream
 
 # Largest ratio of two services without a shadow, which is chance.
 CHANCE = "p99, off again and off, furthest apart in a round"
@@ -62,8 +62,9 @@ def _round(folder: Path) -> dict[str, LoadResult]:
                 old = stack.enter_context(old_service(chosen[0]))
                 url = f"http://127.0.0.1:{old.port}/v3"
                 changes = {"shadow.baseline_url": url, "applications.demo.shadow.share": 1, **chosen[1]}
-            services[kind] = stack.enter_context(service(behind, folder, changes))
-        for each in services.values():
-            load(each, TARGET, WARM, 1 / RATE)
-        order = random.sample(list(services), len(services))  # the first one has an advantage, so it changes
-        return {kind: load(services[kind], TARGET, SECONDS, 1 / RATE) for kind in order}
+            services[kind] = service(behind, folder, changes)
+        servers = start_all(stack, services)
+        for server in servers.values():
+            load(server, TARGET, WARM, 1 / RATE)
+        order = random.sample(list(servers), len(servers))  # the first one has an advantage, so it changes
+        return {kind: load(servers[kind], TARGET, SECONDS, 1 / RATE) for kind in order}

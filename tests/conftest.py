@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 from aiohttp import web_app
+from support import forked_commands
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -36,6 +37,13 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Commands that a test starts keep their state here, never in the home of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_forked() -> Iterator[None]:
+    """Commands of the program start without importing it anew."""
+    with forked_commands.installed():
         yield
 
 

@@ -9,6 +9,7 @@ import typer
 
 from proxy import __version__, errors
 from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, uids, usage
+from proxy.kit import garbage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
@@ -64,6 +65,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 def main() -> None:
     """Run the command line. A mistake in an option, the configuration, mappings or the port is one line and exit
     code 2."""
+    garbage.collect_rarely()
     try:
         code = app(standalone_mode=False)
     except errors.StartError as error:

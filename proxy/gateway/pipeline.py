@@ -222,7 +222,7 @@ class Pipeline:
         else:
             self._start_second_attempts(attempt.finish(results))
 
-    async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
+    async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         compiled = self._projections.list_item(name, request.projection)
@@ -231,7 +231,7 @@ class Pipeline:
 
     async def search_listed(
         self, request: GatewayRequest, name: str, parameters: model.SearchRequest
-    ) -> tuple[list[dict[str, Any]], ListSearchResult]:
+    ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         result = await _in_turns(listing.search(parameters))

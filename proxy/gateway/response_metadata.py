@@ -10,8 +10,8 @@ class ResponseMetadata:
 
     `since` is when the request's time began, `until` how long its response may be reused, both in the clock's monotonic
     seconds. `cost` is parts used or uncertain. `source` is where the results came from (`hit`, `shared`, `miss` or
-    `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were, a
-    stale one counted twice. `unsupported` are the parameters that the response ignores.
+    `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were; a
+    stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores.
     """
 
     __slots__ = ("cost", "results", "since", "source", "unsupported", "until")
@@ -26,9 +26,18 @@ class ResponseMetadata:
 
     def add_results(self, source: str, number: int = 1) -> None:
         """Count results from a source."""
-        self.results += number
+        if source != "stale":
+            self.results += number
         if self.source is None or _RANK[source] > _RANK[self.source]:
             self.source = source
+
+    def of_shared_response(self) -> "ResponseMetadata":
+        """Return the metadata of another request that gets the same response. It costs nothing."""
+        shared = ResponseMetadata(self.since)
+        if self.source is not None:
+            shared.add_results("shared", self.results)
+            shared.source = "stale" if self.source == "stale" else "shared"
+        return shared
 
 
 HIT = ResponseMetadata(0.0)  # of a response that is reused as a whole

@@ -6,11 +6,18 @@ A full collection of a service with lists of 10 000 entries stops its event loop
 import gc
 
 
-def tune() -> None:
-    """Exempt all objects of the start from collection, and collect less often. Call once."""
-    gc.collect()
-    gc.freeze()
+def collect_rarely() -> None:
+    """Collect less often. Call first: imports create 90 000 objects, and collections of them find no garbage."""
     gc.set_threshold(50_000, 20, 20)
+
+
+def tune() -> None:
+    """Exempt all objects of the start from collection, and collect less often. Call once.
+
+    It does not collect first: that takes a tenth of the start, and finds half a megabyte.
+    """
+    collect_rarely()
+    exempt()
 
 
 def exempt() -> None:

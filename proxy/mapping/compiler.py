@@ -17,12 +17,12 @@ from proxy import errors, model
 from proxy.mapping import loader, paths, projections, selection
 from proxy.mapping.reading import Cursor, PathReader, ReadExpression, Scope
 from proxy.mapping.rules import ComputedValue, FieldRule
-from proxy.mapping.source import CLAUSE, CONTEXT, END, Source, functions_of, snake_case
+from proxy.mapping.source import CLAUSE, CONTEXT, END, ObjectSource, Source, functions_of, snake_case
 
 PARENT = "parent"  # in a mapping function, the object that lists the one being mapped
 NO_FIELDS: Mapping[str, str] = {}
 
-MappingFunction = Callable[[Any, model.MappingContext], dict[str, Any]]
+MappingFunction = Callable[[Any, model.MappingContext], msgspec.Struct]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _Writer:
         self._variables = {CONTEXT}
         record = self._variable(name)
         start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
-        self._source.entry_point(name, record, self._entries(name, start, ()))
+        self._source.entry_point(name, record, self._fields(name, start, ()))
         _read_needs(self._paths, needs, start)
         function = self._source.function(self._mappings.transforms)
         node = start.here.node
@@ -110,21 +110,20 @@ class _Writer:
             made.append(f"for {variable} in ({value},)")
             shared[field] = self._variable(field)
             arguments[shared[field]] = variable
-        entries = self._entries(name, Scope(Cursor(record, scope.here.node), parent), at, shared)
+        fields = self._fields(name, Scope(Cursor(record, scope.here.node), parent), at, shared)
         self._variables = caller
-        return self._source.call(name, {**arguments, CONTEXT: CONTEXT}, entries)
+        return self._source.call(name, {**arguments, CONTEXT: CONTEXT}, fields)
 
-    def _entries(self, name: str, scope: Scope, at: model.Path, shared: Mapping[str, str] = NO_FIELDS) -> list[str]:
-        """Return the entries of an object's dict; `shared` are fields whose values are arguments."""
+    def _fields(self, name: str, scope: Scope, at: model.Path, shared: Mapping[str, str] = NO_FIELDS) -> ObjectSource:
+        """Return the source of an object's fields; `shared` are fields whose values are arguments."""
         rules = self._mappings.rules[name]
         class_name = name if rules.class_ is None else rules.class_
-        shows_class = class_name and projections.shows_class(self._projection, at)
-        entries = [f"'__class__': {class_name!r}"] if shows_class else []
+        fields = {}
         for field in rules.fields:
             if projections.shows(self._projection, rules.rule(field), (*at, field)):
-                value = shared.get(field) or self._mapped(name, field, scope, at)
-                entries.append(f"{field!r}: {value}")
-        return entries
+                fields[field] = shared.get(field) or self._mapped(name, field, scope, at)
+        shows_class = class_name and projections.shows_class(self._projection, at)
+        return ObjectSource(class_name if shows_class else None, fields)
 
     def _shared_fields(self, name: str, at: model.Path) -> Iterator[str]:
         """Yield the fields of a list's elements that are objects mapped from the object around the list."""

@@ -173,6 +173,9 @@ def _check(mappings: Mappings) -> None:
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
             raise errors.MappingError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")
         for field in rules.fields:
+            if not field.isidentifier() or field.startswith("__"):
+                place = mappings.place(name, field)
+                raise errors.MappingError(f"{place}: {field!r} is no name of a field: use letters, digits and _")
             rule = rules.rule(field)
             used |= {rule.target} if rule.target else set()
             _check_rule(mappings.place(name, field), f"{name}.{field}", rule)

@@ -3,6 +3,7 @@ types that responses are decoded into."""
 
 import types
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from proxy.mapping.paths import Step
 from proxy.mapping.schema import SCALARS, FieldType, Schema
 
 NOTHING = "__typename"  # an empty selection set is not valid GraphQL
+RECORDS_MAX = 1024  # cached types of records: projections share most of theirs
 
 
 class UnknownFieldError(LookupError):
@@ -51,15 +53,17 @@ class Node:
         required."""
         if self.type_name in SCALARS:
             return SCALARS[self.type_name]
-        required, optional = [], []
-        for alias, selected in sorted(self.fields.items()):
-            kind = selected.record()
-            if selected.type.nullable:
-                optional.append((alias, kind, None))
-            else:
-                required.append((alias, kind))
-        # A decoded response has no reference cycles, so the garbage collector need not track its objects.
-        return msgspec.defstruct(self.type_name, [*required, *optional], gc=False)
+        fields = ((alias, selected.record(), selected.type.nullable) for alias, selected in sorted(self.fields.items()))
+        # A service sends the fields of a selection set in its order; msgspec decodes them faster in a struct's order,
+        # which keyword-only fields keep: others are moved behind those without a default.
+        ordered = ((alias, kind, None) if nullable else (alias, kind) for alias, kind, nullable in fields)
+        return _record(self.type_name, tuple(ordered))
+
+
+@lru_cache(RECORDS_MAX)
+def _record(type_name: str, fields: tuple[tuple[Any, ...], ...]) -> type:
+    # A decoded response has no reference cycles, so the garbage collector need not track its objects.
+    return msgspec.defstruct(type_name, fields, kw_only=True, gc=False)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Python source of one mapping function: a `def` for each v3 object, written from the rules and executed once.
 
 The source is registered in linecache, so that tracebacks, profilers and debuggers show its lines. It consists of names
-and constants of mapping files only; what a client sends is a constant by name, never text.
+and constants of mapping files only; what a client sends is a constant by name, never text. A v3 object is a struct: it
+takes a quarter of the time of a dict to make, and is encoded in the order of its fields.
 """
 
 import itertools
@@ -9,9 +10,12 @@ import linecache
 import re
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 _NAMES = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")  # not attributes, nor the beginnings of texts such as keys
 _FILES = itertools.count(1)  # linecache is global to the process, so is the number that makes a file name unique
@@ -19,6 +23,14 @@ _FILES = itertools.count(1)  # linecache is global to the process, so is the num
 CLAUSE = "\n            "  # before each clause of a comprehension, which stands below its field
 END = "\n        "  # before the bracket that closes it
 CONTEXT = "context"
+STRUCTS_MAX = 1024  # cached types of v3 objects: projections share most of theirs
+
+
+class ObjectSource(NamedTuple):
+    """Source of one v3 object: its `__class__`, None without, and the expressions of its fields in their order."""
+
+    class_name: str | None
+    fields: Mapping[str, str]
 
 
 def snake_case(name: str) -> str:
@@ -33,6 +45,7 @@ class Source:
     def __init__(self, name: str) -> None:
         self._name = name
         self._functions: dict[str, str] = {}  # by text, so that equal functions are one
+        self._structs: dict[type, str] = {}
         self._named: dict[str, int] = defaultdict(int)
         self._constants: dict[str, Any] = {}
 
@@ -42,25 +55,22 @@ class Source:
         self._constants[name] = value
         return name
 
-    def call(self, name: str, arguments: Mapping[str, str], entries: Sequence[str]) -> str:
-        """Return the call of a function that returns a dict of these entries; `arguments` are expressions by
-        parameter.
+    def call(self, name: str, arguments: Mapping[str, str], made: ObjectSource) -> str:
+        """Return the call of a function that returns one object; `arguments` are expressions by parameter.
 
-        A parameter that no entry uses is left out.
+        A parameter that no field uses is left out.
         """
-        body = _dict_of(entries)
-        used = set(_NAMES.findall(body))
+        used = {used for expression in made.fields.values() for used in _NAMES.findall(expression)}
         given = {parameter: value for parameter, value in arguments.items() if parameter in used}
-        parameters = ", ".join(given)
-        text = f"({parameters}):\n    return {body}\n"
+        text = self._function(name, given, made)
         if text not in self._functions:
             self._functions[text] = self._unique(f"map_{snake_case(name)}")
         return f"{self._functions[text]}({', '.join(given.values())})"
 
-    def entry_point(self, name: str, record: str, entries: Sequence[str]) -> None:
+    def entry_point(self, name: str, record: str, made: ObjectSource) -> None:
         """Add the function that maps one record in a context."""
-        self._functions[f"({record}, {CONTEXT}):\n    return {_dict_of(entries)}\n"] = f"map_{snake_case(name)}"
         self._entry = f"map_{snake_case(name)}"
+        self._functions[self._function(name, (record, CONTEXT), made)] = self._entry
 
     def text(self) -> str:
         """Return the whole source: the entry point first, called functions below their callers."""
@@ -83,6 +93,17 @@ class Source:
         weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
         return function
 
+    def _function(self, name: str, parameters: Iterable[str], made: ObjectSource) -> str:
+        """Return the text of a function behind its name."""
+        struct = _struct(name, made.class_name, tuple(made.fields))
+        if struct not in self._structs:
+            self._structs[struct] = self._unique(name)
+            self._constants[self._structs[struct]] = struct
+        # By position, which takes a tenth of the time of keywords; comments name the fields instead.
+        lines = "".join(_argument(field, expression) for field, expression in made.fields.items())
+        end = "\n    )" if lines else ")"
+        return f"({', '.join(parameters)}):\n    return {self._structs[struct]}({lines}{end}\n"
+
     def _unique(self, name: str) -> str:
         self._named[name] += 1
         return name if self._named[name] == 1 else f"{name}_{self._named[name]}"
@@ -95,5 +116,14 @@ def functions_of(text: str, name: str) -> str:
     return "\n\n".join(function for function in functions if head.match(function))
 
 
-def _dict_of(entries: Sequence[str]) -> str:
-    return "{" + "".join(f"\n        {entry}," for entry in entries) + ("\n    }" if entries else "}")
+@lru_cache(STRUCTS_MAX)
+def _struct(name: str, class_name: str | None, fields: tuple[str, ...]) -> type[msgspec.Struct]:
+    """Return the type of a v3 object, encoded with its `__class__` first. Objects have no cycles to be collected."""
+    tag_field = None if class_name is None else "__class__"
+    return msgspec.defstruct(name, [(field, Any) for field in fields], tag=class_name, tag_field=tag_field, gc=False)
+
+
+def _argument(field: str, expression: str) -> str:
+    """Return an argument with its comment, behind the first line of an expression of several."""
+    first, newline, others = expression.partition("\n")
+    return f"\n        {first}  # {field}\n{others}," if newline else f"\n        {first},  # {field}"

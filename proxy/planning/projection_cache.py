@@ -139,7 +139,11 @@ class ProjectionCache:
         uids = self._mappings.tables.uids[name]
 
         def build(data: Any) -> Listing:
-            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), uids.accepted)
+            def to_v3(record: Any) -> dict[str, Any]:
+                fields: dict[str, Any] = msgspec.to_builtins(whole.map(record, nowhere))
+                return fields
+
+            return Listing(getattr(data, root), to_v3, uids.accepted)
 
         return ListDefinition(documents.listing(root, whole), build)
 

@@ -9,9 +9,13 @@ import secrets
 from contextvars import ContextVar
 from itertools import count
 
+from multidict import istr
+
 from proxy import parameters
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+
+X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case folding at every look-up
 
 _GIVEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")

@@ -5,6 +5,7 @@ renderer renders the line once for each combination of the other fields, and the
 """
 
 import logging
+import time
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class RequestLog:
         self._logs_info: bool = self._log.is_enabled_for(logging.INFO)
         self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
         self._renderer = log.plain_renderer()
+        self._second, self._second_text = -1, ""
         self._templates: dict[RequestFields, str] = {}
 
     def is_enabled(self, is_check: bool) -> bool:
@@ -59,8 +61,15 @@ class RequestLog:
             self._write_by_structlog(fields, ms)
             return
         template = self._templates.get(fields) or self._template(fields, self._renderer)
-        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        self._renderer.write(template % {"ms": ms, "request": request_id, "time": now})
+        self._renderer.write(template % {"ms": ms, "request": request_id, "time": self._now()})
+
+    def _now(self) -> str:
+        """Return the time in ISO 8601. To format a whole datetime would take half of the time of a line."""
+        second, microseconds = divmod(time.time_ns() // 1_000, 1_000_000)
+        if second != self._second:
+            self._second = second
+            self._second_text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return f"{self._second_text}.{microseconds:06d}Z"
 
     def _write_by_structlog(self, fields: RequestFields, ms: float) -> None:
         if fields.is_check:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-import orjson
 import structlog
 
 from proxy import errors, model
@@ -229,7 +228,7 @@ class _ProbeEnvelope(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class _Probe:
     name: str = "probe"
-    payload: bytes = orjson.dumps({"operationName": "probe", "query": "query probe { supCategories { id } }"})
+    payload: bytes = msgspec.json.encode({"operationName": "probe", "query": "query probe { supCategories { id } }"})
     decode: Callable[[bytes], _ProbeEnvelope] = msgspec.json.Decoder(_ProbeEnvelope).decode
 
 

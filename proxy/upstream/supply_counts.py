@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import aiohttp
 import msgspec
-import orjson
 
 from proxy import config, errors, model
 from proxy.kit.clock import Clock
@@ -67,7 +66,7 @@ class SupplyCountsClient:
         Raises CredentialsRefused, QueryRefused, UpstreamUnreachable, UpstreamUnreadable or UpstreamFault.
         """
         body = {"operationName": "supplyCounts", "query": _DOCUMENT, "variables": {"id": application_id}}
-        operation = _Operation(orjson.dumps(body))
+        operation = _Operation(msgspec.json.encode(body))
         headers = {
             "Authorization": f"Bearer {token.reveal()}",
             "Content-Type": "application/json",

@@ -22,7 +22,7 @@ from proxy.mapping import loader
 from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
-from proxy.telemetry import merging, tracing
+from proxy.telemetry import merging, request_ids, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts
 from proxy.upstream.auth import token_store
@@ -35,6 +35,7 @@ from proxy.web import (
     operator_endpoints,
     overload_filter,
     shadowing,
+    unparsed_hits,
     upstream_services,
 )
 from proxy.web.v3 import encoded_cache, routes
@@ -101,17 +102,27 @@ async def _compose(
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
     cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
-    request_middleware = middleware.RequestMiddleware(metrics, clock, addresses)
+    ids = request_ids.RequestIds()
+    request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
+    hits = unparsed_hits.UnparsedHits(cache, unparsed_hits.HitContext(authenticator, addresses, requests, ids, metrics))
     outer = [middleware.traced(spans)] if spans else []
     outer += await shadowing.middlewares(
         settings, served, store=store, clock=clock, metrics=metrics, resources=base.resources
     )
     inner = legacy_proxy.middlewares(settings, authenticator, base.resources)
     app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
-    fixed_paths = routes.V3Routes(requests, authenticator, mappings, cache, metrics).add_to(app)
+    fixed_paths = routes.V3Routes(
+        requests,
+        authenticator,
+        mappings,
+        cache=cache,
+        hits=hits,
+        coalesces=settings.coalescing.enabled,
+        metrics=metrics,
+    ).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
-        app[fast_path.FILTER] = overload_filter.OverloadFilter(load, cache, metrics)
+        app[fast_path.FILTERS] = hits, overload_filter.OverloadFilter(load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, mappings)
     checks = operator_endpoints.readiness_checks(served, store, services, clock)

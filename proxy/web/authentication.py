@@ -67,14 +67,18 @@ class Authenticator:
 
     def check(self, request: web.Request, client: Client) -> None:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""
-        if not self._limit:
-            return
         group = self._addresses.of(request).group
-        if client.accounts.key.name in self._recent.now.get(group, ()) or self._recent.has(group, client):
+        if self.knows(group, client):
             return
         if self._refused and (wait := self._wait(group)):
             raise self._throttled(request, wait)
         self._recent.add(group, client)
+
+    def knows(self, group: str, client: Client) -> bool:
+        """Whether the client's key was used from an address recently, so that it is accepted from there."""
+        if not self._limit:
+            return True
+        return client.accounts.key.name in self._recent.now.get(group, ()) or self._recent.has(group, client)
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:
         """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""

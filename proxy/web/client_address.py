@@ -39,11 +39,15 @@ class ClientAddressResolver:
 
     def of(self, request: web.BaseRequest) -> ClientAddress:
         """The address that sent the request."""
-        remote, forwarded = request.remote, ""
-        key: str | tuple[str | None, str] | None = remote
-        if self._trusted:
-            forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ()))
-            key = remote, forwarded
+        return self.resolve(request.remote, self.forwarded(request))
+
+    def forwarded(self, request: web.BaseRequest) -> str:
+        """The header X-Forwarded-For, where proxies are trusted."""
+        return ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
+
+    def resolve(self, remote: str | None, forwarded: str) -> ClientAddress:
+        """The address that sent a request over a connection from `remote`."""
+        key = (remote, forwarded) if forwarded else remote
         origin = self._cache.get(key)
         if origin is None:
             origin = self._resolve(remote, forwarded)

@@ -5,7 +5,7 @@ aiohttp itself limits only how long a connection is idle. These limits bound wha
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import structlog
@@ -18,7 +18,10 @@ MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
 PIPELINE_SECONDS = 0.05  # between two checks for queued requests of a half-closed connection
 LOG_SECONDS = 10.0  # between two log lines about refused connections
 
-RequestFilter = Callable[[bytes], bytes | None]  # unparsed bytes to a whole response; None: handle the request
+HEAD_END = b"\r\n\r\n"
+
+# From unparsed bytes and the client's address to a whole response, or None if the request is to be handled.
+RequestFilter = Callable[[bytes, str | None], bytes | None]
 
 log = structlog.get_logger()
 
@@ -42,10 +45,10 @@ class ConnectionLimiter:
     """The open connections. At the limit a new one replaces the oldest idle one, as in nginx."""
 
     def __init__(
-        self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, request_filter: RequestFilter | None = None
+        self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, filters: Sequence[RequestFilter] = ()
     ) -> None:
         self.limits = limits
-        self.request_filter = request_filter
+        self.filters = filters
         self._loop = loop
         self._open: dict[LimitedConnection, None] = {}
         self._logged = -LOG_SECONDS
@@ -75,7 +78,7 @@ class LimitedConnection(ConnectionHandler):
     """Connection handler with the limits. `over_limit`: there are too many connections; this one serves health checks
     only."""
 
-    __slots__ = ("_head_timer", "_limiter", "_unread", "_write_timer", "over_limit")
+    __slots__ = ("_at_boundary", "_head_timer", "_limiter", "_unread", "_write_timer", "over_limit")
 
     def __init__(self, manager: object, *, limiter: ConnectionLimiter, **settings: Any) -> None:
         super().__init__(manager, keepalive_timeout=limiter.limits.idle_seconds, **settings)
@@ -83,6 +86,7 @@ class LimitedConnection(ConnectionHandler):
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._unread = 0
+        self._at_boundary = True  # the parser has no beginning of a request
         self.over_limit = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -98,26 +102,35 @@ class LimitedConnection(ConnectionHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_filtered(data):
+        begins_request = self._at_boundary and self.expects_request()
+        if begins_request and self._is_answered_unparsed(data):
             return
         before = self.request_count
         super().data_received(data)
-        if self.request_count != before:
+        received = self.request_count - before
+        self._at_boundary = received > 0 and data.endswith(HEAD_END)
+        self.request_head = data if begins_request and received == 1 and self._at_boundary else None
+        if received:
             if self._head_timer is not None:
                 self._head_timer.cancel()
                 self._head_timer = None
         elif self._head_timer is None and self.is_idle():
             self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self._abort)
 
-    def _is_filtered(self, data: bytes) -> bool:
-        """Write the filter's response to these bytes, if it has one. The connection must be idle."""
-        request_filter, transport = self._limiter.request_filter, self.transport
-        if request_filter is None or transport is None or self._head_timer is not None or not self.is_idle():
+    def _is_answered_unparsed(self, data: bytes) -> bool:
+        """Write a filter's response to these bytes, if one has it. A client that does not read gets none that way:
+        only aiohttp's handler waits for it."""
+        transport, peername = self.transport, self.peername
+        if transport is None or self.over_limit or transport.get_write_buffer_size():
             return False
-        if transport.get_write_buffer_size() or (response := request_filter(data)) is None:
-            return False
-        transport.write(response)
-        return True
+        peer = peername[0] if isinstance(peername, tuple) else None
+        for request_filter in self._limiter.filters:
+            response = request_filter(data, peer)
+            if response is not None:
+                self.restart_idle_timeout()
+                transport.write(response)
+                return True
+        return False
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio reads the value
         """A client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""

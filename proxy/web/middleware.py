@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Callable
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
-from multidict import istr
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
+from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.telemetry.tracing import Tracing
 from proxy.web import operator_endpoints
@@ -27,7 +26,6 @@ from proxy.web.v3.routes import CLIENT, METADATA, USAGE
 log = structlog.get_logger()
 
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
-X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case folding at every look-up
 
 Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -35,12 +33,12 @@ Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class RequestMiddleware:
     """Wraps the handlers of all requests."""
 
-    def __init__(self, metrics: Metrics, clock: Clock, addresses: ClientAddressResolver) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock, addresses: ClientAddressResolver, ids: RequestIds) -> None:
         self._metrics = metrics
         self._addresses = addresses
         self._clock = clock
         self._log = RequestLog()
-        self._ids = RequestIds()
+        self._ids = ids
 
     def middleware(self) -> Middleware:
         """Return the middleware for requests that aiohttp's router dispatches."""

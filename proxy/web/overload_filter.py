@@ -31,7 +31,7 @@ class OverloadFilter:
         self._cache = cache
         self._metrics = metrics
 
-    def __call__(self, data: bytes) -> bytes | None:
+    def __call__(self, data: bytes, peer: str | None) -> bytes | None:  # noqa: ARG002 - any address is refused
         """Return the whole response, or None if the request is to be handled."""
         if (
             not self._load.overloaded

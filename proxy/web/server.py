@@ -16,7 +16,7 @@ from aiohttp import web
 from proxy import errors
 from proxy.kit.aiohttp_internals.server import IMMEDIATELY, HandlerRunner, is_line_too_long, is_tls_handshake
 from proxy.web import fast_path
-from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection
+from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection, RequestFilter
 from proxy.web.v3 import responses
 from proxy.web.v3.parameters import ResponseFormat
 
@@ -71,7 +71,8 @@ async def running(
 
     At the end requests under way have `stop_seconds` to finish. A `shared` port has other listeners (SO_REUSEPORT).
     """
-    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), app.get(fast_path.FILTER))
+    filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
+    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), filters)
     runner = HandlerRunner(
         app,
         partial(_V3Connection, limiter=limiter),

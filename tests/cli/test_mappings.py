@@ -83,7 +83,7 @@ def test_source_of_all_mapping_functions_is_printed(
 ) -> None:
     done = run_command("mappings", "--source")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("def map_part(part, context):\n    return {\n        '__class__': 'Part',\n")
+    assert done.stdout.startswith("def map_part(part, context):\n    return Part(\n        part.v3uid,  # uid\n")
     for name in ("map_part_offer", "map_seller", "map_brand", "map_category"):
         assert f"\ndef {name}(" in done.stdout
     compile(done.stdout, "printed", "exec")

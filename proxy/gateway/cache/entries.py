@@ -13,7 +13,6 @@ import cachetools
 import msgspec
 
 from proxy import config, errors, model
-from proxy.kit import encoding
 from proxy.kit.clock import Clock
 from proxy.mapping.compiler import CompiledObject
 
@@ -39,7 +38,7 @@ class ItemRenderer(NamedTuple):
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
         allows."""
         try:
-            return encoding.encode([self.part.map(record, context) for record in records])
+            return msgspec.json.encode([self.part.map(record, context) for record in records])
         except (ValueError, OverflowError) as error:
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 

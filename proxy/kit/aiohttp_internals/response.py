@@ -11,6 +11,12 @@ from multidict import istr
 LENGTH, DATE, SERVER = istr("Content-Length"), istr("Date"), istr("Server")
 
 
+def head_end(length: int) -> str:
+    """Return the last fields of a response head, and its end, as `PreparedResponse` writes them."""
+    date, server = helpers.rfc822_formatted_time(), http.SERVER_SOFTWARE
+    return f"{LENGTH}: {length}\r\n{DATE}: {date}\r\n{SERVER}: {server}\r\n\r\n"
+
+
 class PreparedResponse(web.Response):
     """Response with a `body` of bytes. Cookies, compression and `on_response_prepare` signals are not supported."""
 

@@ -4,7 +4,7 @@ Used by loader.py together with families.py. The formulas are those of the maker
 is made that can be ordered, in all tolerances, ratings and packagings, and not every one of them is in stock anywhere.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 from proxy.sandbox.catalog import units
@@ -19,6 +19,17 @@ def _four_digits(mantissa: int, exponent: int) -> str:
     return f"{mantissa}{exponent}" if exponent >= 0 else f"{mantissa // 10}R{mantissa % 10}"
 
 
+def _precise(ohms: float, percent: float, watts: float, ppm: float, others: Mapping[str, float | str]) -> SpecValues:
+    """The specs of a resistor with a temperature coefficient, in ppm/K, and its other specs."""
+    return {
+        "resistance": ohms,
+        "tolerance": percent,
+        "powerrating": watts,
+        "temperaturecoefficient": ppm,
+        **others,
+    }
+
+
 def vishay_cmf() -> Iterator[PartDraft]:
     """CMF5510K000FKEB: size, value, tolerance, temperature coefficient, packaging."""
     sizes = (("50", 0.25), ("55", 0.5), ("60", 1.0), ("65", 1.5))
@@ -31,14 +42,7 @@ def vishay_cmf() -> Iterator[PartDraft]:
             ohms = float(f"{mantissa * 10.0**exponent:.4g}")
             kilohms, remainder = divmod(round(ohms * 10_000 if point == "R" else ohms * 10), 10_000)
             digits = f"{kilohms}{point}{remainder:04}"[:6]
-            specs: SpecValues = {
-                "resistance": ohms,
-                "tolerance": percent,
-                "powerrating": watts,
-                "temperaturecoefficient": ppm,
-                "composition": "Metal Film",
-                **_LEADED,
-            }
+            specs = _precise(ohms, percent, watts, ppm, {"composition": "Metal Film", **_LEADED})
             display = units.displayed(ohms, "Ω").display
             text = f"Axial metal film resistor, {display}, {percent:g} %, {watts:g} W, {ppm:g} ppm/°C"
             yield PartDraft(f"CMF{size}{digits}{letter}{drift}{reel}", text, specs)
@@ -53,15 +57,9 @@ def ohmite_rn() -> Iterator[PartDraft]:
     ):
         for exponent, mantissa in product(range(-1, 5), fine(192)):
             ohms = float(f"{mantissa * 10.0**exponent:.4g}")
-            specs: SpecValues = {
-                "resistance": ohms,
-                "tolerance": percent,
-                "powerrating": watts,
-                "temperaturecoefficient": ppm,
-                "militarystandard": "MIL-R-10509",
-                "composition": "Metal Film",
-                **_LEADED,
-            }
+            specs = _precise(
+                ohms, percent, watts, ppm, {"militarystandard": "MIL-R-10509", "composition": "Metal Film", **_LEADED}
+            )
             display = units.displayed(ohms, "Ω").display
             text = f"Military metal film resistor, {display}, {percent:g} %, {watts:g} W, axial"
             yield PartDraft(f"RN{size}{kind}{_four_digits(mantissa, exponent)}{letter}{reel}", text, specs)
@@ -78,15 +76,7 @@ def susumu_rg() -> Iterator[PartDraft]:
     ):
         for exponent, mantissa in product(range(-1, 4), fine(192)):
             ohms = float(f"{mantissa * 10.0**exponent:.4g}")
-            specs: SpecValues = {
-                "resistance": ohms,
-                "tolerance": percent,
-                "powerrating": watts,
-                "temperaturecoefficient": ppm,
-                "case_package": case,
-                "composition": "Thin Film",
-                **COMMON,
-            }
+            specs = _precise(ohms, percent, watts, ppm, {"case_package": case, "composition": "Thin Film", **COMMON})
             text = f"Precision thin film chip resistor, {units.displayed(ohms, 'Ω').display}, {percent:g} %, {case}"
             yield PartDraft(f"RG{size}{drift}-{_four_digits(mantissa, exponent)}-{letter}-{reel}", text, specs)
 

@@ -222,7 +222,7 @@ class QueryService:
     ) -> QueryCaller:
         """The caller of the token; without an application for introspection without a valid token."""
         if exchange.fault is not None:
-            self._apply_token_fault(token or "", document, exchange)
+            _apply_token_fault(self._tokens, token or "", document, exchange)
         expired = False
         try:
             claims = self._tokens.access(token or "")
@@ -241,23 +241,11 @@ class QueryService:
             raise errors.RequestError(401, [_token_error(expired, document)], fixed=True)
         return caller
 
-    def _apply_token_fault(self, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange) -> None:
-        if isinstance(exchange.fault, faults.ExpiredTokenFault):
-            # Revoked, and not only refused, so that the client needs a new one.
-            self._tokens.end(token)
-        if isinstance(exchange.fault, faults.InvalidTokenFault):
-            exchange.record_fault(faults.InvalidTokenFault)
-            raise errors.RequestError(401, [_token_error(False, document)], fixed=True)
-
     def _check_limits(
         self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange
     ) -> None:
         """Check scopes, quota and the limits of arguments. Raises RequestError."""
-        application = caller.application
-        try:
-            roots = prepared.root_fields()
-        except GraphQLError as error:
-            raise errors.RequestError(400, [errors.variable_error(error)]) from error
+        application, roots = caller.application, _root_fields(prepared)
         scope_errors = [scope_error for root in roots if (scope_error := _scope_error(root, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
@@ -294,6 +282,25 @@ class QueryService:
         for error in result.errors:
             _log_failure(error)
         return {"errors": [errors.execution_error(error) for error in result.errors], "data": result.data}
+
+
+def _apply_token_fault(
+    issued_tokens: tokens.TokenIssuer, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange
+) -> None:
+    if isinstance(exchange.fault, faults.ExpiredTokenFault):
+        # Revoked, and not only refused, so that the client needs a new one.
+        issued_tokens.end(token)
+    if isinstance(exchange.fault, faults.InvalidTokenFault):
+        exchange.record_fault(faults.InvalidTokenFault)
+        raise errors.RequestError(401, [_token_error(False, document)], fixed=True)
+
+
+def _root_fields(prepared: executor.SupplyExecutor) -> list[executor.RootField]:
+    """The root fields with their arguments. Raises RequestError for an invalid one."""
+    try:
+        return prepared.root_fields()
+    except GraphQLError as error:
+        raise errors.RequestError(400, [errors.variable_error(error)]) from error
 
 
 def _default_caller(

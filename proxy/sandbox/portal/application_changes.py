@@ -120,13 +120,11 @@ class ApplicationChanges:
         application: applications.SandboxApplication,
         fields: form_input.FormInput,
     ) -> web.Response:
-        return self._responder.show(
+        return self._responder.show_form(
             request,
             "plan",
-            status=400 if fields.mistakes else 200,
+            fields,
             **self._details.template_values(application),
-            typed=fields.form,
-            mistakes=fields.mistakes,
             plans=plans.PLANS.values(),
             add_ons=plans.ADD_ONS,
         )

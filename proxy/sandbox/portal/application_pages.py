@@ -162,12 +162,10 @@ class ApplicationPages:
         return formatting.usage_summary(application, self._part_usage)
 
     def _new(self, request: requests.PortalRequest, fields: form_input.FormInput) -> web.Response:
-        return self._responder.show(
+        return self._responder.show_form(
             request,
             "new_application",
-            status=400 if fields.mistakes else 200,
-            typed=fields.form,
-            mistakes=fields.mistakes,
+            fields,
             domains=form_input.DOMAINS,
             plans=plans.PLANS.values(),
             add_ons=plans.ADD_ONS,
@@ -180,13 +178,11 @@ class ApplicationPages:
         application: applications.SandboxApplication,
         fields: form_input.FormInput,
     ) -> web.Response:
-        return self._responder.show(
+        return self._responder.show_form(
             request,
             "edit_application",
-            status=400 if fields.mistakes else 200,
+            fields,
             application=application,
-            typed=fields.form,
-            mistakes=fields.mistakes,
             flows=form_input.FLOWS,
             path=details_path(application),
         )

@@ -90,8 +90,4 @@ class OrganisationPages:
             (user, formatting.format_date(user.created))
             for user in self._users.of_organisation(request.organisation.id)
         ]
-        typed = {name: value for name, value in fields.form.items() if name != "password"}
-        status = 400 if fields.mistakes else 200
-        return self._responder.show(
-            request, "organisation", status=status, rows=rows, path=PATH, typed=typed, mistakes=fields.mistakes
-        )
+        return self._responder.show_form(request, "organisation", fields, rows=rows, path=PATH)

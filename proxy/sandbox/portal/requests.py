@@ -14,6 +14,7 @@ from cachetools import TTLCache
 from proxy.kit import clock as clocks
 from proxy.sandbox import pages, user_directory
 from proxy.sandbox.identity import forms, login, sessions
+from proxy.sandbox.portal import form_input
 from proxy.sandbox.state import file
 
 PATH = "/portal"
@@ -100,6 +101,15 @@ class PortalResponder:
             at=visit.request.path,
             **values,
         )
+
+    def show_form(
+        self, visit: PortalRequest, template: str, fields: form_input.FormInput, **values: Any
+    ) -> web.Response:
+        """Render a template with a form as it was sent, beside the mistakes in it; 400 if there are any."""
+        status = 400 if fields.mistakes else 200
+        # Passwords are not sent back.
+        typed = {name: value for name, value in fields.form.items() if name != "password"}
+        return self.show(visit, template, status=status, typed=typed, mistakes=fields.mistakes, **values)
 
     def go(self, visit: PortalRequest, path: str, notice: str) -> web.Response:
         """Redirect to another page, which shows a notice."""

@@ -1,29 +1,55 @@
-"""Cache of encoded responses: a request that comes a third time is answered without being parsed.
+"""Encoded responses: cache of those that were hits, and coalescing of equal requests in flight.
+
+Of a request that comes a third time, or while an equal one is executed, the parameters are not parsed.
 
 A response is stored when all its results were cache hits, until the first of them expires; compressed and uncompressed
-responses are separate entries. The key is a digest of the request target, because a target holds the API key.
+responses are separate entries. Keys are digests of the request target, and of whole request heads that ask for the
+same, because these hold the API key.
+
+Requests that differ in anything but their queries are coalesced further down, query by query
+(gateway/cache/coalescing.py), after they were parsed and planned. A request that waits here for longer than
+JOIN_SECONDS continues there, where second attempts and stale entries help against a stalled upstream request.
 """
 
+import asyncio
 import hashlib
 from typing import NamedTuple
 
 import cachetools
 
+from proxy import errors
 from proxy.gateway.applications import Client
+from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import Clock
+from proxy.web.v3 import responses
 from proxy.web.v3.responses import EncodedBody
 
+Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
+
 RECENT_MAX = 20_000  # request targets that are remembered as answered recently
-ENTRY_OVERHEAD = 400  # bytes of an entry without its body
+HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each
+ENTRY_OVERHEAD = 600  # bytes of an entry without its body
+JOIN_SECONDS = 0.2  # less than coalescing.stall_seconds, after which a request counts as stalled
+FlightKey = tuple[str, bool]  # request target, which names the API key, and whether the client accepts gzip
 
 
 class EncodedResponse(NamedTuple):
-    """Cache entry: the body, how many cached results it holds, and its client. `until`: expiry, monotonic seconds."""
+    """Cache entry: the body, the beginning of the response head, the number of cached results in it, and its client.
+    `until`: expiry, monotonic seconds."""
 
     body: EncodedBody
+    head: str
     results: int
     client: Client
     until: float
+
+
+class RequestHead(NamedTuple):
+    """What the bytes of a request head ask for. `forwarded`: its X-Forwarded-For, where proxies are trusted."""
+
+    key: Key
+    route: str
+    forwarded: str
 
 
 class EncodedResponseCache:
@@ -33,8 +59,9 @@ class EncodedResponseCache:
         self._stale_seconds = stale_seconds
         self._clock = clock
         self._recent: dict[bytes, float] = {}
+        self._heads: dict[bytes, RequestHead] = {}
         self._filled = False  # saves the digest while the cache is empty
-        self._entries: cachetools.TLRUCache[tuple[bytes, bool], EncodedResponse] = cachetools.TLRUCache(
+        self._entries: cachetools.TLRUCache[Key, EncodedResponse] = cachetools.TLRUCache(
             size,
             lambda _, response, __: response.until,
             timer=clock.monotonic,
@@ -56,6 +83,30 @@ class EncodedResponseCache:
             self._entries[_digest(target), gzip] = response
             self._filled = True
 
+    def add(self, target: str, gzip: bool, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> None:
+        """Store a response of which nothing was sent upstream, and remember any with cacheable results."""
+        if metadata.source == "hit":
+            head = responses.head(body)
+            self.store(target, gzip, EncodedResponse(body, head, metadata.results, client, metadata.until))
+        if metadata.until and metadata.source not in (None, "stale"):
+            self.mark_answered(target, metadata.until)
+
+    def link(self, head: bytes, target: str, gzip: bool, route: str, forwarded: str) -> None:
+        """Remember that the bytes of a request head ask for an entry."""
+        if len(self._heads) >= HEADS_MAX:
+            del self._heads[next(iter(self._heads))]
+        self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), route, forwarded)
+
+    def by_head(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
+        """The entry that the bytes of a request head ask for, if they are linked with one."""
+        requested = self._heads.get(_digest_bytes(head)) if self._heads else None
+        if requested is None:
+            return None
+        try:
+            return requested, self._entries[requested.key]
+        except KeyError:
+            return None
+
     def mark_answered(self, target: str, until: float) -> None:
         """Remember that a request was answered with results that are cached `until` then, in monotonic seconds."""
         if len(self._recent) >= RECENT_MAX:
@@ -67,9 +118,73 @@ class EncodedResponseCache:
         return self._recent.get(_digest(target), 0.0) > self._clock.monotonic()
 
 
+class FlightResult(NamedTuple):
+    """Result of a flight: a body, or the error that all of its requests get. `metadata` is that of its request."""
+
+    metadata: ResponseMetadata
+    body: EncodedBody | None
+    error: errors.BridgeError | None = None
+
+
+class Flight:
+    """One request that is executed, and the equal ones that wait for its result."""
+
+    __slots__ = ("_flights", "_key", "_timer", "_waiting", "client")
+
+    def __init__(self, flights: "dict[FlightKey, Flight]", key: FlightKey, client: Client) -> None:
+        self._flights = flights
+        self._key = key
+        self._waiting: list[asyncio.Future[FlightResult | None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self.client = client
+
+    async def wait(self) -> FlightResult | None:
+        """Return the result; None if the caller has to execute its request itself."""
+        loop = asyncio.get_running_loop()
+        if self._timer is None:  # most flights are joined by nobody, and need no timer
+            self._timer = loop.call_later(JOIN_SECONDS, self.end, None)
+        waiting: asyncio.Future[FlightResult | None] = loop.create_future()
+        self._waiting.append(waiting)
+        return await waiting
+
+    def end(self, result: FlightResult | None) -> None:
+        """Give a result to all waiting requests; None lets them continue on their own. Only the first call counts."""
+        if self._flights.get(self._key) is self:
+            del self._flights[self._key]
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiting in self._waiting:
+            if not waiting.done():  # its client may have gone
+                waiting.set_result(result)
+        self._waiting.clear()
+
+
+class Flights:
+    """Requests in flight. Not `enabled`: none is ever joined."""
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._flights: dict[FlightKey, Flight] = {}
+
+    def get(self, key: FlightKey) -> Flight | None:
+        """The flight of an equal request, if there is one."""
+        return self._flights.get(key)
+
+    def begin(self, key: FlightKey, client: Client) -> Flight:
+        """Begin a flight that others can join, unless there is one already."""
+        flight = Flight(self._flights, key, client)
+        if self._enabled:
+            self._flights.setdefault(key, flight)
+        return flight
+
+
 def _size(response: EncodedResponse) -> int:
     return ENTRY_OVERHEAD + len(response.body.body)
 
 
 def _digest(target: str) -> bytes:
-    return hashlib.blake2b(target.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    return _digest_bytes(target.encode("utf-8", "surrogateescape"))
+
+
+def _digest_bytes(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -5,13 +5,13 @@ import json
 import re
 from typing import Any, NamedTuple
 
+import msgspec
 from aiohttp import web
 from multidict import istr
 
 from proxy import errors
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.kit import encoding
 from proxy.kit.aiohttp_internals.response import PreparedResponse
 from proxy.web.v3.parameters import ResponseFormat
 
@@ -37,14 +37,17 @@ class EncodedBody(NamedTuple):
 
 
 def encode_json(body: Any, response_format: ResponseFormat) -> bytes:
-    """Encode as JSON: compact, or as v3's pretty_print.
+    """Encode as JSON: compact, or as v3's pretty_print, with sorted keys and non-ASCII characters escaped.
 
     Two bodies recorded in 2018 and 2019 without pretty_print are json.dumps(indent=2, sort_keys=True). A JSON reader
     sees no difference, and it would cost: of three recorded bodies of 16 to 19 kB the plain size grows by 48 to 112 %,
     the gzip size by 13 to 27 %, and writing takes 0.5 to 0.7 ms instead of 0.01 ms, because cached items would have to
     be decoded and encoded again.
     """
-    return encoding.pretty(body) if response_format.pretty_print else encoding.encode(body)
+    compact = msgspec.json.encode(body)
+    return (
+        json.dumps(json.loads(compact), sort_keys=True, indent=4).encode() if response_format.pretty_print else compact
+    )
 
 
 def encode_body(body: bytes, response_format: ResponseFormat, gzip: bool) -> EncodedBody:
@@ -63,6 +66,11 @@ def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
     return EncodedBody(gzip_module.compress(whole.body, GZIP_LEVEL, mtime=0), whole.headers | GZIPPED)
 
 
+def head(body: EncodedBody) -> str:
+    """The beginning of the head of a 200: all fields that are the same in each response with this body."""
+    return "".join(["HTTP/1.1 200 OK\r\n", *(f"{name}: {value}\r\n" for name, value in body.headers.items())])
+
+
 def response(body: EncodedBody, status: int = 200) -> web.Response:
     """Response with an encoded body."""
     return PreparedResponse(body=body.body, status=status, headers=body.headers)
@@ -70,7 +78,13 @@ def response(body: EncodedBody, status: int = 200) -> web.Response:
 
 def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status: QuotaStatus) -> web.Response:
     """Add the request's cache status and cost, and the client's quota: in parts, and seconds to its reset."""
-    headers = response.headers
+    response.headers.update(usage_headers(metadata, status))
+    return response
+
+
+def usage_headers(metadata: ResponseMetadata, status: QuotaStatus) -> dict[str, str]:
+    """The headers of `add_usage_headers`."""
+    headers: dict[str, str] = {}
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source
     headers[X_COST] = str(metadata.cost)
@@ -79,7 +93,7 @@ def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status
         headers[X_LIMIT] = str(status.limit)
     if status.reset is not None:
         headers[X_RESET] = str(status.reset)
-    return response
+    return headers
 
 
 def error_response(error: errors.BridgeError, response_format: ResponseFormat, request: web.Request) -> web.Response:

@@ -15,13 +15,13 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
-from proxy.kit.encoding import RawJson
 from proxy.mapping.loader import Mappings
 from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
+from proxy.web.unparsed_hits import UnparsedHits
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, Flight, FlightResult, Flights
 from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.responses import EncodedBody
 
@@ -54,10 +54,15 @@ class V3Routes:
         pipeline: Pipeline,
         authenticator: Authenticator,
         mappings: Mappings,
+        *,
         cache: EncodedResponseCache,
+        hits: UnparsedHits,
+        coalesces: bool,
         metrics: Metrics,
     ) -> None:
         self._cache = cache
+        self._hits = hits
+        self._flights = Flights(coalesces)
         self._authenticator = authenticator
         self._pipeline = pipeline
         self._mappings = mappings
@@ -85,53 +90,91 @@ class V3Routes:
         return fixed
 
     def _handler(self, endpoint: Endpoint) -> Handler:
-        action = self._actions[endpoint.action]
-
         async def handle(request: web.Request) -> web.StreamResponse:
             gzip = responses.accepts_gzip(request)
             cached = self._cache.get(request.raw_path, gzip)
             if cached is not None:
-                return await self._from_cache(cached, request)
-            started = self._clock.monotonic()
-            parameters = RequestParameters(request.raw_path)
-            client = self._authenticator.client(request, parameters.text("apikey"))
-            request[CLIENT] = client
-            await self._pipeline.admit(client)
-            response_format = parameters.response_format()
-            request[METADATA] = metadata = ResponseMetadata(started)
-            try:
-                result = await action(endpoint, AuthenticatedRequest(request, parameters, client, metadata, started))
-            except errors.BridgeError as error:
-                if metadata.cost or isinstance(error, errors.QuotaExhausted):
-                    request[USAGE] = metadata, self._pipeline.quota_status(client)
-                raise
-            executed = self._clock.monotonic()
-            body = responses.encode_body(responses.encode_json(result, response_format), response_format, gzip)
-            if metadata.unsupported:
-                body = body._replace(headers=body.headers | unsupported.header(metadata.unsupported))
-            self._store(
-                request.raw_path, gzip, EncodedResponse(body, metadata.results, client, metadata.until), metadata
-            )
-            response = self._response(body, client, metadata)
-            self._metrics.observe_stage("reply", executed)
-            return response
+                return await self._from_cache(cached, request, gzip)
+            flight = self._flights.get((request.raw_path, gzip))
+            if flight is None:
+                return await self._execute(endpoint, request, gzip, None)
+            return await self._join(flight, request) or await self._execute(endpoint, request, gzip, flight.client)
 
         return handle
 
-    def _store(self, target: str, gzip: bool, response: EncodedResponse, metadata: ResponseMetadata) -> None:
-        """Cache a response of which nothing was sent upstream, and remember any with cacheable results."""
-        if metadata.source == "hit":
-            self._cache.store(target, gzip, response)
-        if metadata.until and metadata.source not in (None, "stale"):
-            self._cache.mark_answered(target, metadata.until)
+    async def _execute(
+        self, endpoint: Endpoint, request: web.Request, gzip: bool, admitted: Client | None
+    ) -> web.Response:
+        """Parse and execute a request, and let equal ones share its response. `admitted`: its client, if it was
+        authenticated and counted before."""
+        started = self._clock.monotonic()
+        parameters = RequestParameters(request.raw_path)
+        if admitted is None:
+            client = self._authenticator.client(request, parameters.text("apikey"))
+            request[CLIENT] = client
+            await self._pipeline.admit(client)
+        else:
+            client = admitted
+        request[METADATA] = metadata = ResponseMetadata(started)
+        flight, result = self._flights.begin((request.raw_path, gzip), client), None
+        try:
+            received = AuthenticatedRequest(request, parameters, client, metadata, started)
+            body = await self._encoded(endpoint, received, gzip)
+            result = FlightResult(metadata, body)
+        except errors.BridgeError as error:
+            result = FlightResult(metadata, None, error)
+            self._add_usage(request, client, metadata, error)
+            raise
+        finally:
+            flight.end(result)
+        self._cache.add(request.raw_path, gzip, body, client, metadata)
+        return self._response(body, client, metadata)
 
-    async def _from_cache(self, cached: EncodedResponse, request: web.Request) -> web.Response:
+    async def _encoded(self, endpoint: Endpoint, received: AuthenticatedRequest, gzip: bool) -> EncodedBody:
+        response_format = received.parameters.response_format()
+        result = await self._actions[endpoint.action](endpoint, received)
+        executed = self._clock.monotonic()
+        body = responses.encode_body(responses.encode_json(result, response_format), response_format, gzip)
+        self._metrics.observe_stage("reply", executed)
+        if received.metadata.unsupported:
+            body = body._replace(headers=body.headers | unsupported.header(received.metadata.unsupported))
+        return body
+
+    async def _join(self, flight: Flight, request: web.Request) -> web.Response | None:
+        """The response to a request that waits for an equal one; None if it has to be executed after all. Limits of
+        the client apply as to any other."""
+        client = flight.client
+        self._authenticator.check(request, client)
+        request[CLIENT] = client
+        if client.rate:
+            await self._pipeline.admit(client)
+        result = await flight.wait()
+        if result is None:
+            return None
+        request[METADATA] = metadata = result.metadata.of_shared_response()
+        if metadata.source is not None:
+            self._metrics.queries["shared",] += metadata.results
+        if result.body is not None:
+            return self._response(result.body, client, metadata)
+        assert result.error is not None  # noqa: S101 - a result has a body or an error
+        self._add_usage(request, client, metadata, result.error)
+        raise result.error
+
+    def _add_usage(
+        self, request: web.Request, client: Client, metadata: ResponseMetadata, error: errors.BridgeError
+    ) -> None:
+        """Let the error response have usage headers, if parts were used or there are none left."""
+        if metadata.cost or isinstance(error, errors.QuotaExhausted):
+            request[USAGE] = metadata, self._pipeline.quota_status(client)
+
+    async def _from_cache(self, cached: EncodedResponse, request: web.Request, gzip: bool) -> web.Response:
         """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""
         self._authenticator.check(request, cached.client)
         request[CLIENT], request[METADATA] = cached.client, HIT
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
         self._metrics.queries["hit",] += cached.results
+        self._hits.remember(request, gzip, cached)
         return self._response(cached.body, cached.client, HIT)
 
     def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
@@ -187,7 +230,7 @@ class V3Routes:
         caller = self._caller(endpoint, received)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
-            return {uid: RawJson(part) for uid, part in found.items()}
+            return {uid: msgspec.Raw(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> GatewayRequest:
@@ -219,7 +262,7 @@ def match_response(
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": RawJson(answer.items),
+                "items": msgspec.Raw(answer.items),
                 "hits": answer.hits,
                 "reference": query.reference,
                 "error": answer.error,

@@ -7,7 +7,6 @@ import msgspec
 
 from proxy import bounds, errors, model
 from proxy.gateway.cache.entries import RenderedResult
-from proxy.kit.encoding import RawJson
 from proxy.parameters import Parameters
 
 FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
@@ -53,7 +52,7 @@ def response(request: model.SearchRequest, items: list[Any], hits: int, counts: 
 
 def parts_response(request: model.SearchRequest, answer: RenderedResult, msec: int) -> dict[str, Any]:
     """Body of a search of parts, whose items are JSON already: the list is split, the items are not decoded."""
-    items = [RawJson(bytes(item)) for item in msgspec.json.decode(answer.items, type=list[msgspec.Raw])]
+    items = msgspec.json.decode(answer.items, type=list[msgspec.Raw])
     return response(request, items, answer.hits, answer.details, msec)
 
 

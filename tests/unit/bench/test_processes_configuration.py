@@ -1,6 +1,8 @@
 """Tests of the benchmarks' configuration: as shipped except for addresses, credentials and a row's settings."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 import yaml
 
 from bench import bom, processes
+from bench.ablated import CHANGES
 from proxy.kit import shipped
 
 
@@ -86,3 +89,10 @@ def test_bill_of_materials_has_so_many_lines(lines: int, distinct: int) -> None:
     numbers = bom.part_numbers(lines)
     assert (len(numbers), len(set(numbers))) == (lines, distinct)
     assert numbers == bom.part_numbers(lines) != sorted(numbers)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_optimisation_can_be_taken_out(name: str) -> None:
+    command = [sys.executable, "-m", "bench.ablated", name, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

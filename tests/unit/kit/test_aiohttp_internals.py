@@ -23,7 +23,17 @@ PACKAGE = ROOT / "proxy" / "kit" / "aiohttp_internals"
 # Class, and the private attributes of its instances.
 PRIVATE: dict[type, set[str]] = {
     aiohttp.TCPConnector: {"_conns", "_wait_for_available_connection", "_create_connection"},
-    web_protocol.RequestHandler: {"_close", "_handle_request", "_loop", "_messages", "_request_count"},
+    web_protocol.RequestHandler: {
+        "_close",
+        "_force_close",
+        "_handle_request",
+        "_keepalive_timeout",
+        "_loop",
+        "_messages",
+        "_next_keepalive_close_time",
+        "_request_count",
+        "_waiter",
+    },
     web.Server: {"_kwargs", "_loop"},
     web.AppRunner: {"_make_server", "_shutdown_timeout"},
 }

@@ -55,6 +55,7 @@ def map_part(load: Load) -> Callable[..., object]:
 
     def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **projection: object) -> object:
         part = compiler.compile_object(load(rules), "Part", model.Projection(**projection))  # type: ignore[arg-type]
-        return part.map(msgspec.convert(record, part.record), model.MappingContext("US", "USD", cuts=cuts or {}))
+        mapped = part.map(msgspec.convert(record, part.record), model.MappingContext("US", "USD", cuts=cuts or {}))
+        return msgspec.to_builtins(mapped)
 
     return map_

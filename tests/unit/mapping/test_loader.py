@@ -24,6 +24,8 @@ def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappi
     [
         (HEAD + "    x: {from: mpn, always: 1, why: because}\n", "part.yaml:6", "Part.x needs exactly one of"),
         (HEAD + "    x: {from: mpn, none: nothing}\n", "part.yaml:6", "Part.x needs exactly one of"),
+        (HEAD + "    a-b: mpn\n", "part.yaml:6", "'a-b' is no name of a field: use letters, digits and _"),
+        (HEAD + "    __class__: mpn\n", "part.yaml:6", "'__class__' is no name of a field"),
         (HEAD + "    x: {include: true}\n", "part.yaml:6", "Part.x needs exactly one of"),
         (HEAD + "    x: {always: 1}\n", "part.yaml:6", "Part.x is always the same; say in `why`"),
         (HEAD + "    x: {always: null}\n", "part.yaml:6", "Part.x is always the same; say in `why`"),

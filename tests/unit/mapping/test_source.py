@@ -9,7 +9,7 @@ import pytest
 
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader
-from proxy.mapping.source import Source, functions_of
+from proxy.mapping.source import ObjectSource, Source, functions_of
 from proxy.model import MappingContext, Projection
 
 MAPPINGS = loader.load(shipped.path("mappings"))
@@ -28,7 +28,7 @@ def test_traceback_shows_the_line_of_the_mapping_function() -> None:
     with pytest.raises(ValueError, match="invalid literal") as failure:
         seller.map(record, HERE)
     shown = "".join(traceback.format_exception(failure.value))
-    assert "in map_seller\n    'uid': seller_uid(seller.id, seller.name)," in shown
+    assert "in map_seller\n    seller_uid(seller.id, seller.name),  # uid" in shown
 
 
 def test_traceback_names_each_object_of_the_path() -> None:
@@ -56,9 +56,11 @@ def test_linecache_keeps_the_source_while_the_function_exists() -> None:
 
 def test_equal_functions_are_written_once() -> None:
     source = Source("Part")
-    calls = [source.call("Asset", {"asset": f"part.{name}"}, ["'url': asset"]) for name in ("small", "large")]
-    other = source.call("Asset", {"asset": "part.cad"}, ["'url': asset.url"])
-    source.entry_point("Part", "part", [f"'{place}': {call}" for place, call in enumerate([*calls, other])])
+    url = ObjectSource("Asset", {"url": "asset"})
+    calls = [source.call("Asset", {"asset": f"part.{name}"}, url) for name in ("small", "large")]
+    other = source.call("Asset", {"asset": "part.cad"}, ObjectSource("Asset", {"url": "asset.url"}))
+    fields = dict(zip(("small", "large", "cad"), [*calls, other], strict=True))
+    source.entry_point("Part", "part", ObjectSource("Part", fields))
     assert calls == ["map_asset(part.small)", "map_asset(part.large)"]
     assert other == "map_asset_2(part.cad)"
     assert source.text().count("def ") == 3
@@ -66,5 +68,6 @@ def test_equal_functions_are_written_once() -> None:
 
 
 def test_unused_parameter_is_left_out() -> None:
-    call = Source("Part").call("Offer", {"offer": "o", "parent": "seller"}, ["'parent': offer.parent"])
+    made = ObjectSource("Offer", {"parent": "offer.parent"})
+    call = Source("Part").call("Offer", {"offer": "o", "parent": "seller"}, made)
     assert call == "map_offer(o)"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +33,29 @@ USD, EUR, NONE = price(1, 0.647, "USD"), price(1, 0.6, "EUR"), price(1, 1, "")
     ],
 )  # fmt: skip
 def test_prices_are_tables_by_currency_with_five_decimals(prices: list[Any], table: dict[str, Any]) -> None:
-    assert transforms.prices_by_currency(prices) == table
+    assert written(prices) == table
+
+
+def written(prices: list[Any]) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(transforms.prices_by_currency(prices)))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_remembered_price_text_is_that_of_the_price(amounts: list[float]) -> None:
+    prices = [price(1, amount, "USD") for amount in amounts]
+    table = {"USD": [[1, f"{amount:.5f}"] for amount in amounts]} if amounts else {}
+    assert (written(prices), written(prices)) == (table, table)
+
+
+def test_zero_and_negative_zero_are_not_confused() -> None:
+    prices = [price(1, amount, "USD") for amount in (0.0, -0.0, 0.0)]
+    assert written(prices) == {"USD": [[1, "0.00000"], [1, "-0.00000"], [1, "0.00000"]]}
+
+
+def test_remembered_price_texts_are_bounded() -> None:
+    for amount in range(1, 2 * transforms.PRICE_TEXTS_MAX + 100):
+        assert transforms.price_text(amount) == f"{amount}.00000"
+        assert len(transforms.PRICE_TEXTS) <= transforms.PRICE_TEXTS_MAX
 
 
 @pytest.mark.parametrize(
@@ -43,6 +66,8 @@ def test_prices_are_tables_by_currency_with_five_decimals(prices: list[Any], tab
         ("2023-11-14T22:13:20.1234567Z", "2023-11-14T22:13:20Z"),
         ("2023-11-14T22:13:20+00:00", "2023-11-14T22:13:20Z"),
         ("2023-11-15T00:13:20+02:00", "2023-11-14T22:13:20Z"),
+        ("20231114T221320Z", "2023-11-14T22:13:20Z"),
+        ("2023-W46-2T22:13:20Z", "2023-11-14T22:13:20Z"),
     ],
 )
 def test_times_are_utc_without_a_fraction(time: str, written: str) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy import errors
 from proxy.telemetry import log, request_ids
@@ -220,20 +218,3 @@ def test_exception_in_a_destructor_is_logged_without_traceback(
     (line,) = lines(stream)
     assert (line["event"], line["error"]) == ("unraisable exception ignored", "ValueError")
     assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
-
-
-@given(
-    st.dictionaries(
-        st.text("abcxyz_", min_size=1, max_size=8) | st.just("logger"),
-        st.text(max_size=12) | st.integers() | st.floats(allow_nan=False) | st.none() | st.lists(st.text(max_size=3)),
-        max_size=6,
-    ),
-    st.sampled_from(sorted(log.LEVELS)),
-)
-def test_console_line_equals_that_of_structlogs_renderer(fields: Any, level: Any) -> None:
-    event = {"timestamp": "2026-11-22T13:04:46Z", "level": level, "event": "token refreshed", **fields}
-    event["logger"] = str(event.get("logger", "aiohttp"))
-    usual = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)
-    assert log.console_line(dict(event)) == usual(None, level, dict(event))
-    del event["logger"]
-    assert log.console_line(dict(event)) == usual(None, level, dict(event))

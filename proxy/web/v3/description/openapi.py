@@ -6,11 +6,11 @@ Encoded once at start and served without an API key: of the configuration it has
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from proxy import __version__, bounds, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.kit import encoding
 from proxy.mapping import loader
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3 import routes, unsupported
@@ -70,7 +70,7 @@ UIDS = {
 
 def add_to(app: web.Application, mappings: loader.Mappings) -> None:
     """Serve the description at /openapi.json under both prefixes; no apikey needed."""
-    body = encoding.encode(document(mappings))
+    body = msgspec.json.encode(document(mappings))
 
     async def description(_: web.Request) -> web.Response:
         response = web.Response(body=body, content_type="application/json")

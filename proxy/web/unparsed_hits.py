@@ -1,0 +1,112 @@
+"""Cache hits that are answered from the received bytes, before a request is parsed.
+
+A client that repeats a request sends the same bytes: the request line, and the same header fields in the same order.
+The first hit through its handler links these bytes with the cache entry; from then on equal bytes get that entry at
+once, without aiohttp's parser, request object and task, which take longer than all the rest of a hit. What the bytes do
+not decide is done for each request: whether the client's address may use its API key, request id, usage headers,
+metrics and log line. Anything unusual is left to the handler.
+"""
+
+from typing import NamedTuple
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from proxy.endpoints import ENDPOINTS, PREFIXES
+from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.response_metadata import HIT
+from proxy.kit.aiohttp_internals.response import head_end
+from proxy.kit.aiohttp_internals.server import received_head
+from proxy.telemetry.metrics import Metrics
+from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
+from proxy.telemetry.request_log import RequestFields, RequestLog
+from proxy.web.authentication import Authenticator
+from proxy.web.client_address import ClientAddressResolver
+from proxy.web.v3 import responses, unsupported
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
+
+# Paths without a uid: they are their own route.
+PATHS = frozenset(
+    f"{prefix}{endpoint.path}{slash}"
+    for endpoint in ENDPOINTS
+    for prefix in PREFIXES
+    for slash in ("", "/")
+    if "{" not in endpoint.path
+)
+# Fields that make equal bytes no equal requests: ids differ each time, and an upgrade changes the connection.
+EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE)
+
+
+class HitContext(NamedTuple):
+    """What each hit needs."""
+
+    authenticator: Authenticator
+    addresses: ClientAddressResolver
+    pipeline: Pipeline
+    ids: RequestIds
+    metrics: Metrics
+
+
+class UnparsedHits:
+    """Function from received bytes to the whole response of a cache hit, or None if they are to be parsed."""
+
+    def __init__(self, cache: EncodedResponseCache, context: HitContext) -> None:
+        self._cache = cache
+        self._context = context
+        self._clock = context.metrics.clock
+        self._log = RequestLog()
+        self._logs = self._log.is_enabled(is_check=False)
+
+    def __call__(self, data: bytes, peer: str | None) -> bytes | None:
+        """Return the response to a request head from the address `peer`."""
+        started = self._clock.monotonic()
+        known = self._cache.by_head(data)
+        if known is None:
+            return None
+        head, cached = known
+        address = self._context.addresses.resolve(peer, head.forwarded)
+        # An address that is unknown may be throttled: the handler decides, and remembers the key.
+        if not self._context.authenticator.knows(address.group, cached.client):
+            return None
+        request_id = self._context.ids.new()
+        response = self._response(cached, request_id)
+        self._record(head.route, cached, address.address, self._clock.monotonic() - started, request_id)
+        return response
+
+    def remember(self, request: web.Request, gzip: bool, cached: EncodedResponse) -> None:
+        """Link the bytes of a request with its cache entry, if equal bytes are always equal requests."""
+        head, route = received_head(request), request.raw_path.partition("?")[0]
+        if (
+            head is not None
+            and route in PATHS
+            and _is_plain(request)
+            and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
+        ):
+            forwarded = self._context.addresses.forwarded(request)
+            self._cache.link(head, request.raw_path, gzip, route, forwarded)
+
+    def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
+        """The bytes that aiohttp would write for the handler's response."""
+        body = cached.body.body
+        usage = responses.usage_headers(HIT, self._context.pipeline.quota_status(cached.client))
+        lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])
+        return f"{cached.head}{lines}X-Request-Id: {request_id}\r\n{head_end(len(body))}".encode("ascii") + body
+
+    def _record(self, route: str, cached: EncodedResponse, address: str, seconds: float, request_id: str) -> None:
+        metrics, client = self._context.metrics, cached.client
+        metrics.queries["hit",] += cached.results
+        metrics.requests[route, "200"] += 1
+        metrics.request_seconds.observe(route, seconds)
+        if self._logs:
+            name = client.application.name
+            self._log.write(RequestFields("GET", route, 200, address, name, client.key, 0, "hit"), seconds, request_id)
+
+
+def _is_plain(request: web.Request) -> bool:
+    """Return whether a request leaves its connection open and has no body and no id of its own."""
+    return (
+        request.method == "GET"
+        and request.version == HttpVersion11
+        and request.keep_alive
+        and not request.can_read_body
+        and not any(name in request.headers for name in EXCLUDED)
+    )

@@ -1,0 +1,183 @@
+"""Equal requests in flight get one response, encoded once: limits, counts, log lines, errors, clients that leave."""
+
+import asyncio
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+
+from proxy import config
+from proxy.sandbox import faults
+from proxy.web.v3 import encoded_cache, responses
+
+ASKED = target({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"})  # two queries are one GraphQL request
+NUMBER = 12
+
+
+def slow(environment: ProxyEnvironment, milliseconds: int) -> None:
+    environment.sandbox.faults.replace(faults.parse_faults(f"latency ms={milliseconds}"))
+
+
+async def together(environment: ProxyEnvironment, number: int = NUMBER, asked: str = ASKED) -> list[RawResponse]:
+    return await asyncio.gather(*(environment.get(asked) for _ in range(number)))
+
+
+async def warmed(environment: ProxyEnvironment) -> int:
+    """Get a token, so that only the requests under test take time; the number of GraphQL requests so far."""
+    await environment.get(target({"mpn": "NO-SUCH-PART"}))
+    return environment.sandbox.request_counts.graphql
+
+
+async def metric(environment: ProxyEnvironment, name: str) -> float:
+    lines = (await environment.get("/metrics")).body.decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def request_lines(log_output: io.StringIO) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
+    return [line for line in lines if line["event"] == "request completed" and line["route"] == "/v3/parts/match"]
+
+
+PARSED = 'v3bridge_stage_duration_seconds_count{stage="parse"}'
+
+
+async def test_equal_requests_are_parsed_executed_and_encoded_once(
+    environment: ProxyEnvironment, log_output: io.StringIO
+) -> None:
+    before = await warmed(environment)
+    parsed, billed = await metric(environment, PARSED), environment.billed_parts
+    slow(environment, 100)
+    replies = await together(environment)
+    assert {reply.status for reply in replies} == {200}
+    assert len({reply.body for reply in replies}) == 1  # with its msec
+    assert environment.sandbox.request_counts.graphql - before == 1
+    assert await metric(environment, PARSED) - parsed == 1
+    sources = sorted(reply.headers["x-cache"] for reply in replies)
+    assert sources == ["miss"] + ["shared"] * (NUMBER - 1)
+    assert sum(int(reply.headers["x-parts-cost"]) for reply in replies) == environment.billed_parts - billed == 3
+    assert {reply.headers["x-parts-used"] for reply in replies} == {"3"}
+    assert (
+        await metric(environment, 'v3bridge_queries_total{source="shared"}') == 2 * NUMBER - 1
+    )  # one of them by the first request's own second query
+    assert await metric(environment, 'v3bridge_requests_total{route="/v3/parts/match",status="200"}') == NUMBER + 1
+    lines = request_lines(log_output)[1:]
+    assert {line["request"] for line in lines} == {reply.headers["x-request-id"] for reply in replies}
+    assert sorted((line["cache"], line["parts"]) for line in lines) == [("miss", 3)] + [("shared", 0)] * (NUMBER - 1)
+    assert {(line["application"], line["key"], line["status"]) for line in lines} == {("demo", "1", 200)}
+
+
+async def test_lists_are_shared_without_cost_and_source(environment: ProxyEnvironment) -> None:
+    slow(environment, 100)
+    replies = await together(environment, 5, "/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
+    assert {reply.status for reply in replies} == {200}
+    assert not any("x-cache" in reply.headers for reply in replies)
+    assert await metric(environment, 'v3bridge_queries_total{source="shared"}') == 0
+
+
+async def test_without_coalescing_every_request_is_executed(start: StartEnvironment) -> None:
+    async with start(coalescing={"enabled": False}) as environment:
+        before = await warmed(environment)
+        slow(environment, 100)
+        await together(environment, 4)
+        assert environment.sandbox.request_counts.graphql - before == 4
+
+
+async def test_error_is_that_of_every_waiting_request(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
+    await warmed(environment)
+    environment.sandbox.faults.replace(faults.read_faults(["latency ms=100", "5xx"]))
+    replies = await together(environment, 4)
+    assert {reply.status for reply in replies} == {503}
+    assert len({reply.body for reply in replies}) == 1
+    assert [line["error"] for line in request_lines(log_output)[1:]] == ["UpstreamFault"] * 4
+    assert log_output.getvalue().count('"request failed"') == 4
+
+
+async def test_exhausted_quota_is_told_to_every_waiting_request(start: StartEnvironment) -> None:
+    plan = single_application(part_limit=3, client_id="client-1")
+    own = {"client_id": "client-1", "client_secret": config.Secret("secret-1")}
+    async with start(sandbox={"applications": plan}, application=own) as environment:
+        assert (await environment.get(ASKED)).status == 200
+        slow(environment, 100)
+        replies = await together(environment, 4, target({"mpn": "1N4007"}))
+    assert {reply.status for reply in replies} == {429}
+    assert {reply.headers["x-parts-used"] for reply in replies} == {"3"}
+
+
+@pytest.mark.parametrize("leaving", [0, 2])
+async def test_client_that_leaves_takes_nothing_from_the_others(environment: ProxyEnvironment, leaving: int) -> None:
+    before = await warmed(environment)
+    slow(environment, 150)
+    tasks = [asyncio.create_task(environment.get(ASKED)) for _ in range(4)]
+    await asyncio.sleep(0.05)
+    tasks.pop(leaving).cancel()
+    assert [reply.status for reply in await asyncio.gather(*tasks)] == [200] * 3
+    assert environment.sandbox.request_counts.graphql - before == 1
+
+
+async def test_rate_limit_counts_every_waiting_request(start: StartEnvironment) -> None:
+    async with start(application={"rate": 4}) as environment:
+        await warmed(environment)
+        environment.time.advance(5)
+        slow(environment, 100)
+        replies = await together(environment, 6)
+        assert sorted(reply.status for reply in replies) == [200] * 4 + [429] * 2
+
+
+@pytest.mark.parametrize("rate", [0, 6])
+async def test_long_wait_continues_with_coalescing_of_queries(
+    start: StartEnvironment, monkeypatch: pytest.MonkeyPatch, rate: int
+) -> None:
+    monkeypatch.setattr(encoded_cache, "JOIN_SECONDS", 0.05)
+    async with start(application={"rate": rate}) as environment:
+        before = await warmed(environment)
+        environment.time.advance(5)
+        parsed = await metric(environment, PARSED)
+        slow(environment, 400)
+        replies = await together(environment, 6)
+        assert [reply.status for reply in replies] == [200] * 6  # none is counted twice by the rate limit
+        assert sorted(reply.headers["x-cache"] for reply in replies) == ["miss"] + ["shared"] * 5
+        assert environment.sandbox.request_counts.graphql - before == 1
+        assert await metric(environment, PARSED) - parsed == 6
+
+
+async def test_plain_and_compressed_requests_are_not_confused(environment: ProxyEnvironment) -> None:
+    await warmed(environment)
+    slow(environment, 100)
+    line = f"GET {ASKED} HTTP/1.1".encode()
+    replies = await asyncio.gather(
+        *(environment.raw(line, *fields) for fields in ((), (b"Accept-Encoding: gzip",)) for _ in range(3))
+    )
+    assert [reply.headers.get("content-encoding") for reply in replies] == [None] * 3 + ["gzip"] * 3
+
+
+async def test_stale_response_is_shared_as_stale(start: StartEnvironment) -> None:
+    async with start(cache={"seconds": 60, "stale_seconds": 3600}) as environment:
+        await environment.get(ASKED)
+        environment.time.advance(100)
+        environment.sandbox.faults.replace(faults.read_faults(["latency ms=100", "5xx"]))
+        replies = await together(environment, 4)
+    assert [reply.status for reply in replies] == [200] * 4
+    assert {reply.headers["x-cache"] for reply in replies} == {"stale"}
+
+
+async def test_bug_in_one_request_leaves_the_others_to_themselves(
+    environment: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no error of the service is not handed on: the others execute their request themselves."""
+    await warmed(environment)
+    usual: Callable[..., bytes] = responses.encode_json
+    calls = []
+
+    def failing_once(*given: Any) -> bytes:
+        calls.append(given)
+        if len(calls) == 1:
+            raise RuntimeError("a bug")
+        return usual(*given)
+
+    monkeypatch.setattr(responses, "encode_json", failing_once)
+    slow(environment, 100)
+    replies = await together(environment, 4)
+    assert sorted(reply.status for reply in replies) == [200] * 3 + [500]

@@ -1,0 +1,104 @@
+"""Process that has the program imported, and starts `python -m proxy` as a copy of itself (fork).
+
+Run as a script by forked_commands.py. A start takes a tenth of the CPU time of a new interpreter, most of which imports
+the same modules each time. The parent of the copy is the test process (CLONE_PARENT), which can therefore wait for it
+and kill it like any child.
+
+Protocol, over the socket that is standard input: a message is JSON (`arguments`, `cwd`, `environment`) with three file
+descriptors, which become standard input, output and error; the response is the process id. End of file ends the server.
+"""
+
+import atexit
+import ctypes
+import gc
+import importlib
+import json
+import os
+import platform
+import runpy
+import signal
+import socket
+import sys
+import threading
+from typing import Any
+
+IMPORTED = (
+    *("proxy.cli.main", "proxy.web.app", "proxy.workers.single_process", "proxy.workers.supervisor"),
+    *("proxy.sandbox.app", "proxy.cli.comparing.checks", "proxy.cli.comparing.output", "proxy.compare.reports.html"),
+    *("proxy.stores.sqlite", "uvloop", "rich.progress", "typer._adapters"),
+)
+CLONE = {"x86_64": 56, "aarch64": 220}  # number of the system call
+CLONE_PARENT = 0x00008000
+LARGEST = 1 << 20  # bytes of a message
+
+
+def main() -> None:
+    """Serve until the test process closes the socket; in a copy, run the program."""
+    server = socket.socket(fileno=os.dup(0))
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # otherwise collections in a copy touch, and so duplicate, all memory
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at the terminal of the tests ends the tests, and they this
+    while True:
+        text, files, _, _ = socket.recv_fds(server, LARGEST, 3)
+        if not text:
+            return
+        child = _clone()
+        if child == 0:
+            server.close()
+            _become(json.loads(text), files)
+            _run()
+        for file in files:
+            os.close(file)
+        server.send(str(child).encode())
+
+
+def _clone() -> int:
+    """Fork, but as a sibling of this process. os.fork() has no such flag; the rest is what it does."""
+    python = ctypes.pythonapi
+    system = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter lock, unlike CDLL
+    python.PyOS_BeforeFork()
+    child: int = system.syscall(CLONE[platform.machine()], CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
+    if child == 0:
+        python.PyOS_AfterFork_Child()
+    else:
+        python.PyOS_AfterFork_Parent()
+    if child < 0:
+        raise OSError(ctypes.get_errno(), "clone failed")
+    return child
+
+
+def _become(request: dict[str, Any], files: list[int]) -> None:
+    """Give this process what a new interpreter would have: files, folder, environment, arguments, signals."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["proxy", *request["arguments"]]  # run_module replaces the first
+    sys.path[0] = request["cwd"]
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run() -> None:
+    """Run the program and end as an interpreter does, except that memory is not freed, which costs more than most
+    commands. An exception other than SystemExit is left to the interpreter."""
+    code: Any = 0
+    try:
+        runpy.run_module("proxy", run_name="__main__", alter_sys=True)
+    except SystemExit as exit:
+        code = exit.code or 0
+        if not isinstance(code, int):
+            sys.stderr.write(f"{code}\n")
+            code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

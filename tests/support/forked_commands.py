@@ -1,0 +1,112 @@
+"""Starts `python -m proxy` in tests by forking a process that has imported it (fork_server.py).
+
+The tests start hundreds of commands, and most of the CPU time of each was that of its imports. Whoever starts a command
+notices nothing: `subprocess` and asyncio give the same process object, with the process id of a real child. Commands
+that need a new interpreter get one: options of Python, other arguments of Popen, another environment of Python.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import fork_server
+
+ROOT = Path(__file__).parents[2]
+SERVER = Path(__file__).with_name("fork_server.py")
+COMMAND = [sys.executable, "-m", "proxy"]
+OF_PYTHON = ("PYTHON", "LC_", "LANG")  # what an interpreter reads at its start
+ROOTS = {None, "", str(ROOT)}  # of PYTHONPATH, with which the same modules are imported
+
+
+class _ForkServer:
+    """The server, started with the first command."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._process: Any = None
+
+    def start(self, arguments: list[str], cwd: str, environment: dict[str, str], files: list[int]) -> int:
+        """Start the program; the process id of the new child of this process."""
+        if self._socket is None:
+            self._socket = self._open()
+        request = {"arguments": arguments, "cwd": cwd, "environment": environment}
+        socket.send_fds(self._socket, [json.dumps(request).encode()], files)
+        return int(self._socket.recv(100))
+
+    def close(self) -> None:
+        """End the server; commands go on."""
+        if self._socket is not None and self._process is not None:
+            self._socket.close()
+            self._process.wait()
+
+    def _open(self) -> socket.socket:
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # One thread: a copy has only the thread that made it, and could wait for the others' locks.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+        with its:
+            self._process = subprocess.Popen([sys.executable, str(SERVER)], stdin=its.fileno(), env=environment)
+        return mine
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Start the program's commands by the server while the block runs, where the system can (Linux)."""
+    if not sys.platform.startswith("linux") or platform.machine() not in fork_server.CLONE:
+        yield
+        return
+    server, original = _ForkServer(), subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+    def execute_child(process: Any, *arguments: Any) -> None:
+        """Popen's own, with the same positional arguments."""
+        if not can_fork(*arguments):
+            original(process, *arguments)
+            return
+        command, cwd, env, ends = arguments[0], arguments[5], arguments[6], arguments[10:16]
+        files = [number if end == -1 else end for number, end in enumerate((ends[0], ends[3], ends[5]))]
+        folder = os.path.abspath(os.fspath(cwd or "."))
+        process.pid = server.start([*command[3:]], folder, dict(os.environ if env is None else env), files)
+        process._child_created = True
+        process._close_pipe_fds(*ends)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "_execute_child", execute_child)
+        yield
+    server.close()
+
+
+def can_fork(
+    arguments: Any, executable: Any, preexec: Any, close: bool, passed: Any, cwd: Any, env: Any, *others: Any
+) -> bool:
+    """Return whether a copy of the server is the same as a new interpreter."""
+    # Of others: restore_signals, gid, gids, uid, umask, start_new_session, process_group.
+    plain = (executable, preexec, close, tuple(passed), *others[9:]) == (
+        None, None, True, (), True, None, None, None, -1, False, -1,
+    )  # fmt: skip
+    return plain and isinstance(arguments, list | tuple) and _is_program([*arguments], cwd) and _is_same_python(env)
+
+
+def _is_program(command: list[Any], cwd: Any) -> bool:
+    """Return whether a command is that of this tree; `-m` takes it from the current folder first."""
+    folder = Path(cwd or ".").resolve()
+    texts = all(isinstance(word, str) for word in command)
+    return texts and command[:3] == COMMAND and (folder == ROOT or not (folder / "proxy").exists()) and folder.is_dir()
+
+
+def _is_same_python(env: Any) -> bool:
+    if env is None:
+        return True
+    path = env.get("PYTHONPATH")
+    return path in ROOTS and _of_python(env) == _of_python(os.environ)
+
+
+def _of_python(environment: Any) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(OF_PYTHON) and name != "PYTHONPATH"}
