@@ -98,7 +98,7 @@ async def _compose(
     requests = _pipeline(base, mappings, served=served, store=store, quota=quota, services=services, load=load)
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
-    authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
+    authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
     cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
