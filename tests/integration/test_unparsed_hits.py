@@ -22,7 +22,7 @@ OF_EACH = {"date", "x-request-id"}  # header fields that differ in each response
 WARM = 3  # requests until equal bytes are answered unparsed: a miss, a hit, and one from the encoded response
 
 
-class Client:
+class SocketClient:
     """A connection that sends requests as they are given."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,9 +53,9 @@ def head(asked: str, *fields: str) -> bytes:
 
 
 @asynccontextmanager
-async def connected(environment: ProxyEnvironment) -> AsyncIterator[Client]:
+async def connected(environment: ProxyEnvironment) -> AsyncIterator[SocketClient]:
     reader, writer = await asyncio.open_connection("127.0.0.1", environment.port)
-    yield Client(reader, writer)
+    yield SocketClient(reader, writer)
     writer.close()
 
 
