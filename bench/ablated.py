@@ -16,8 +16,8 @@ from proxy.kit.aiohttp_internals.server import Handler
 from proxy.mapping import transforms
 from proxy.stores import sqlite
 from proxy.telemetry import log, log_writer, metrics
-from proxy.web import fast_path, unparsed_hits
-from proxy.web.v3 import encoded_cache
+from proxy.web import fast_path
+from proxy.web.v3 import encoded_cache, unparsed
 
 CHANGES: dict[str, Callable[[], None]] = {}
 """Functions that remove an optimisation from this process, by its name."""
@@ -98,7 +98,7 @@ def _write_every_line() -> None:
 
 @_optimisation("hits from received bytes")
 def _parse_every_request() -> None:
-    unparsed_hits.UnparsedHits.__call__ = lambda *_: None  # type: ignore[method-assign]
+    unparsed.UnparsedHits.__call__ = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimisation("coalescing by request target")

@@ -173,7 +173,7 @@ def _ledger(server: Server) -> int:
     """Return the parts of a stopped service's ledger, uncertain ones included: nothing failed, so there are none."""
     command = [sys.executable, "-m", "proxy", "usage", "--json", "--config", str(server.config)]
     rows = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    return sum(row["used"] + row["in_doubt"] for row in rows if row["key"] is None)
+    return sum(row["used"] + row["uncertain"] for row in rows if row["key"] is None)
 
 
 def _burst(setup: Setup, folder: Path) -> int:

@@ -43,7 +43,7 @@ def learn(
     from proxy.mapping import loader as mapping
 
     if output is not None and output.exists():
-        raise errors.ConfigError(f"{output} is there already, and is left as it is: name another file")
+        raise errors.ConfigError(f"{output} exists already: name another file")
     own = loader.load(config_file, os.environ).uids if config_file else None
     known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
     answers = recorded.Recording(recording)

@@ -29,8 +29,8 @@ class V3Request(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         """Digest of 16 hex digits, equal for equal requests of the same client."""
-        asked = msgspec.json.encode((self.client, self.path, self.query))
-        return hashlib.blake2b(asked, digest_size=8).hexdigest()
+        encoded = msgspec.json.encode((self.client, self.path, self.query))
+        return hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
     @property
     def endpoint(self) -> str:

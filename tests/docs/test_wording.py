@@ -52,7 +52,7 @@ def test_page_avoids_words_that_the_glossary_replaces(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_page_says_whose_account_it_means(name: str) -> None:
+def test_page_qualifies_every_account(name: str) -> None:
     assert ACCOUNT.findall(_prose(PAGES[name])) == []
 
 

@@ -44,7 +44,7 @@ def build(
     clock: Clock,
     redact: Callable[[str], str],
     *,
-    baseline: rules.HiddenCounts | None = None,
+    baseline: rules.IgnoredCounts | None = None,
     own_uids: str | None = None,
 ) -> Judgement:
     """Build judge and summary; rules that expire are checked against today's date. `site` and `own_uids` (a file)

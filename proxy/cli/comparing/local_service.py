@@ -1,8 +1,8 @@
 """Service that a comparison starts on loopback, so that responses of the GraphQL API can be recorded or replayed.
 
 It runs with the given configuration, but without cache and coalescing, so that each response is computed for its own
-request. Shadowing is off, and `shadow.response: old` is ignored. The clients' keys are valid; each application has an
-additional key, for requests without a key and for replays.
+request. Shadowing is off, and `shadow.response: baseline` is ignored. The clients' keys are valid; each application
+has an additional key, for requests without a key and for replays.
 """
 
 import os
@@ -31,7 +31,7 @@ NOWHERE = config.UpstreamSettings("http://127.0.0.1:9/graphql", "http://127.0.0.
 
 
 class LocalService(NamedTuple):
-    """Running service. `keys` are one API key for each application; `legacy` is the URL of the sandbox's old
+    """Running service. `keys` are one API key for each application; `legacy` is the URL of the sandbox's legacy
     service, if it runs."""
 
     url: str

@@ -36,16 +36,16 @@ _json = msgspec.json.Encoder(decimal_format="number")
 class Tally(msgspec.Struct):
     """Counters by digest.
 
-    `rest` counts differences of groups beyond the bounds. `twice` is the number of requests in the noise sample, by
-    endpoint. `first` and `last` are when the first and the last request were sent, in seconds since 1970.
+    `rest` counts differences of groups beyond the bounds. `noise_sample` is the number of requests in the noise
+    sample, by endpoint. `first` and `last` are when the first and the last request were sent, in seconds since 1970.
     """
 
     rows: dict[str, RowCount] = {}
     groups: dict[str, GroupCount] = {}
     rest: int = 0
-    hidden: dict[str, int] = {}
+    ignored: dict[str, int] = {}
     failures: dict[str, FailureCount] = {}
-    twice: dict[str, int] = {}
+    noise_sample: dict[str, int] = {}
     flaky_fields: dict[str, FlakyFieldCount] = {}
     times: dict[str, LatencyCount] = {}
     spent: int = 0
@@ -61,9 +61,9 @@ class Tally(msgspec.Struct):
         self.rows = _rows(added(self.rows, other.rows, RowCount.__add__))
         self._take_groups(added(self.groups, other.groups, GroupCount.__add__))
         self.rest += other.rest
-        self.hidden = _sum(self.hidden, other.hidden)
+        self.ignored = _sum(self.ignored, other.ignored)
         self.failures = _failures(added(self.failures, other.failures, FailureCount.__add__))
-        self.twice = _sum(self.twice, other.twice)
+        self.noise_sample = _sum(self.noise_sample, other.noise_sample)
         self.flaky_fields = smallest(
             added(self.flaky_fields, other.flaky_fields, FlakyFieldCount.__add__), FLAKY_FIELDS
         )
@@ -132,7 +132,7 @@ def _one(comparison: Comparison) -> Tally:
     row = _row(comparison, tuple(sorted(groups)))
     tally = Tally(
         rows={_row_key(row): row},
-        hidden=dict(comparison.hidden),
+        ignored=dict(comparison.ignored),
         times=_times(endpoint, comparison),
         spent=comparison.parts,
         first=comparison.at,
@@ -140,7 +140,7 @@ def _one(comparison: Comparison) -> Tally:
     )
     tally._take_groups({**groups, **_grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
     if comparison.flaky_fields is not None:
-        tally.twice = {endpoint: 1}
+        tally.noise_sample = {endpoint: 1}
         flaky_fields = {digest(endpoint, path): FlakyFieldCount(endpoint, path, 1) for path in comparison.flaky_fields}
         tally.flaky_fields = smallest(flaky_fields, FLAKY_FIELDS)
     return tally
@@ -157,7 +157,7 @@ def _row(comparison: Comparison, groups: tuple[str, ...]) -> RowCount:
         request.client,
         request.endpoint,
         compared=1,
-        asked=request.times,
+        occurrences=request.times,
         differing=1 if groups else 0,
         paid=(price or 0) * request.times,
         priced=0 if price is None else request.times,

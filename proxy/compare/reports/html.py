@@ -143,7 +143,9 @@ def render(result: ComparisonResult) -> str:
         groups=ordering.groups(result),
         rows=ordering.rows(result),
         rules=ordering.rules(result),
-        charts=[(endpoint, sides, latency_chart(sides.values())) for endpoint, sides in ordering.times(result.times)],
+        charts=[
+            (endpoint, sides, latency_chart(sides.values())) for endpoint, sides in ordering.times(result.latencies)
+        ],
         steps=advice.next_steps(result),
         floor=_floor(result.rows),
         choices=_choices(result),

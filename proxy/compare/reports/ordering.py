@@ -18,7 +18,7 @@ def rows(result: ComparisonResult) -> list[EndpointResult]:
 
 def rules(result: ComparisonResult) -> list[RuleUse]:
     """Sort rules: expired ones first, then unused ones, then by number of ignored differences."""
-    return sorted(result.rules, key=lambda rule: (not rule.expired, rule.hidden > 0, -rule.hidden, rule.name))
+    return sorted(result.rules, key=lambda rule: (not rule.expired, rule.ignored > 0, -rule.ignored, rule.name))
 
 
 def times(found: Iterable[LatencyDistribution]) -> list[tuple[str, dict[str, LatencyDistribution]]]:

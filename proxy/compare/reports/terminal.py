@@ -24,9 +24,9 @@ def render(result: ComparisonResult, console: Console) -> None:
     _section(console, "Rules", _rules(result))
     _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
     _section(console, "Could not be compared", _lines(_failures(result)))
-    _section(console, "Keys that no setting names", _lines(Text(words.key(key)) for key in result.keys))
+    _section(console, "API keys without a name in the settings", _lines(Text(words.key(key)) for key in result.keys))
     _section(console, "Notes", _lines(Text(visible.line(note)) for note in result.notes))
-    _section(console, "What to do next", _steps(result))
+    _section(console, "Next steps", _steps(result))
 
 
 def _verdict(result: ComparisonResult, console: Console) -> None:
@@ -82,10 +82,10 @@ def _rules(result: ComparisonResult) -> Iterator[Table]:
     if not result.rules:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("rule", "what it did", "until", "reason"):
+    for name in ("rule", "effect", "until", "reason"):
         table.add_column(name, overflow="fold")
     for rule in ordering.rules(result):
-        style = "red" if rule.expired else "" if rule.hidden else "yellow"
+        style = "red" if rule.expired else "" if rule.ignored else "yellow"
         rest = (Text(visible.line(text)) for text in (rule.expires or "–", rule.reason))
         table.add_row(Text(visible.line(rule.name)), Text(words.used(rule), style=style), *rest)
     yield table

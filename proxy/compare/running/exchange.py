@@ -197,7 +197,7 @@ class Exchanger:
             if held:
                 self._paying(request.id, held)
             request_id = self._id()
-            response = await self._candidate.ask(request, request_id)
+            response = await self._candidate.fetch(request, request_id)
             notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
             cost = _cost(response, held)
             return self._redacted(response), cost, notes
@@ -205,7 +205,7 @@ class Exchanger:
             await self._budget.settle(held, cost)
 
     async def _ask(self, side: ComparedSide | None, request: V3Request) -> SideResponse | None:
-        return None if side is None else self._redacted(await side.ask(request, self._id()))
+        return None if side is None else self._redacted(await side.fetch(request, self._id()))
 
     def _redacted(self, response: SideResponse) -> SideResponse:
         """Redact a response: sides may echo the API key, which is no difference and must not be stored."""

@@ -38,7 +38,8 @@ def stratum(request: V3Request) -> Stratum:
 
 
 class DistinctRequests:
-    """Distinct requests with their numbers of occurrences. `asked` is the number of all requests, repetitions included.
+    """Distinct requests, each with its number of occurrences. `occurrences` is the number of all requests, repetitions
+    included.
 
     Holds a bounded number. Beyond it, requests of the largest group are dropped, highest ids first. Ids are hashes and
     so as good as random: the rest is a fair sample with complete counts. `dropped` is the number of requests that are
@@ -51,13 +52,13 @@ class DistinctRequests:
         self._times: dict[str, int] = {}
         self._ids: dict[Stratum, list[_Highest]] = defaultdict(list)
         self._below: dict[Stratum, str] = {}
-        self.asked = 0
+        self.occurrences = 0
         self.dropped = 0
         self.places: dict[ClientEndpoint, SourceCount] = {}
 
     def add(self, request: V3Request) -> None:
         """Count a request, and keep it if it is new."""
-        self.asked += request.times
+        self.occurrences += request.times
         known, group = request.id, _kin(request)
         if known in self._times:
             self._times[known] += request.times
@@ -149,12 +150,12 @@ def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
 class RequestPlan(NamedTuple):
     """Requests of a run, in random order, so that a run that stops early has sent a fair sample.
 
-    `asked` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped` the
-    number of those that were left out to bound memory.
+    `source_counts` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped`
+    the number of those that were left out to bound memory.
     """
 
     requests: Sequence[V3Request]
-    asked: Mapping[ClientEndpoint, SourceCount]
+    source_counts: Mapping[ClientEndpoint, SourceCount]
     distinct: int
     dropped: int = 0
 

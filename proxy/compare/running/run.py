@@ -117,8 +117,8 @@ class ComparisonRun:
                 for number in range(min(self._at_once, len(requests))):
                     group.create_task(self._work(queue, stop), name=f"requests to compare, {number + 1}")
         except* OSError as found:
-            words = getattr(found.exceptions[0], "strerror", None) or "the disk is in trouble"
-            raise errors.ConfigError(f"what was found cannot be written down: {words}") from None
+            words = getattr(found.exceptions[0], "strerror", None) or "unknown disk error"
+            raise errors.ConfigError(f"the results cannot be written: {words}") from None
         return RunOutcome(self._stopped, self._counts["left out"], self._counts["not_compared"], self._spent())
 
     async def _work(self, queue: Iterator[V3Request], stop: asyncio.Event) -> None:

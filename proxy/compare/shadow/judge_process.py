@@ -53,8 +53,8 @@ class JudgeProcess:
         """Judge a pair. An unexpected error, which client data may provoke, makes only this pair a failure."""
         self._learn(job.secrets)
         try:
-            if job.may_ask_again and self._asks_again(job):
-                return messages.PairVerdict("again")
+            if job.may_repeat and self._asks_again(job):
+                return messages.PairVerdict("repeat")
             pair = ResponsePair(job.baseline, job.candidate)
             found = self._of_today().compare(job.request, job.at, pair, baseline_again=job.baseline_again)
             self._add(found)

@@ -88,7 +88,7 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
 
 
 def _plain(name: str) -> str:
-    """Normalise a column name: no case, spaces or punctuation; a name of punctuation alone is unchanged."""
+    """Normalize a column name: no case, spaces or punctuation; a name of punctuation alone is unchanged."""
     return "".join(filter(str.isalnum, name)).lower() or name.strip()
 
 
@@ -113,7 +113,7 @@ def _visible(cell: str) -> str:
 
 
 def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:
-    asked = set[tuple[str, ...]]()
+    earlier = set[tuple[str, ...]]()
     for number, row in rows:
         cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
         key = next((key for key in NUMBERS if any(map(str.isalnum, cells.get(key, "")))), None)
@@ -122,10 +122,10 @@ def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Quer
             yield Unreadable(number, wrong or NO_NUMBER)
             continue
         query = {name: cells[name] for name in (key, BESIDE[key]) if cells.get(name)}
-        if (what := tuple(query.values())) in asked:
+        if (numbers := tuple(query.values())) in earlier:
             yield Skipped(number, AGAIN)
             continue
-        asked.add(what)
+        earlier.add(numbers)
         yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
 
 

@@ -52,12 +52,12 @@ def _line_entry(number: int, line: str) -> Item:
         return Unreadable(number, NO_OBJECT)
     fields = dict[str, Any]()
     _gather(value, "", fields, _DEPTH)
-    asked = _asked(fields)
-    if asked is None:
+    request = _request_line_of(fields)
+    if request is None:
         return Unreadable(number, NO_TARGET)
-    method = _first(fields, METHODS) or asked[0]
+    method = _first(fields, METHODS) or request[0]
     at = next((at for name in TIMES if (at := timestamps.from_value(fields.get(name))) is not None), None)
-    target, key = _with_query(asked[1], fields), _first(fields, ("apikey",))
+    target, key = _with_query(request[1], fields), _first(fields, ("apikey",))
     return RequestEntry(number, target, method.upper(), at, key, agent=_agent(fields))
 
 
@@ -87,11 +87,11 @@ def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: i
         _gather(found, prefix + name, fields, depth - 1)
 
 
-def _asked(fields: dict[str, Any]) -> tuple[str, str] | None:
+def _request_line_of(fields: dict[str, Any]) -> tuple[str, str] | None:
     """Return method and target; among several fields with a target, the first with a query."""
     texts = (fields.get(name) for name in TARGETS)
-    asked = [request_line(text) for text in texts if isinstance(text, str) and text_lines.ADDRESS.match(text)]
-    return next((each for each in asked if "?" in each[1]), asked[0] if asked else None)
+    lines = [request_line(text) for text in texts if isinstance(text, str) and text_lines.ADDRESS.match(text)]
+    return next((each for each in lines if "?" in each[1]), lines[0] if lines else None)
 
 
 def _with_query(target: str, fields: dict[str, Any]) -> str:
