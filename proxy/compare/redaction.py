@@ -33,8 +33,8 @@ class Redaction:
     __slots__ = ("_spellings",)
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
-        self._spellings = tuple(sorted(found, key=lambda each: (-len(each), each)))
+        spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
+        self._spellings = tuple(sorted(spellings, key=lambda each: (-len(each), each)))
 
     def __repr__(self) -> str:
         return f"Redaction({len(self._spellings)} hidden)"

@@ -49,16 +49,16 @@ def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded:
     rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
-        made = plan.make_plan(opened.requests(), chosen.sample, rng)
-        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
+        request_plan = plan.make_plan(opened.requests(), chosen.sample, rng)
+        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(request_plan))
         return RequestsToSend(
-            made, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
+            request_plan, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
         )
     if recorded is None:
         raise AssertionError("checked before: there are requests or recorded responses")
-    made = plan.make_plan(recorded.requests(), chosen.sample, rng)
+    request_plan = plan.make_plan(recorded.requests(), chosen.sample, rng)
     return RequestsToSend(
-        made, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
+        request_plan, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
     )
 
 
@@ -71,9 +71,9 @@ def recording_notes(recorded: Recording) -> Iterator[str]:
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
-def _held(made: plan.RequestPlan) -> Iterator[str]:
-    if made.dropped:
-        dropped = counted(made.dropped, "request is", "requests are")
+def _held(request_plan: plan.RequestPlan) -> Iterator[str]:
+    if request_plan.dropped:
+        dropped = counted(request_plan.dropped, "request is", "requests are")
         yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
 
 

@@ -129,14 +129,14 @@ class Judge:
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
         """Return all differences of two comparable responses, before rules."""
-        found = _whole(baseline, candidate)
+        differences = _whole(baseline, candidate)
         if baseline.response.status != candidate.response.status and not (
             baseline.body.refused and candidate.body.refused
         ):
-            return self._uids.explained(found, baseline.requested_uids)
+            return self._uids.explained(differences, baseline.requested_uids)
         if baseline.body.problem is None and candidate.body.problem is None:
-            found += self._diff(baseline.body.document, candidate.body.document)
-        return self._uids.explained(found, baseline.requested_uids)
+            differences += self._diff(baseline.body.document, candidate.body.document)
+        return self._uids.explained(differences, baseline.requested_uids)
 
     def _flaky_fields(
         self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None

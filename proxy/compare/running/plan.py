@@ -162,10 +162,10 @@ class RequestPlan(NamedTuple):
     @property
     def digest(self) -> str:
         """Digest of the requests and their order."""
-        found = hashlib.blake2b(digest_size=16)
+        hasher = hashlib.blake2b(digest_size=16)
         for request in self.requests:
-            found.update(request.id.encode())
-        return found.hexdigest()
+            hasher.update(request.id.encode())
+        return hasher.hexdigest()
 
 
 def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
@@ -173,8 +173,8 @@ def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held
     memory.
     """
     distinct = deduplicate(requests, held)
-    kept = distinct.requests()
-    chosen = kept if most is None else sample(kept, most, rng)
+    requests_held = distinct.requests()
+    chosen = requests_held if most is None else sample(requests_held, most, rng)
     mixed = rng.sample(chosen, len(chosen))
     return RequestPlan(
         mixed, distinct.places, sum(each.requests for each in distinct.places.values()), distinct.dropped
