@@ -135,7 +135,8 @@ class _Opening:
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
         def key(client: str) -> str | None:
-            # With one application, its key serves clients that have none; with several, a guess could bill the wrong one.
+            # With one application, its key serves clients that have none; with several, a guess could bill the wrong
+            # one.
             return self._keys.key(client, "candidate") or alone
 
         def application(client: str) -> str | None:
