@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiohttp import web
@@ -13,10 +13,11 @@ from proxy.kit import event_loop, garbage
 from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.kit.aiohttp_internals import response
 from proxy.kit.aiohttp_internals.server import Handler
+from proxy.mapping import transforms
 from proxy.stores import sqlite
 from proxy.telemetry import log, log_writer, metrics
-from proxy.web import fast_path, unparsed_hits
-from proxy.web.v3 import encoded_cache
+from proxy.web import fast_path
+from proxy.web.v3 import encoded_cache, unparsed
 
 CHANGES: dict[str, Callable[[], None]] = {}
 """Functions that remove an optimisation from this process, by its name."""
@@ -97,12 +98,28 @@ def _write_every_line() -> None:
 
 @_optimisation("hits from received bytes")
 def _parse_every_request() -> None:
-    unparsed_hits.UnparsedHits.__call__ = lambda *_: None  # type: ignore[method-assign]
+    unparsed.UnparsedHits.__call__ = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimisation("coalescing by request target")
 def _join_no_request() -> None:
     encoded_cache.Flights.get = lambda *_: None  # type: ignore[method-assign]
+
+
+@_optimisation("remembered texts of prices")
+def _write_every_text() -> None:
+    def prices_by_currency(prices: Iterable[transforms.PricePoint]) -> dict[str, list[tuple[int, str]]]:
+        table: dict[str, list[tuple[int, str]]] = {}
+        points: list[tuple[int, str]] = []
+        currency = None
+        for price in prices:
+            if price.currency != currency:
+                currency = price.currency
+                points = table.setdefault(currency, [])
+            points.append((price.quantity, f"{price.price:.5f}"))
+        return table
+
+    transforms.TRANSFORMS["prices_by_currency"] = prices_by_currency
 
 
 @_optimisation("uvloop")

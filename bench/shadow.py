@@ -61,7 +61,7 @@ def _round(folder: Path) -> dict[str, LoadResult]:
             if chosen is not None:
                 old = stack.enter_context(old_service(chosen[0]))
                 url = f"http://127.0.0.1:{old.port}/v3"
-                changes = {"shadow.old_url": url, "applications.demo.shadow.share": 1, **chosen[1]}
+                changes = {"shadow.baseline_url": url, "applications.demo.shadow.share": 1, **chosen[1]}
             services[kind] = service(behind, folder, changes)
         servers = start_all(stack, services)
         for server in servers.values():

@@ -113,7 +113,16 @@ def ide(browser: webdriver.Chrome, address: str) -> None:
 def report(browser: webdriver.Chrome, folder: Path) -> None:
     """The report of a comparison of the sandbox's two services."""
     page = folder / "report.html"
-    command = (*PROGRAM, "compare", "--old", "sandbox", "--config", "config.yaml", "--requests", "examples/access.log")
+    command = (
+        *PROGRAM,
+        "compare",
+        "--baseline",
+        "sandbox",
+        "--config",
+        "config.yaml",
+        "--requests",
+        "examples/access.log",
+    )
     subprocess.run((*command, "--fresh", "--html", str(page)), cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
     browser.get(page.as_uri())
     save(browser, "report")

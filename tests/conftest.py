@@ -3,6 +3,7 @@
 Fixtures that the tests of one package need belong into the conftest of their folder.
 """
 
+import functools
 import gc
 import os
 import shutil
@@ -15,6 +16,9 @@ import hypothesis
 import pytest
 from aiohttp import web_app
 from support import forked_commands
+
+from proxy.kit import shipped
+from proxy.mapping import loader
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -44,6 +48,20 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def _commands_are_forked() -> Iterator[None]:
     """Commands of the program start without importing it anew."""
     with forked_commands.installed():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shipped_mappings_are_read_once() -> Iterator[None]:
+    """Every proxy of a test reads the same files, into values that nobody changes."""
+    read, folder = loader.load, shipped.path("mappings")
+    read_once = functools.cache(read)
+
+    def load(given: Path, site: str = "octopart", own_uids: Path | None = None) -> loader.Mappings:
+        return read_once(given, site) if (given, own_uids) == (folder, None) else read(given, site, own_uids)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "load", load)
         yield
 
 

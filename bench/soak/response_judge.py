@@ -15,7 +15,7 @@ EXPIRED_TOKEN = "401 expired"
 LATE = "late"  # not a fault: the machine is too slow
 # Error messages of the proxy (docs/explanation/faults.md), and the faults of which one must have been injected.
 EXPLAINING_FAULTS: Mapping[str, str] = {
-    r"the GraphQL service broke the connection off without an answer": "reset",
+    r"the GraphQL service closed the connection without a response": "reset",
     r"the GraphQL service sent an answer that is cut": "cut",
     r"the GraphQL service sent something that is not its answer \(HTTP 200, \d+ bytes\)": "malformed",
     r"the GraphQL service answered HTTP 200 with HTML instead of GraphQL; check the address in upstream.graphql_url": (

@@ -22,6 +22,20 @@ EXTRAS = {
 }
 """Extra of pyproject.toml by the package whose imports need it. The first match counts, so longer names come first."""
 
+RENAMED_OPTIONS = {
+    "--old": "--baseline",
+    "--old-key": "--baseline-key",
+    "--old-rate": "--baseline-rate",
+    "--old-at-once": "--baseline-concurrency",
+    "--new": "--candidate",
+    "--new-key": "--candidate-key",
+    "--new-rate": "--candidate-rate",
+    "--new-at-once": "--candidate-concurrency",
+    "--hidden-baseline": "--ignored-limits",
+    "--save-hidden": "--save-ignored",
+}
+"""Options of earlier versions of `compare` and `record`, and the current ones."""
+
 app = typer.Typer(
     name="v3bridge",
     help="Serve the retired v3 parts API from the Nexar GraphQL API, so that v3 clients keep working unchanged.",
@@ -62,7 +76,7 @@ def main() -> None:
             raise
         _end(missing.message, 2)
     except typer.TyperException as error:
-        _end(_OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "").rstrip("."), error.exit_code)
+        _end(_usage_message(error), error.exit_code)
     except typer.Abort:
         _end("aborted", 1)
     sys.exit(code)
@@ -72,6 +86,14 @@ def _end(message: str, code: int) -> NoReturn:
     if message:  # there is none where the help has been printed instead
         typer.echo(f"v3bridge: {message}", err=True)
     sys.exit(code)
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """Return the message of a mistake in a command line, in the style of the program's own."""
+    option = getattr(error, "option_name", "")  # only errors about options have it
+    if option in RENAMED_OPTIONS:
+        return f"{option} is now called {RENAMED_OPTIONS[option]}"
+    return _OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "").rstrip(".")
 
 
 def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
@@ -85,9 +107,9 @@ def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
 
 def _importer(traceback: TracebackType | None) -> str:
     """Return the name of the innermost module of this program in a traceback."""
-    found = ""
+    importer = ""
     while traceback is not None:
         name = traceback.tb_frame.f_globals.get("__name__", "")
-        found = name if name.startswith("proxy.") else found
+        importer = name if name.startswith("proxy.") else importer
         traceback = traceback.tb_next
-    return found
+    return importer

@@ -16,7 +16,8 @@ OPTIONS = (
 
 
 def _record(chosen: options.ComparisonOptions) -> None:
-    """Send requests and record the responses. Without --new or --config only the baseline is recorded, at no cost."""
+    """Send requests and record the responses. With neither --candidate nor --config, only the baseline is recorded,
+    at no cost."""
     from proxy.cli.comparing import checks, judgement, runs
     from proxy.compare.judging import verdict
 

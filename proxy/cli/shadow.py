@@ -12,19 +12,19 @@ from proxy.kit import event_loop
 from proxy.kit.wording import counted
 
 
-class Wish(StrEnum):
+class ShadowAction(StrEnum):
     """Action of the command."""
 
     STATUS = "status"
     ON = "on"
     OFF = "off"
-    FORGET = "forget"
+    RESET = "reset"
 
 
 def shadow(
-    wish: Annotated[
-        Wish, typer.Argument(help="Show the status, switch shadowing, or delete its results.")
-    ] = Wish.STATUS,
+    action: Annotated[
+        ShadowAction, typer.Argument(help="Show the status, switch shadowing, or delete its results.")
+    ] = ShadowAction.STATUS,
     config_file: Annotated[
         Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
     ] = None,
@@ -32,22 +32,22 @@ def shadow(
     """Show the status of shadowing, or switch it on or off while the service runs."""
     from proxy.cli.comparing import shadow_store
 
-    event_loop.run(_shadow(shadow_store.configured(config_file), wish, config_file))
+    event_loop.run(_shadow(shadow_store.configured(config_file), action, config_file))
 
 
-async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None) -> None:
+async def _shadow(settings: config.Config, action: ShadowAction, config_file: Path | None) -> None:
     from proxy.cli.comparing import shadow_store
     from proxy.compare.shadow import results
 
     async with shadow_store.open_store(settings) as store:
-        if wish in (Wish.ON, Wish.OFF):
-            await results.switch(store, wish is Wish.ON)
-        elif wish is Wish.FORGET:
-            await results.forget(store)
+        if action in (ShadowAction.ON, ShadowAction.OFF):
+            await results.switch(store, action is ShadowAction.ON)
+        elif action is ShadowAction.RESET:
+            await results.reset(store)
         on = (await results.control(store)).on
         tally = await results.read(store)
     enabled = settings.shadow.enabled and any(each.shadow.share for each in settings.applications.values())
-    typer.echo(f"The shadow is {'on' if on else 'off'}{'' if enabled else '; this configuration compares nothing'}.")
+    typer.echo(f"Shadowing is {'on' if on else 'off'}{'' if enabled else '; this configuration samples no requests'}.")
     for row in () if tally is None else tally.rows.values():
         alike = row.compared - row.differing
         not_compared = f", {row.not_compared} could not be compared" if row.not_compared else ""
@@ -56,4 +56,4 @@ async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None)
             f"{not_compared}"
         )
     chosen = f" --config {shlex.quote(str(config_file))}" if config_file else ""
-    typer.echo(f"The report: v3bridge compare --shadow{chosen}" if tally else "Nothing was compared yet.")
+    typer.echo(f"Report: v3bridge compare --shadow{chosen}" if tally else "No request has been compared yet.")

@@ -20,7 +20,7 @@ def service(url: str, apikey: str, example: bool) -> None:
     """Print the URL of the running service, and a curl command to try it."""
     console = Console(soft_wrap=True, highlight=False)
     upstream = " on the embedded sandbox" if example else ""
-    console.print(f"v3bridge answers at [bold]{url}/v3[/bold]{upstream}. Try it:\n")
+    console.print(f"v3bridge is listening at [bold]{url}/v3[/bold]{upstream}. Try it:\n")
     query = '[{"mpn":"SN74S74N"}]'
     console.print(Text(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n"))
 

@@ -72,7 +72,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
     if reopen is not None:
-        typer.echo(f"{reopen} is open again: requests are sent. Running workers know within seconds.\n")
+        typer.echo(f"{reopen} is no longer exhausted: requests are sent. Running workers follow within seconds.\n")
     _print_table(rows)
     if not usages:
         _print_no_figures(
@@ -85,7 +85,7 @@ def _print_table(rows: "list[UsageRow]") -> None:
     shown = Table(title="Usage in parts")
     for name in ("application", "key", "period"):
         shown.add_column(name, no_wrap=True)
-    for name in ("used", "uncertain", "limit", "left"):
+    for name in ("used", "uncertain", "limit", "remaining"):
         shown.add_column(name, justify="right", no_wrap=True)
     for name in ("%", "resets", "runs out"):
         shown.add_column(name, no_wrap=True)
@@ -110,11 +110,11 @@ def _cells(row: "UsageRow") -> tuple[str | Text, ...]:
         row.key or "",
         row.period,
         f"{row.used:,}",
-        f"{row.in_doubt:,}" if row.in_doubt else "",
+        f"{row.uncertain:,}" if row.uncertain else "",
         "unlimited" if row.limit is None else f"{row.limit:,}",
-        "" if row.left is None else f"{row.left:,}",
+        "" if row.remaining is None else f"{row.remaining:,}",
         _bar(row.percent),
-        "never" if row.resets is None else row.resets[:10],
+        "never" if row.resets_at is None else row.resets_at[:10],
         _expected_end(row),
     )
 
@@ -132,10 +132,10 @@ def _bar(percent: float | None) -> Text:
 
 
 def _expected_end(row: "UsageRow") -> Text:
-    if row.closed_until is not None:
-        return Text(f"exhausted until {row.closed_until[:10]}", style="red")
-    if row.left == 0:
+    if row.exhausted_until is not None:
+        return Text(f"exhausted until {row.exhausted_until[:10]}", style="red")
+    if row.remaining == 0:
         return Text("exhausted", style="red")
-    if row.runs_out is not None:
-        return Text(row.runs_out[:10], style="yellow")
-    return Text("" if row.limit is None else "not before the reset" if row.resets else "not at this pace")
+    if row.runs_out_at is not None:
+        return Text(row.runs_out_at[:10], style="yellow")
+    return Text("" if row.limit is None else "not before the reset" if row.resets_at else "not at this rate")

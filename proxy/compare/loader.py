@@ -20,9 +20,15 @@ from proxy.config.settings import Settings as Block
 from proxy.kit import located_yaml, shipped
 
 SHIPPED = "compare.yaml"
-SCALARS = ("shipped_rules", "hidden_margin", "latency", "budget")
-WAYS = ("ignore", "tolerate", "normalise")
-RENAMED = {"old": "baseline", "new": "candidate", "least_calls": "min_requests"}  # renamed keys of earlier versions
+SCALARS = ("shipped_rules", "ignored_margin", "latency", "budget")
+WAYS = ("ignore", "tolerate", "normalize")
+RENAMED = {  # keys of earlier versions, and the current ones
+    "old": "baseline",
+    "new": "candidate",
+    "least_calls": "min_requests",
+    "hidden_margin": "ignored_margin",
+    "normalise": "normalize",
+}
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
@@ -79,7 +85,7 @@ class _Reader(Blocks):
         """Check keys as in every configuration file; a renamed key is reported with its new name."""
         for key in raw if isinstance(raw, dict) else ():
             if key in RENAMED and RENAMED[key] in kind.__struct_fields__:
-                self.fail((*at, key), f"is called {RENAMED[key]} now")
+                self.fail((*at, key), f"{key!r} is now called {RENAMED[key]!r}")
         # not super(): a dataclass with slots is a new class, so the implicit class cell is stale
         return Blocks.known(self, kind, raw, at)
 
@@ -91,7 +97,7 @@ class _Reader(Blocks):
 
     def _rule(self, raw: Any, at: located_yaml.Trail) -> IgnoreRule:
         raw = dict(self.known(IgnoreRule, raw, at))
-        for name in ("endpoint", "ignore", "normalise", "form"):
+        for name in ("endpoint", "ignore", "normalize", "form"):
             if isinstance(raw.get(name), str) and (name, raw[name]) != ("ignore", "all"):
                 raw[name] = [raw[name]]
         if raw.get("expires") == "never":

@@ -33,8 +33,8 @@ class Redaction:
     __slots__ = ("_spellings",)
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
-        self._spellings = tuple(sorted(found, key=lambda each: (-len(each), each)))
+        spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
+        self._spellings = tuple(sorted(spellings, key=lambda each: (-len(each), each)))
 
     def __repr__(self) -> str:
         return f"Redaction({len(self._spellings)} hidden)"
@@ -162,10 +162,10 @@ def redact_comparison(comparison: Comparison, redaction: Redaction) -> Compariso
     )
 
 
-def redact_request(asked: V3Request, redaction: Redaction) -> V3Request:
+def redact_request(request: V3Request, redaction: Redaction) -> V3Request:
     """Redact a request: clients may put a key into a parameter of another name."""
-    query = tuple((redaction.text(name), redaction.text(value)) for name, value in asked.query)
-    return msgspec.structs.replace(asked, path=redaction.text(asked.path), query=query)
+    query = tuple((redaction.text(name), redaction.text(value)) for name, value in request.query)
+    return msgspec.structs.replace(request, path=redaction.text(request.path), query=query)
 
 
 def _finding(finding: Finding) -> Finding:

@@ -52,15 +52,17 @@ class ComparedSide(Protocol):
     def live(self) -> bool:
         """True if repeating a request can give information."""
 
-    async def ask(self, request: V3Request, request_id: str) -> SideResponse:
+    async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
         """Send a request and return its response; failures are responses, too."""
 
 
 class JsonDocument(NamedTuple):
-    """Parsed JSON body. `twice` are the keys that are duplicated in an object; of these, the last value is used."""
+    """Parsed JSON body. `duplicate_keys` are the keys that are duplicated in an object; of these, the last value is
+    used.
+    """
 
     value: Any
-    twice: tuple[str, ...] = ()
+    duplicate_keys: tuple[str, ...] = ()
 
 
 def read_json(body: bytes) -> JsonDocument:
@@ -88,13 +90,17 @@ def _read_fast(body: bytes) -> JsonDocument | None:
 
 def _read_carefully(body: bytes) -> JsonDocument:
     """Parse per RFC 8259 and, as old services require, with byte order marks and lone surrogates."""
-    twice: list[str] = []
+    duplicate_keys: list[str] = []
     value = json.loads(
-        body, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number, object_pairs_hook=_pairs_hook(twice)
+        body,
+        parse_float=_decimal,
+        parse_int=_integer,
+        parse_constant=_no_number,
+        object_pairs_hook=_pairs_hook(duplicate_keys),
     )
     if _is_too_deep(value):
         raise ValueError(TOO_DEEP)
-    return JsonDocument(value, tuple(dict.fromkeys(twice)))
+    return JsonDocument(value, tuple(dict.fromkeys(duplicate_keys)))
 
 
 def _is_too_deep(value: Any) -> bool:
@@ -109,13 +115,13 @@ def _is_too_deep(value: Any) -> bool:
     return bool(level)
 
 
-def _pairs_hook(twice: list[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(found)
-        if len(made) != len(found):
-            seen: set[str] = set()
-            twice.extend(key for key, _ in found if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        return made
+def _pairs_hook(duplicate_keys: list[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(members)
+        if len(value) != len(members):
+            earlier: set[str] = set()
+            duplicate_keys.extend(key for key, _ in members if key in earlier or earlier.add(key))  # type: ignore[func-returns-value]
+        return value
 
     return pairs
 

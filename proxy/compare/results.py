@@ -100,7 +100,7 @@ class RuleUse(msgspec.Struct, frozen=True):
     name: str
     reason: str
     expires: str | None
-    hidden: int
+    ignored: int
     expired: bool
 
 
@@ -111,7 +111,7 @@ class LatencyDistribution(msgspec.Struct, frozen=True):
 
     endpoint: str
     side: Literal["baseline", "candidate"]
-    answers: int
+    responses: int
     p50: float
     p95: float
     p99: float
@@ -165,7 +165,7 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[EndpointResult, ...]
     groups: tuple[DifferenceGroup, ...]
     rules: tuple[RuleUse, ...]
-    times: tuple[LatencyDistribution, ...]
+    latencies: tuple[LatencyDistribution, ...]
     cost: ComparisonCost
     failures: tuple[FailedRequests, ...]
     keys: tuple[UnnamedKey, ...] = ()

@@ -140,9 +140,17 @@ class _Reader(Blocks):
     ) -> None:
         """Raise ConfigError if an application needs the old service, and its address is missing."""
         for name, application in applications.items():
-            key = "response" if application.shadow.response == "old" else "share" if application.shadow.share else None
-            if key is not None and shadow.old_url is None:
-                self.fail(("applications", name, "shadow", key), "needs the old service's address in shadow.old_url")
+            key = (
+                "response"
+                if application.shadow.response == "baseline"
+                else "share"
+                if application.shadow.share
+                else None
+            )
+            if key is not None and shadow.baseline_url is None:
+                self.fail(
+                    ("applications", name, "shadow", key), "needs the old service's address in shadow.baseline_url"
+                )
 
     def _check_first(self, first: dict[Any, located_yaml.Trail], value: Any, noun: str, at: located_yaml.Trail) -> None:
         earlier = first.setdefault(value, at)

@@ -16,6 +16,8 @@ RENAMED: dict[type[settings.Settings], dict[str, str]] = {
     settings.Config: {"answers": "cache", "sharing": "coalescing"},
     settings.BreakerSettings: {"pause_seconds": "cooldown_seconds"},
     settings.ApplicationShadowSettings: {"answer": "response"},
+    settings.ListenSettings: {"wrong_keys": "failed_auth_per_minute"},
+    settings.ShadowSettings: {"old_url": "baseline_url"},
 }
 
 _NO_WAIT = "queries are batched without waiting; delete this line"

@@ -57,7 +57,7 @@ class ListenSettings(Settings, frozen=True):
     header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
     idle_seconds: Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 up to 86400")] = 120.0
     write_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
-    wrong_keys: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
+    failed_auth_per_minute: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
@@ -78,7 +78,7 @@ class TimeoutSettings(Settings, frozen=True):
     """Timeouts of one upstream. An error message names the timeout that was exceeded."""
 
     connect_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds until a connection stands, above 0 up to 3600")
+        float, Meta(gt=0, le=3600, description="seconds to establish a connection, above 0 up to 3600")
     ] = 5.0
     first_byte_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds without a byte of the response, above 0 up to 3600")
@@ -125,7 +125,7 @@ class UpstreamSettings(Settings, frozen=True):
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     proxy: Annotated[
         ProxyAddress | None,
-        Meta(description="an http:// address, with name:password@ where it asks for them, env:NAME or file:PATH"),
+        Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
     ] = None
     tls: Annotated[TlsSettings, Meta(description="a block of settings")] = TlsSettings()
 
@@ -155,7 +155,7 @@ class ApplicationShadowSettings(Settings, frozen=True):
     """Shadowing of one application: the share of requests compared, and which response its clients get."""
 
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.0
-    response: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
+    response: Annotated[Literal["candidate", "baseline"], Meta(description="candidate or baseline")] = "candidate"
 
 
 class ApplicationSettings(Settings, frozen=True):
@@ -269,7 +269,7 @@ class TracingSettings(Settings, frozen=True):
 class ShadowSettings(Settings, frozen=True):
     """Shadowing: requests repeated on the old service and compared after the response has been sent."""
 
-    old_url: Annotated[
+    baseline_url: Annotated[
         Annotated[str, Meta(pattern=Url)] | None,
         Meta(description="an http:// or https:// address, such as https://old.example/v3"),
     ] = None

@@ -14,7 +14,7 @@ from typing import Any, get_origin, get_type_hints
 import msgspec
 
 from proxy import errors, model
-from proxy.mapping import loader, paths, projections, selection
+from proxy.mapping import loader, paths, rules, selection
 from proxy.mapping.reading import Cursor, PathReader, ReadExpression, Scope
 from proxy.mapping.rules import ComputedValue, FieldRule
 from proxy.mapping.source import CLAUSE, CONTEXT, END, ObjectSource, Source, functions_of, snake_case
@@ -116,21 +116,21 @@ class _Writer:
 
     def _fields(self, name: str, scope: Scope, at: model.Path, shared: Mapping[str, str] = NO_FIELDS) -> ObjectSource:
         """Return the source of an object's fields; `shared` are fields whose values are arguments."""
-        rules = self._mappings.rules[name]
-        class_name = name if rules.class_ is None else rules.class_
+        object_rules = self._mappings.rules[name]
+        class_name = name if object_rules.class_ is None else object_rules.class_
         fields = {}
-        for field in rules.fields:
-            if projections.shows(self._projection, rules.rule(field), (*at, field)):
+        for field in object_rules.fields:
+            if rules.shows(self._projection, object_rules.rule(field), (*at, field)):
                 fields[field] = shared.get(field) or self._mapped(name, field, scope, at)
-        shows_class = class_name and projections.shows_class(self._projection, at)
+        shows_class = class_name and rules.shows_class(self._projection, at)
         return ObjectSource(class_name if shows_class else None, fields)
 
     def _shared_fields(self, name: str, at: model.Path) -> Iterator[str]:
         """Yield the fields of a list's elements that are objects mapped from the object around the list."""
-        rules = self._mappings.rules[name]
-        for field in rules.fields:
-            rule = rules.rule(field)
-            shown = projections.shows(self._projection, rule, (*at, field))
+        object_rules = self._mappings.rules[name]
+        for field in object_rules.fields:
+            rule = object_rules.rule(field)
+            shown = rules.shows(self._projection, rule, (*at, field))
             if shown and rule.is_ and str(rule.paths).startswith("^"):
                 yield field
 
@@ -147,7 +147,7 @@ class _Writer:
             return repr(rule.blank if rule.none is not None else rule.always)
         if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
-        if projections.emptied(self._projection, at) and _is_list(self._mappings, rule):
+        if rules.emptied(self._projection, at) and _is_list(self._mappings, rule):
             return "[]"
         cut = self._cut(at) if self._projection.cut and _is_list(self._mappings, rule) else ""
         if rule.each or rule.keyed:
@@ -160,7 +160,7 @@ class _Writer:
     def _cut(self, at: model.Path) -> str:
         """Return the subscript that cuts a list; "" for none. The path may be client text: it is a constant."""
         # Read from the context at run time: requests that differ only in the bounds of slice[] share a function.
-        path = projections.cut(self._projection, at)
+        path = rules.cut(self._projection, at)
         if path is None:
             return ""
         return f"[context.cuts[{self._source.constant(path)}]]"
@@ -203,7 +203,7 @@ class _Writer:
 
     def _keyed(self, key: ComputedValue, loops: list[str], item: Scope, target: str, at: model.Path) -> str:
         """Return the expression of a dict. Keys in show[] or hide[] are text from the client: constants, not source."""
-        keys = projections.keys(self._projection, at)
+        keys = rules.keys(self._projection, at)
         name = self._variable("key")
         loops.append(f"for {name} in ({self._value(key, item)},)")
         if keys.picked is not None:

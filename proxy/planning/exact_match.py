@@ -38,6 +38,8 @@ def normalise(number: str) -> str:
 
 def literal(pattern: str) -> str:
     """Return the longest piece of a number with wildcards: the search text of a partial search."""
+    if WILDCARD not in pattern:
+        return pattern
     return max(pattern.split(WILDCARD), key=lambda piece: len(normalise(piece)))
 
 
@@ -53,8 +55,11 @@ def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Match
         return _like(number, exact_only)
     if not partial:
         return None
+    # Most requests name the number as upstream spells it: equal texts need not be normalised.
     wanted = normalise(number)
-    return lambda part, aka: normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
+    return lambda part, aka: (
+        part.mpn == number or normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
+    )
 
 
 def is_ranked(number: str, exact_only: bool) -> bool:

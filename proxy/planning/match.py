@@ -5,6 +5,7 @@ always; `q` goes to supSearch; everything else is batched into supMultiMatch, at
 (contract graphql.md §2.1). Where the upstream does not rank matches first, they are filtered from candidates.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -44,6 +45,7 @@ class MatchPlan:
         self._single = single
         self._partial: set[int] = set()
         self._unranked: set[int] = set()
+        self._narrowed: dict[int, exact_match.FilteredMatches] = {}
         self.operations = list(self._plan())
 
     def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
@@ -111,11 +113,14 @@ class MatchPlan:
         return self._narrow(position, answer).certain
 
     def _narrow(self, position: int, answer: OperationResult) -> exact_match.FilteredMatches:
-        query = self._request.queries[position]
-        keep = exact_match.match_test(query, self._request.exact_only, position in self._partial)
-        return (exact_match.filter_candidates if position in self._unranked else exact_match.filter_ranked)(
-            query, answer, keep
-        )
+        """Return the matches of a query, filtered once: first to see whether a count is needed, then as its result."""
+        narrowed = self._narrowed.get(position)
+        if narrowed is None:
+            query = self._request.queries[position]
+            keep = exact_match.match_test(query, self._request.exact_only, position in self._partial)
+            narrow = exact_match.filter_candidates if position in self._unranked else exact_match.filter_ranked
+            narrowed = self._narrowed[position] = narrow(query, answer, keep)
+        return narrowed
 
     def _result(
         self, position: int, found: dict[int, OperationResult], counted: dict[int, OperationResult]
@@ -169,6 +174,7 @@ def read_multi_match(data: Any) -> list[OperationResult]:
     ]
 
 
+@functools.cache
 def _read_search(name: str) -> Callable[[Any], list[OperationResult]]:
     def read(data: Any) -> list[OperationResult]:
         answer = getattr(data, name)

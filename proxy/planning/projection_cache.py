@@ -13,7 +13,6 @@ from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
 from proxy.planning import documents, exact_match, match
-from proxy.planning.aggregations import AGGREGATIONS
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
 
@@ -59,10 +58,8 @@ class ProjectionCache:
         file and line of a mistake."""
         rules = self._mappings.rules
         every = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
-        self._compile_match(every, skus=True)
-        self._compile_parts(every)
-        self._compile_page(every, frozenset(AGGREGATIONS))
-        self._compile_numbered(every)
+        # One compilation for all documents of parts: they differ only in what they need besides the projection.
+        compiler.compile_object(self._mappings, "Part", every, (exact_match.SKUS, *self._numbered_needs()))
         for name in LISTS:
             compiler.compile_object(self._mappings, name, every)
 
@@ -124,11 +121,13 @@ class ProjectionCache:
         return CompiledParts(documents.page(part, counted), part)
 
     def _compile_numbered(self, projection: Projection) -> CompiledParts:
-        """Compile with the fields that the parts are filtered and sorted by, and with their snippets."""
-        read = {field.path for field in self._mappings.tables.search.values() if field.path}
-        needs = sorted({"mpn", "shortDescription", *read})
-        part = compiler.compile_object(self._mappings, "Part", projection, tuple(needs))
+        part = compiler.compile_object(self._mappings, "Part", projection, self._numbered_needs())
         return CompiledParts(documents.multi_match(part, options=True), part)
+
+    def _numbered_needs(self) -> tuple[str, ...]:
+        """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
+        read = {field.path for field in self._mappings.tables.search.values() if field.path}
+        return tuple(sorted({"mpn", "shortDescription", *read}))
 
     def _list_definition(self, name: str, root: str) -> ListDefinition:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")

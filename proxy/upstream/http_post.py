@@ -163,7 +163,7 @@ def _connect_error(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxy
 
 
 def _connection_lost(request: HttpRequest, attempt: Attempt) -> errors.UpstreamUnreachable:
-    message = f"{request.service} broke the connection off without an answer"
+    message = f"{request.service} closed the connection without a response"
     return errors.UpstreamUnreachable(message, may_be_billed=request.billed and attempt.sent)
 
 

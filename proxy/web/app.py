@@ -33,12 +33,10 @@ from proxy.web import (
     legacy_proxy,
     middleware,
     operator_endpoints,
-    overload_filter,
     shadowing,
-    unparsed_hits,
     upstream_services,
 )
-from proxy.web.v3 import encoded_cache, routes
+from proxy.web.v3 import encoded_cache, routes, unparsed
 from proxy.web.v3.description import openapi
 
 
@@ -100,11 +98,13 @@ async def _compose(
     requests = _pipeline(base, mappings, served=served, store=store, quota=quota, services=services, load=load)
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
-    authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
-    cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
+    authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
+    cache = encoded_cache.EncodedResponseCache(
+        settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
+    )
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
-    hits = unparsed_hits.UnparsedHits(cache, unparsed_hits.HitContext(authenticator, addresses, requests, ids, metrics))
+    hits = unparsed.UnparsedHits(cache, unparsed.HitContext(authenticator, addresses, requests, ids, metrics))
     outer = [middleware.traced(spans)] if spans else []
     outer += await shadowing.middlewares(
         settings, served, store=store, clock=clock, metrics=metrics, resources=base.resources
@@ -122,7 +122,7 @@ async def _compose(
     ).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
-        app[fast_path.FILTERS] = hits, overload_filter.OverloadFilter(load, cache, metrics)
+        app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, mappings)
     checks = operator_endpoints.readiness_checks(served, store, services, clock)

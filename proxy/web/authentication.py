@@ -111,7 +111,7 @@ class Authenticator:
     def _count_outcome(self, request: web.Request, outcome: str) -> bool:
         """Count an outcome in the metrics; return False if the request was counted before.
 
-        With `shadow.response: old` a wrong key is looked up twice: by the reverse proxy, and by the v3 handler.
+        With `shadow.response: baseline` a wrong key is looked up twice: by the reverse proxy, and by the v3 handler.
         """
         if request.get(OUTCOME) is not None:
             return False

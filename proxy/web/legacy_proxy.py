@@ -1,4 +1,4 @@
-"""Reverse proxy to the old v3 service, for applications with `shadow.response: old`.
+"""Reverse proxy to the old v3 service, for applications with `shadow.response: baseline`.
 
 Requests and responses pass unchanged. The old service applies its own rate limit to these keys; the shadow's requests
 for the same client count against the limit of this service, so that they never cost the client a request. Costs no
@@ -72,8 +72,8 @@ class LegacyProxy:
 def middlewares(settings: config.Config, authenticator: Authenticator, resources: AsyncExitStack) -> list[Middleware]:
     """Return the middleware that forwards, for use inside the request middleware; none if no application is
     configured so."""
-    upstream, url = settings.upstream, settings.shadow.old_url
-    forwarded = frozenset(name for name, each in settings.applications.items() if each.shadow.response == "old")
+    upstream, url = settings.upstream, settings.shadow.baseline_url
+    forwarded = frozenset(name for name, each in settings.applications.items() if each.shadow.response == "baseline")
     if url is None or upstream == "sandbox" or not forwarded:
         return []
     http = open_session(upstream, upstream.connections, upstream.timeouts, resources)

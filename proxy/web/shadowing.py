@@ -47,7 +47,7 @@ async def middlewares(
     resources: AsyncExitStack,
 ) -> list[Middleware]:
     """The middleware that shadows requests, to stand around the request middleware; none if shadowing is off."""
-    if settings.shadow.old_url is None or settings.upstream == "sandbox" or not settings.shadow.enabled:
+    if settings.shadow.baseline_url is None or settings.upstream == "sandbox" or not settings.shadow.enabled:
         return []
     if not any(each.shadow.share for each in settings.applications.values()):
         return []
@@ -70,8 +70,10 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
             if application and shadow_queue.wants(application) and _comparable(request, response):
                 candidate = _side_response(response, clock.monotonic() - began)
                 new_handler = request.get(legacy_proxy.NEW_HANDLER)
-                ask_candidate = None if new_handler is None else partial(_new_response, new_handler, request, clock)
-                shadow_queue.offer(ComparisonJob(application, request.raw_path, candidate, clock.now(), ask_candidate))
+                request_candidate = None if new_handler is None else partial(_new_response, new_handler, request, clock)
+                shadow_queue.offer(
+                    ComparisonJob(application, request.raw_path, candidate, clock.now(), request_candidate)
+                )
         except Exception as error:  # the client has its response: shadowing must not fail it
             log.error("shadow enqueue failed", exc_info=error)
         return response
@@ -109,7 +111,7 @@ async def _start_shadow(
     jobs = job.JobRunner(
         served=served,
         keys={key.source: key for key in known.keys if key.source is not None},
-        baseline=baseline_client.BaselineClient(http, str(own.old_url), own.timeouts.total_seconds, clock),
+        baseline=baseline_client.BaselineClient(http, str(own.baseline_url), own.timeouts.total_seconds, clock),
         budget=budget,
         judge=judge,
         breaker=breaker,

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 LAYERS = "Packages import only from lower layers"
+CYCLES = "No package has a cycle"
 SANDBOX = "Only cli starts the sandbox"
 DESCRIPTION = "Serving v3 does not depend on its description"
 PURE = "Pure packages do no I/O"
@@ -131,6 +132,15 @@ def test_packages_within_their_boundaries_pass(skeleton: Any) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("package", ["sandbox", "stores"])
+def test_cycle_within_a_package_is_reported(skeleton: Any, package: str) -> None:
+    _write(skeleton, f"{package}.first", f"import proxy.{package}.second")
+    _write(skeleton, f"{package}.second", f"import proxy.{package}.first")
+    done = _lint(skeleton)
+    assert done.returncode == 1
+    assert f"{CYCLES} BROKEN" in done.stdout
+
+
 def test_redis_store_may_import_redis_and_be_imported(skeleton: Any) -> None:
     _write(skeleton, "stores.redis", "import redis.asyncio")
     _write(skeleton, "gateway", "import proxy.stores.redis")
@@ -147,4 +157,4 @@ def test_an_import_across_a_boundary_breaks_the_contract(skeleton: Any, module: 
 
 
 def test_every_contract_has_a_violation_case(root: Path) -> None:
-    assert {contract["name"] for contract in _contracts(root)} == {contract for _, _, contract in OFFENCES}
+    assert {contract["name"] for contract in _contracts(root)} == {CYCLES, *(contract for _, _, contract in OFFENCES)}

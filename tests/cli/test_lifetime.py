@@ -164,7 +164,7 @@ def test_log_has_the_line_of_every_request_when_the_service_is_stopped(start_ser
     assert serving.errors.splitlines()[-1].startswith('{"event":"service stopped"')
 
 
-def test_log_that_nobody_reads_stops_no_request(tmp_path: Path) -> None:
+def test_unread_log_does_not_block_requests(tmp_path: Path) -> None:
     """A pipe takes 64 KiB; after that a write would wait for a reader."""
     (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
     command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]

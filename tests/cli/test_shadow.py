@@ -22,7 +22,7 @@ from proxy.stores.sqlite import SqliteStore
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
 store: sqlite:state.sqlite
-shadow: {old_url: "http://127.0.0.1:1/v3"}
+shadow: {baseline_url: "http://127.0.0.1:1/v3"}
 applications:
   shop: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y"], shadow: {share: 0.5}}
 """
@@ -60,9 +60,9 @@ def test_shadowing_is_switched_off_and_on(
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
-    assert message() == ["The shadow is on.", "Nothing was compared yet."]
-    assert message("off")[0] == message("status")[0] == "The shadow is off."
-    assert message("on")[0] == message()[0] == "The shadow is on."
+    assert message() == ["Shadowing is on.", "No request has been compared yet."]
+    assert message("off")[0] == message("status")[0] == "Shadowing is off."
+    assert message("on")[0] == message()[0] == "Shadowing is on."
 
 
 def test_results_are_shown_and_reset(
@@ -72,9 +72,9 @@ def test_results_are_shown_and_reset(
     lines = run_command("shadow", "--config", config_file).stdout.splitlines()
     assert lines[1] == "shop/1 /parts/match: 1 of 1 request without a difference, 1 could not be compared"
     report, command = lines[2].split(": ")
-    assert (report, command) == ("The report", f"v3bridge compare --shadow --config {config_file}")
+    assert (report, command) == ("Report", f"v3bridge compare --shadow --config {config_file}")
     assert "equivalent on 100" in run_command(*shlex.split(command)[1:]).stdout
-    assert "Nothing was compared yet." in run_command("shadow", "forget", "--config", config_file).stdout
+    assert "No request has been compared yet." in run_command("shadow", "reset", "--config", config_file).stdout
 
 
 def test_results_become_the_report_of_a_run(
@@ -82,7 +82,7 @@ def test_results_become_the_report_of_a_run(
 ) -> None:
     none = run_command("compare", "--shadow", "--config", config_file)
     assert (none.returncode, none.stdout) == (2, "")
-    assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a request\n"
+    assert none.stderr == "v3bridge: there are no results yet: no request has been compared with this store\n"
     gather(tmp_path)
     done = run_command("compare", "--shadow", "--config", config_file, "--json", str(tmp_path / "report.json"))
     assert (done.returncode, done.stderr) == (2, "")  # one of its requests was trouble
@@ -93,7 +93,9 @@ def test_results_become_the_report_of_a_run(
     assert "live requests" in done.stdout
 
 
-@pytest.mark.parametrize("more", [("--old", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")])
+@pytest.mark.parametrize(
+    "more", [("--baseline", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")]
+)
 def test_report_sends_no_request_and_refuses_options_of_sides(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, more: Any
 ) -> None:
@@ -108,7 +110,7 @@ def test_configuration_without_shadowing_is_reported(
     file = tmp_path / "nothing.yaml"
     file.write_text(CONFIG.replace("share: 0.5", "share: 0"))
     assert run_command("shadow", "--config", str(file)).stdout.startswith(
-        "The shadow is on; this configuration compares no"
+        "Shadowing is on; this configuration samples no"
     )
 
 

@@ -60,7 +60,7 @@ async def test_output_file_is_valid_for_the_uids_setting(
     refused = await learn(recording_file, "--output", "uids.yaml")
     assert (refused.code, refused.err) == (
         2,
-        "v3bridge: uids.yaml is there already, and is left as it is: name another file\n",
+        "v3bridge: uids.yaml exists already: name another file\n",
     )
     assert (tmp_path / "uids.yaml").read_text("utf-8") == kept
 

@@ -99,15 +99,15 @@ def test_json_equals_the_table(
 ) -> None:
     done = run_command("usage", "--config", str(config_file), "--json")
     rows = json.loads(done.stdout)
-    assert [(row["application"], row["key"], row["used"], row["left"]) for row in rows] == [
+    assert [(row["application"], row["key"], row["used"], row["remaining"]) for row in rows] == [
         ("shop", None, 960, 20),
         ("shop", "erp", 480, 20),
         ("shop", "2", 0, None),
         ("trial", None, 0, 100),
         ("trial", "1", 0, None),
     ]
-    assert (rows[0]["in_doubt"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, MONTH)
-    assert (rows[3]["resets"], rows[3]["closed_until"]) == (None, "ever")
+    assert (rows[0]["uncertain"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, MONTH)
+    assert (rows[3]["resets_at"], rows[3]["exhausted_until"]) == (None, "ever")
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
@@ -123,8 +123,8 @@ def test_exhausted_application_can_be_reopened(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
 ) -> None:
     done = run_command("usage", "--config", str(config_file), "--reopen", "trial")
-    assert done.stdout.startswith("trial is open again: requests are sent.")
-    assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this pace"]
+    assert done.stdout.startswith("trial is no longer exhausted: requests are sent.")
+    assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this rate"]
     assert with_store(lambda store: store.exhausted_quotas()) == []
 
 

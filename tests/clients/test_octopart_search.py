@@ -85,7 +85,7 @@ def test_a_filter_query_takes_a_group_of_values() -> None:
     assert specs(parts, "case_package") == {"0402", "0805"}
 
 
-def test_only_parts_in_stock_can_be_asked_for() -> None:
+def test_search_can_be_limited_to_parts_in_stock() -> None:
     parts = found("flip-flop", filter_queries={"avg_avail": "[1 TO *]"})
     assert parts
     assert all(any(offer.in_stock_quantity > 0 for offer in part.offers) for part in parts)

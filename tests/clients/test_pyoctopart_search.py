@@ -43,7 +43,7 @@ def test_a_search_without_hits_has_no_results(pyoctopart_client: Octopart) -> No
     assert (reply["hits"], results) == (0, [])
 
 
-def test_parameters_of_an_earlier_call_do_not_affect_a_search(pyoctopart_client: Octopart) -> None:
+def test_parameters_of_an_earlier_request_do_not_affect_a_search(pyoctopart_client: Octopart) -> None:
     alone = pyoctopart_client.parts_search("resistor", limit=2)[1]
     pyoctopart_client.bom_match(["any"])  # v2's, and full of parameters that v3 never had
     assert "optimize.return.stubs" in Octopart._get_data.__defaults__[0]

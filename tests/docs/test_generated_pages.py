@@ -7,7 +7,7 @@ import pytest
 from .conftest import ROOT, Page
 
 
-def test_command_line_page_is_what_the_program_declares(
+def test_command_line_page_matches_the_options_of_the_program(
     pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(ROOT)

@@ -99,7 +99,7 @@ def test_page_lists_exactly_the_events_of_the_code(
     assert listed == logged_events
 
 
-def test_every_event_says_what_it_means_and_what_to_do(pages: dict[str, Page]) -> None:
+def test_every_event_has_a_meaning_and_an_action(pages: dict[str, Page]) -> None:
     assert all(row[3] and row[4] for row in pages["docs/reference/log-events.md"].table("event"))
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from proxy import config
 from proxy.cli import main
-from proxy.cli.shadow import Wish
+from proxy.cli.shadow import ShadowAction
 from proxy.compare.shadow import controller, queue
 from proxy.config import loader
 
@@ -28,21 +28,21 @@ def test_documented_configuration_loads_with_the_documented_meaning(page: Any, t
     loaded = loader.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
     assert {name: each.shadow for name, each in loaded.applications.items()} == {
         "shop": config.ApplicationShadowSettings(share=0.05),
-        "warehouse": config.ApplicationShadowSettings(share=0.01, response="old"),
+        "warehouse": config.ApplicationShadowSettings(share=0.01, response="baseline"),
     }
 
 
 def test_documented_reasons_are_exactly_those_of_the_code(page: Any) -> None:
     code = "".join((SOURCES / name).read_text() for name in ("queue.py", "job.py"))
-    found = set(re.findall(r'_dropped\(asked, "([a-z ]+)"\)', code))
+    found = set(re.findall(r'_count_dropped\(parsed, "([a-z ]+)"\)', code))
     found |= set(re.findall(r'return "([a-z]+)"(?: if|\n)', code)) | set(re.findall(r'application, "(off)"\]', code))
     assert {row[0].strip("`") for row in page.table("reason")} == found
 
 
 def test_every_documented_command_exists(page: Any) -> None:
     (block,) = page.blocks("sh")
-    wishes = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
-    assert {wish or "status" for wish in wishes} == set(Wish)
+    actions = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
+    assert {action or "status" for action in actions} == set(ShadowAction)
     assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
 
 

@@ -134,7 +134,7 @@ def test_connection_limits_hold_on_both_event_loops(make: Any) -> None:
     make(test_slow_request_head_closes_the_connection())
 
 
-async def test_pipelined_requests_are_answered_before_a_half_closed_connection_ends() -> None:
+async def test_pipelined_requests_complete_before_a_half_closed_connection_ends() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" * 2 + HEALTH)

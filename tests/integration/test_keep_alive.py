@@ -67,7 +67,7 @@ async def test_response_head_is_the_same_with_and_without_keep_alive(
     assert staying.headers["date"].endswith(" GMT")
 
 
-async def test_pipelined_requests_are_answered_in_order(start: StartEnvironment) -> None:
+async def test_pipelined_requests_get_responses_in_order(start: StartEnvironment) -> None:
     numbers = ["SN74S74N", "BC547", "SN74S74N", "LM317", "SN74S74N", "SN74S74N"]
     async with start(**KEPT) as environment:
         replies = await together(

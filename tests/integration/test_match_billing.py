@@ -81,6 +81,16 @@ async def test_twenty_queries_of_three_parts_are_one_request(environment: ProxyE
     assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
 
 
+@pytest.mark.parametrize("coalesces, requests", [(True, 1), (False, 2)])
+async def test_searches_of_one_request_are_one_upstream_request(
+    start: StartEnvironment, coalesces: bool, requests: int
+) -> None:
+    async with start(coalescing={"enabled": coalesces}) as environment:
+        results = await environment.results({"q": "flip-flop"}, {"q": "microcontroller"})
+        assert [len(result["items"]) for result in results] == [3, 3]
+        assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (6, requests)
+
+
 async def test_hidden_fields_are_not_selected(environment: ProxyEnvironment) -> None:
     await environment.results(SINGLE, SINGLE)
     await environment.results(SINGLE, SINGLE, more="&hide[]=offers")

@@ -88,7 +88,7 @@ async def test_early_refusal_equals_the_normal_refusal(
         assert 'v3bridge_requests_total{route="/v3/parts/match",status="503"} 3.0' in metrics
 
 
-async def test_pipelined_and_fragmented_requests_are_all_answered(
+async def test_pipelined_and_fragmented_requests_all_get_responses(
     start: StartEnvironment, memory: Memory, log_output: io.StringIO
 ) -> None:
     async with start(overload=FULL) as environment:

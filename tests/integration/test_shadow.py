@@ -80,7 +80,7 @@ def shadowed(start: StartEnvironment, baseline: scripted_v3.ScriptedV3Service, t
 
     @asynccontextmanager
     async def started(
-        answer: Literal["new", "old"] = "new", share: float = 1.0, **changes: Any
+        answer: Literal["candidate", "baseline"] = "candidate", share: float = 1.0, **changes: Any
     ) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {
@@ -90,7 +90,7 @@ def shadowed(start: StartEnvironment, baseline: scripted_v3.ScriptedV3Service, t
         house_changes = {
             name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes
         } | ALONE
-        shadow = {"old_url": baseline.url, **WITHOUT_LIMIT, **changes}
+        shadow = {"baseline_url": baseline.url, **WITHOUT_LIMIT, **changes}
         async with start(
             application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes
         ) as environment:
@@ -153,7 +153,7 @@ FAILURES: dict[str, Any] = {
     "breaks off": scripted_v3.truncate_response,
     "never ends": scripted_v3.drip_bytes,
     "fails": refuse,
-    "answers with HTML": scripted_v3.responding(b"<html>gone</html>", **{"Content-Type": "text/html"}),
+    "sent HTML": scripted_v3.responding(b"<html>gone</html>", **{"Content-Type": "text/html"}),
     "answers nonsense": scripted_v3.responding(b"\x00\xff{", **{"Content-Type": "application/json"}),
     "answers with much": scripted_v3.responding([{"a": "x" * 1_000_000}] * 5),
 }
@@ -194,7 +194,7 @@ async def test_baseline_service_never_affects_a_response(
 async def test_unreachable_baseline_service_affects_no_response(
     shadowed: Any, unreachable_url: str, plain: list[Any]
 ) -> None:
-    async with shadowed(old_url=f"{unreachable_url}/v3") as found:
+    async with shadowed(baseline_url=f"{unreachable_url}/v3") as found:
         responses = await asyncio.gather(*(found.environment.get(each) for each in LOAD))
         assert [same(response) for response in responses] == plain
         await found.counted(len(LOAD), "errors", side="baseline")
@@ -289,7 +289,7 @@ async def test_candidate_failure_is_counted_without_a_baseline_request(
         assert (await found.environment.get(ASKED)).status == 503
         await found.counted(1, "errors", side="candidate")
         (failure,) = (await found.noted(1)).failures.values()
-        assert failure.reason.startswith("candidate: is closed for the moment (HTTP 503): ")
+        assert failure.reason.startswith("candidate: is unavailable (HTTP 503): ")
         assert baseline.requests == []
 
 
@@ -304,7 +304,7 @@ async def test_results_survive_a_restart_and_can_be_reset(
         await found.environment.get(ASKED)
         assert seen(await found.noted(2)) == 2
         assert len(await found.store.notes(results.TALLIES)) == 1
-        await results.forget(found.store)
+        await results.reset(found.store)
         assert await results.read(found.store) is None
         async with asyncio.timeout(30):
             while await results.read(found.store) is None:

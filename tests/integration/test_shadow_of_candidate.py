@@ -36,11 +36,11 @@ def relayed(start: StartEnvironment, baseline: scripted_v3.ScriptedV3Service, tm
     async def started(share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {
-            "shadow": config.ApplicationShadowSettings(share=share, response="old"),
+            "shadow": config.ApplicationShadowSettings(share=share, response="baseline"),
             **changes.pop("application", {}),
         }
         others = {name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes}
-        shadow = {"old_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
+        shadow = {"baseline_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as environment:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:

@@ -14,7 +14,7 @@ from integration.environment import ProxyEnvironment, RawResponse, StartEnvironm
 
 from proxy import config
 from proxy.sandbox import faults
-from proxy.web import unparsed_hits
+from proxy.web.v3 import unparsed as unparsed_requests
 
 ASKED = target({"mpn": "SN74S74N"})
 CACHED = {"cache": {"seconds": 300, "stale_seconds": 3600}}
@@ -22,7 +22,7 @@ OF_EACH = {"date", "x-request-id"}  # header fields that differ in each response
 WARM = 3  # requests until equal bytes are answered unparsed: a miss, a hit, and one from the encoded response
 
 
-class Client:
+class SocketClient:
     """A connection that sends requests as they are given."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,9 +53,9 @@ def head(asked: str, *fields: str) -> bytes:
 
 
 @asynccontextmanager
-async def connected(environment: ProxyEnvironment) -> AsyncIterator[Client]:
+async def connected(environment: ProxyEnvironment) -> AsyncIterator[SocketClient]:
     reader, writer = await asyncio.open_connection("127.0.0.1", environment.port)
-    yield Client(reader, writer)
+    yield SocketClient(reader, writer)
     writer.close()
 
 
@@ -63,7 +63,7 @@ async def connected(environment: ProxyEnvironment) -> AsyncIterator[Client]:
 def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The requests that were answered unparsed so far."""
     answered = []
-    usual = unparsed_hits.UnparsedHits.__call__
+    usual = unparsed_requests.UnparsedHits.__call__
 
     def spy(self: Any, data: bytes, peer: str | None) -> bytes | None:
         response = usual(self, data, peer)
@@ -71,7 +71,7 @@ def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             answered.append(data)
         return response
 
-    monkeypatch.setattr(unparsed_hits.UnparsedHits, "__call__", spy)
+    monkeypatch.setattr(unparsed_requests.UnparsedHits, "__call__", spy)
     return answered
 
 

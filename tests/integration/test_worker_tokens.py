@@ -42,7 +42,9 @@ async def process(token_url: str, store_url: str, calls: int) -> asyncio.subproc
     return started
 
 
-async def test_1000_cold_calls_on_two_processes_make_one_token_request(start: StartEnvironment, store_url: str) -> None:
+async def test_1000_cold_requests_on_two_processes_make_one_token_request(
+    start: StartEnvironment, store_url: str
+) -> None:
     async with start(upstream_time=clock.SystemClock()) as environment:
         workers = [await process(environment.sandbox.token_url, store_url, 500) for _ in range(2)]
         account = environment.sandbox.default_application

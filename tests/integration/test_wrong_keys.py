@@ -13,13 +13,16 @@ from proxy import config
 KEYS = ("first-key", "second-key")
 LIMIT = 3
 QUERY = {"mpn": "SN74S74N"}
-BEHIND_A_PROXY = {"wrong_keys": LIMIT, "trusted_proxies": (config.Network("127.0.0.0/8"), config.Network("10.0.0.1"))}
+BEHIND_A_PROXY = {
+    "failed_auth_per_minute": LIMIT,
+    "trusted_proxies": (config.Network("127.0.0.0/8"), config.Network("10.0.0.1")),
+}
 
 
 @asynccontextmanager
 async def guarded(start: StartEnvironment, **listen: object) -> AsyncIterator[ProxyEnvironment]:
     apikeys = tuple(config.ApiKeySettings(config.digest(key), name=key) for key in KEYS)
-    chosen = {"wrong_keys": LIMIT, **listen}
+    chosen = {"failed_auth_per_minute": LIMIT, **listen}
     async with start(application={"apikeys": apikeys}, listen=chosen, cache={"seconds": 300}) as environment:
         yield environment
 
@@ -118,7 +121,7 @@ async def test_clients_behind_a_trusted_proxy_are_distinguished(
 
 
 async def test_zero_disables_throttling(start: StartEnvironment) -> None:
-    async with guarded(start, wrong_keys=0) as environment:
+    async with guarded(start, failed_auth_per_minute=0) as environment:
         assert set(await guess(environment, 30)) == {403}
 
 

@@ -40,7 +40,7 @@ def _targets() -> list[Any]:
 
 
 @pytest.mark.parametrize("case, method, target", _targets())
-async def test_the_reply_and_the_operations_are_as_the_case_says(case: Path, method: str, target: str) -> None:
+async def test_response_and_operations_match_the_case(case: Path, method: str, target: str) -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*(_answer(item) for item in _read(case, "upstream.json", [])))
         options = {"coalescing": {"enabled": False}, **_read(case, "settings.json", {})}

@@ -32,11 +32,11 @@ def test_every_case_belongs_to_a_row() -> None:
     assert sorted({folder.parent.name for folder in HERE.glob("*/request.txt")} - named) == []
 
 
-def test_the_sections_are_those_that_hold_what_v3_did() -> None:
+def test_listed_sections_are_those_of_the_v3_contract() -> None:
     assert all(any(row.startswith(section) for row in _rows()) for section in SECTIONS)
 
 
-def test_every_case_says_what_it_follows() -> None:
+def test_every_case_names_its_contract_section() -> None:
     texts = {path.parent.name: path.read_text() for path in HERE.glob("*/request.txt")}
     silent = [name for name, text in texts.items() if not re.search(r"^(?![A-Z]* ?/).*§\d", text, re.MULTILINE)]
     assert silent == []

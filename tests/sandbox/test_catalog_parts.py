@@ -90,7 +90,7 @@ def _matched(catalog: Any, **query: Any) -> Any:
     return [(part.mpn, part.manufacturer.name) for part in map(catalog.part, hits.ids)]
 
 
-def test_the_shipped_catalog_answers_the_recorded_cases(shipped: Any) -> None:
+def test_shipped_catalog_matches_the_recorded_cases(shipped: Any) -> None:
     assert len(_matched(shipped, mpn="SN74S74N")) == 4
     assert _matched(shipped, mpn="SN74S74N", manufacturer="TI") == [("SN74S74N", "Texas Instruments")]
     assert _matched(shipped, sku="67K1122", seller="Newark") == [("SN74S74N", "Texas Instruments")]

@@ -55,7 +55,7 @@ def test_of_a_sellers_packagings_the_cheapest_price_and_the_largest_stock_count(
     assert pricing.stock(seller) == 50
 
 
-def test_brokers_count_only_when_nobody_else_has_stock() -> None:
+def test_brokers_count_only_without_other_stock() -> None:
     plain, broker = _seller(_offer(30)), _seller(_offer(500), broker=True)
     assert (pricing.total_avail([plain, broker]), pricing.avg_avail([plain, broker])) == (30, 30.0)
     empty = _seller(_offer(-2))

@@ -61,7 +61,7 @@ def test_every_generated_order_code_finds_its_part(catalog: Any) -> None:
     assert found > 30
 
 
-def test_the_literally_equal_number_comes_first_then_the_one_with_most_offers(catalog: Any) -> None:
+def test_literally_equal_number_is_first_then_the_one_with_most_offers(catalog: Any) -> None:
     assert catalog.match(records.MatchQuery(mpn="CD4013B"), ANY).ids == ("105", "104")
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).ids == ("104", "105")
     first, second = catalog.match(records.MatchQuery(mpn="sn74s74n"), ANY).ids
@@ -204,7 +204,7 @@ def test_sorting_follows_the_key_and_direction(catalog: Any, sort: str, value: A
     assert values == sorted(values, reverse=descending)
 
 
-def test_parts_without_the_property_come_last_in_either_direction(catalog: Any) -> None:
+def test_parts_without_the_property_are_last_in_either_direction(catalog: Any) -> None:
     assert catalog.search("", ANY, "capacitance", False).ids[:2] == ("108", "109")
     assert catalog.search_mpn("C", ANY, "capacitance", True).ids[:2] == ("109", "108")
 

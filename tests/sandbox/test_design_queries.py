@@ -81,7 +81,7 @@ async def known(designer: DesignClient) -> dict[str, str]:
     }
 
 
-async def test_every_query_answers_with_every_field_of_its_type(designer: DesignClient) -> None:
+async def test_every_query_returns_every_field_of_its_type(designer: DesignClient) -> None:
     arguments = await known(designer)
     for name, field in QUERIES.items():
         if not name.startswith("des"):

@@ -13,7 +13,7 @@ BOM = """design { variants { bom { items(first: 200) { nodes {
   component { name folder { name createdBy { userName } } } } } } } }"""
 
 
-async def test_components_of_many_items_are_loaded_in_one_call(designer: DesignClient) -> None:
+async def test_components_of_many_items_are_loaded_in_one_request(designer: DesignClient) -> None:
     await designer.get("{ desUserByAuth { userName } }")
     designer.sandbox.journal.clear()
     project = await designer.project(BOM)
@@ -26,7 +26,7 @@ async def test_components_of_many_items_are_loaded_in_one_call(designer: DesignC
     assert len(calls) <= 8
 
 
-async def test_more_than_two_hundred_ids_are_loaded_in_several_calls(
+async def test_more_than_two_hundred_ids_are_loaded_in_several_requests(
     designer: DesignClient,
 ) -> None:
     selection = "design { variants { pcb { designItems(first: 1000) { nodes { component { name } } } } } }"
@@ -57,11 +57,11 @@ async def test_design_services_reject_public_tokens(designer: DesignClient) -> N
                 async with designer.session.request(method, url + path, headers=headers) as response:
                     assert response.status == 401
                     assert json.loads(await response.read()) == {
-                        "error": "this service is asked by the query service only"
+                        "error": "this service accepts requests of the query service only"
                     }
 
 
-async def test_design_calls_are_journalled_without_ids(designer: DesignClient) -> None:
+async def test_design_requests_are_journalled_without_ids(designer: DesignClient) -> None:
     query = '{ desProjectById(id: "a-secret-id") { name } }'
     await designer.get(query)
     entries = [one for one in designer.sandbox.journal.last(10) if one.service == rest.JOURNALLED]

@@ -64,7 +64,7 @@ async def test_free_text_works_in_match_too(legacy: LegacyClient) -> None:
 
 
 @pytest.mark.parametrize("reference", [7, "a:b", None, 1.5, [1], {"line": 3}, 2**70])
-async def test_a_reference_comes_back_with_its_own_type(legacy: LegacyClient, reference: Any) -> None:
+async def test_reference_is_returned_with_its_own_type(legacy: LegacyClient, reference: Any) -> None:
     (result,) = await legacy.match({"mpn": "SN74S74N", "reference": reference})
     assert result["reference"] == reference
     assert type(result["reference"]) is type(reference)

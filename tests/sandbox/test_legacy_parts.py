@@ -58,7 +58,7 @@ async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order
         assert [step[0] for step in steps] == sorted({step[0] for step in steps})
 
 
-async def test_offers_come_authorized_first_then_by_stock_currency_and_price(legacy: LegacyClient) -> None:
+async def test_offers_are_sorted_by_authorization_stock_currency_and_price(legacy: LegacyClient) -> None:
     for part in await _parts(legacy):
         ranks = []
         for offer in part["offers"]:

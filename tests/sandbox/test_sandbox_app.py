@@ -56,7 +56,7 @@ def written(parent: GraphQLObjectType, name: str, depth: int) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in QUERIES if not name.startswith("des")])
-async def test_every_query_answers_with_every_field_of_its_type(caller: SandboxClient, name: str) -> None:
+async def test_every_query_returns_every_field_of_its_type(caller: SandboxClient, name: str) -> None:
     assert BUILT.query_type is not None
     response = await caller.ask("{ " + written(BUILT.query_type, name, 3) + " }")
     assert response.status == 200

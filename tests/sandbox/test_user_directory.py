@@ -32,7 +32,7 @@ async def test_the_default_passwords_match_their_hashes(directory: user_director
 @pytest.mark.parametrize(
     "email, password", [(ADA.email, "sandbox-grace"), (ADA.email, ""), ("x@y", user_directory.DEFAULT_PASSWORD)]
 )
-async def test_wrong_credentials_authenticate_nobody(
+async def test_wrong_credentials_are_refused(
     directory: user_directory.UserDirectory, email: str, password: str
 ) -> None:
     assert await directory.authenticate(email, password) is None

@@ -55,7 +55,7 @@ def ready_result() -> ComparisonResult:
         for row in _rows()
         if row.requests
     )
-    rules = tuple(rule for rule in _rules() if rule.hidden)
+    rules = tuple(rule for rule in _rules() if rule.ignored)
     return result(verdict="ready", rows=rows, groups=(), rules=rules, failed=(), failures=(), notes=())
 
 
@@ -72,7 +72,7 @@ def hostile_result(text: str = HOSTILE) -> ComparisonResult:
         rows=(msgspec.structs.replace(whole.rows[0], client=text, endpoint=text),),
         groups=(group, msgspec.structs.replace(group, counts=False, noise=0.25)),
         rules=(RuleUse(text, text, text, 3, False), RuleUse(text, text, text, 0, True)),
-        times=tuple(msgspec.structs.replace(times, endpoint=text) for times in whole.times[:2]),
+        latencies=tuple(msgspec.structs.replace(times, endpoint=text) for times in whole.latencies[:2]),
         failures=(FailedRequests(text, 3, text),),
         failed=(text,),
         notes=(text,),
@@ -89,7 +89,7 @@ def _result() -> ComparisonResult:
         rows=_rows(),
         groups=_groups(),
         rules=_rules(),
-        times=_times(),
+        latencies=_times(),
         cost=ComparisonCost(31_204, 50_000, 1_240_000),
         failures=(
             FailedRequests("the baseline answered HTML instead of JSON", 14, "access.log:8812"),
@@ -102,12 +102,12 @@ def _result() -> ComparisonResult:
 
 
 def _row(
-    client: str, endpoint: str, requests: int, asked: int, equivalent: int, not_compared: int, verdict: Any
+    client: str, endpoint: str, requests: int, occurrences: int, equivalent: int, not_compared: int, verdict: Any
 ) -> EndpointResult:
     share = equivalent / requests if requests else None
     wide = 1.96 * math.sqrt(max(share * (1 - share), 0.25 / requests) / requests) if share is not None else 0
     interval = Interval(max(0.0, share - wide), min(1.0, share + wide)) if share is not None else None
-    return EndpointResult(client, endpoint, requests, asked, equivalent, not_compared, share, interval, verdict)
+    return EndpointResult(client, endpoint, requests, occurrences, equivalent, not_compared, share, interval, verdict)
 
 
 def _rows() -> tuple[EndpointResult, ...]:
@@ -171,7 +171,7 @@ def _groups() -> tuple[DifferenceGroup, ...]:
             (sample(*TEXTS, "results[3].item.short_description", A_SEARCH),),
         ),
         _group(
-            *(MATCH, f"{ITEMS}.offers[*].in_stock_quantity", "value", "moved", "asked again, both sides agree"),
+            *(MATCH, f"{ITEMS}.offers[*].in_stock_quantity", "value", "moved", "repeated, both sides agree"),
             *(204, 519, 0.031, False, AT + 2, AT + 1_283, ("bom-tool", "warehouse")),
             (sample(1204, 1198, f"{ITEM}.offers[Digi-Key 296-1-ND].in_stock_quantity", A_MATCH),),
         ),

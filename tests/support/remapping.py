@@ -78,7 +78,7 @@ class RemappableRecording:
             for number, request in enumerate(self._requests):
                 request_id = f"{number:016x}"
                 pair = judge.ResponsePair(
-                    await baseline.ask(request, request_id), await candidate.ask(request, request_id)
+                    await baseline.fetch(request, request_id), await candidate.fetch(request, request_id)
                 )
                 tally.add(self._compared(judged.judge, request, pair))
                 answers[request.id] = _answer(request, pair)

@@ -20,8 +20,7 @@ from proxy.kit import shipped
 from proxy.telemetry import log
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
-REPORTS = ("html", "json", "markdown", "junit", "save_hidden")
-OPTION = {"baseline": "--old", "candidate": "--new"}  # of fields whose option is not their name
+REPORTS = ("html", "json", "markdown", "junit", "save_ignored")
 NOT_WITH_SHADOW = ("baseline", "candidate", "requests", "replay", "record", "progress", "sample")
 NOT_WITH_REPLAY = ("candidate", "record", "progress", "budget")
 
@@ -35,7 +34,7 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
     if chosen.log_level not in log.LEVELS:
         raise typer.BadParameter(f"is none of {', '.join(log.LEVELS)}", param_hint="--log-level")
     if chosen.candidate is not None and chosen.config is not None:
-        raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--new")
+        raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--candidate")
     if chosen.shadow:
         _refuse(chosen, NOT_WITH_SHADOW, "cannot be combined with --shadow, which sends nothing")
     elif chosen.replay is not None:
@@ -49,8 +48,8 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
         return chosen
     if chosen.candidate is not None or chosen.replay is not None:
         raise typer.BadParameter(
-            "the embedded old service starts beside the service of --config, which has upstream: sandbox",
-            param_hint="--old",
+            "the embedded legacy service starts beside the service of --config, which has upstream: sandbox",
+            param_hint="--baseline",
         )
     return dataclasses.replace(chosen, config=shipped.path("config.yaml"))
 
@@ -69,7 +68,7 @@ def columns(chosen: ComparisonOptions) -> dict[str, str]:
 
 
 def baseline_limits(chosen: ComparisonOptions) -> SideLimits:
-    """Return the limits of the baseline. The embedded old service has no rate limit."""
+    """Return the limits of the baseline. The embedded legacy service has no rate limit."""
     usual = 0.0 if chosen.baseline == SANDBOX else V3_RATE
     rate = usual if chosen.baseline_rate is None else chosen.baseline_rate
     return SideLimits(chosen.baseline_concurrency, rate, chosen.timeout)
@@ -80,9 +79,9 @@ def candidate_limits(chosen: ComparisonOptions) -> SideLimits:
     return SideLimits(chosen.candidate_concurrency, chosen.candidate_rate, chosen.timeout)
 
 
-def hidden_counts(chosen: ComparisonOptions) -> rules.HiddenCounts | None:
+def ignored_counts(chosen: ComparisonOptions) -> rules.IgnoredCounts | None:
     """Read how many differences rules may ignore. Raises ConfigError for an invalid file."""
-    return None if chosen.hidden_baseline is None else rules.read_hidden_counts(chosen.hidden_baseline)
+    return None if chosen.ignored_limits is None else rules.read_ignored_counts(chosen.ignored_limits)
 
 
 def reports_to_output(chosen: ComparisonOptions) -> int:
@@ -93,7 +92,7 @@ def reports_to_output(chosen: ComparisonOptions) -> int:
 def _refuse(chosen: ComparisonOptions, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if getattr(chosen, name) is not None:
-            raise typer.BadParameter(why, param_hint=OPTION.get(name, f"--{name}"))
+            raise typer.BadParameter(why, param_hint=f"--{name}")
 
 
 def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
@@ -102,15 +101,15 @@ def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
     for name in (*REPORTS, "record"):
         option = "output" if name == "record" and not comparing else name.replace("_", "-")
         _check_file(getattr(chosen, name), f"--{option}")
-    for name, option in OPTION.items():
-        _check_url(getattr(chosen, name), option)
+    for name in ("baseline", "candidate"):
+        _check_url(getattr(chosen, name), f"--{name}")
     if comparing and not chosen.shadow and chosen.replay is None:
         _check_sides(chosen)
 
 
 def _check_sides(chosen: ComparisonOptions) -> None:
     candidate = chosen.candidate or chosen.config or chosen.baseline == SANDBOX
-    for option, given in (("--old", chosen.baseline), ("--new", candidate)):
+    for option, given in (("--baseline", chosen.baseline), ("--candidate", candidate)):
         if not given:
             raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
 

@@ -1,8 +1,8 @@
 """Service that a comparison starts on loopback, so that responses of the GraphQL API can be recorded or replayed.
 
 It runs with the given configuration, but without cache and coalescing, so that each response is computed for its own
-request. Shadowing is off, and `shadow.response: old` is ignored. The clients' keys are valid; each application has an
-additional key, for requests without a key and for replays.
+request. Shadowing is off, and `shadow.response: baseline` is ignored. The clients' keys are valid; each application
+has an additional key, for requests without a key and for replays.
 """
 
 import os
@@ -31,7 +31,7 @@ NOWHERE = config.UpstreamSettings("http://127.0.0.1:9/graphql", "http://127.0.0.
 
 
 class LocalService(NamedTuple):
-    """Running service. `keys` are one API key for each application; `legacy` is the URL of the sandbox's old
+    """Running service. `keys` are one API key for each application; `legacy` is the URL of the sandbox's legacy
     service, if it runs."""
 
     url: str
@@ -44,8 +44,8 @@ class LocalService(NamedTuple):
         if not apikey:
             return None
         digest = config.digest(apikey)
-        found = (name for name, each in self.settings.applications.items() for key in each.apikeys if key.key == digest)
-        return next(found, None)
+        names = (name for name, each in self.settings.applications.items() for key in each.apikeys if key.key == digest)
+        return next(names, None)
 
 
 def load_config(file: Path | None, *, replayed: bool) -> config.Config:
@@ -67,12 +67,12 @@ async def running(
         if settings.upstream == "sandbox":
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
-        made, keys = _made(settings)
+        local, keys = _made(settings)
         client = (
             None if upstream_recorder is None else partial(replay.RecordingGraphQLClient, recorder=upstream_recorder)
         )
-        url = await stack.enter_async_context(single_process.running(made, client=client))
-        yield LocalService(url, made, keys, legacy)
+        url = await stack.enter_async_context(single_process.running(local, client=client))
+        yield LocalService(url, local, keys, legacy)
 
 
 @asynccontextmanager
@@ -80,13 +80,13 @@ async def replaying(settings: config.Config, player: replay.ResponseReplayer) ->
     """Run the service, which resolves requests from recorded responses only and uses no quota."""
     from proxy.workers import single_process
 
-    made, keys = _made(settings)
-    applications = {name: _unlimited(entry) for name, entry in made.applications.items()}
-    site = NOWHERE if made.upstream == "sandbox" else made.upstream
+    local, keys = _made(settings)
+    applications = {name: _unlimited(entry) for name, entry in local.applications.items()}
+    site = NOWHERE if local.upstream == "sandbox" else local.upstream
     store = config.StoreUrl("memory:")
-    made = msgspec.structs.replace(made, applications=applications, upstream=site, store=store)
-    async with single_process.running(made, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
-        yield LocalService(url, made, keys, None)
+    local = msgspec.structs.replace(local, applications=applications, upstream=site, store=store)
+    async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
+        yield LocalService(url, local, keys, None)
 
 
 def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
@@ -101,7 +101,7 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         )
         for name, entry in settings.applications.items()
     }
-    made = msgspec.structs.replace(
+    local = msgspec.structs.replace(
         settings,
         applications=applications,
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
@@ -110,7 +110,7 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         tracing=config.TracingSettings(),
         shadow=config.ShadowSettings(),
     )
-    return made, keys
+    return local, keys
 
 
 def _unhurried(key: config.ApiKeySettings) -> config.ApiKeySettings:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-SANDBOX = "sandbox"  # as --old: the embedded old service
+SANDBOX = "sandbox"  # as --baseline: the embedded legacy service
 STANDARD_OUTPUT = Path("-")
 
 
@@ -22,16 +22,14 @@ class ComparisonOptions:
 
     baseline: Annotated[
         str | None,
-        typer.Option(
-            "--old", metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox."
-        ),
+        typer.Option(metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox."),
     ] = None
     candidate: Annotated[
-        str | None, typer.Option("--new", metavar="URL", help="Candidate: the new service, already running.")
+        str | None, typer.Option(metavar="URL", help="Candidate: the new service, already running.")
     ] = None
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Instead of --new: start a candidate with this configuration."),
+        typer.Option(metavar="FILE", help="Instead of --candidate: start a candidate with this configuration."),
     ] = None
     requests: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Requests to send: access log, HAR, URLs, parts list, …")
@@ -55,26 +53,22 @@ class ComparisonOptions:
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
     baseline_key: Annotated[
         str | None,
-        typer.Option("--old-key", metavar="env:NAME|file:PATH", help="API key for the baseline, for every client."),
+        typer.Option(metavar="env:NAME|file:PATH", help="API key for the baseline, for every client."),
     ] = None
     candidate_key: Annotated[
         str | None,
-        typer.Option("--new-key", metavar="env:NAME|file:PATH", help="API key for the candidate, for every client."),
+        typer.Option(metavar="env:NAME|file:PATH", help="API key for the candidate, for every client."),
     ] = None
     baseline_rate: Annotated[
         float | None,
-        typer.Option(
-            "--old-rate", min=0, help="Requests per second to the baseline; default 3, as in v3; 0: no limit."
-        ),
+        typer.Option(min=0, help="Requests per second to the baseline; default 3, as in v3; 0: no limit."),
     ] = None
-    candidate_rate: Annotated[
-        float, typer.Option("--new-rate", min=0, help="Requests per second to the candidate; 0: no limit.")
-    ] = 0.0
-    baseline_concurrency: Annotated[
-        int, typer.Option("--old-at-once", min=1, max=256, help="Concurrent requests to the baseline.")
-    ] = 4
+    candidate_rate: Annotated[float, typer.Option(min=0, help="Requests per second to the candidate; 0: no limit.")] = (
+        0.0
+    )
+    baseline_concurrency: Annotated[int, typer.Option(min=1, max=256, help="Concurrent requests to the baseline.")] = 4
     candidate_concurrency: Annotated[
-        int, typer.Option("--new-at-once", min=1, max=256, help="Concurrent requests to the candidate.")
+        int, typer.Option(min=1, max=256, help="Concurrent requests to the candidate.")
     ] = 4
     timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds for a complete response.")] = 60.0
     progress: Annotated[
@@ -103,12 +97,12 @@ class ComparisonOptions:
         str | None,
         typer.Option(metavar="LIST", help="Thresholds that fail the run, such as missing-part,price>1%; see the docs."),
     ] = None
-    hidden_baseline: Annotated[
+    ignored_limits: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Fail if a rule ignores more than in the run that saved this file."),
     ] = None
-    save_hidden: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save how much each rule ignored, for --hidden-baseline.")
+    save_ignored: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save how much each rule ignored, for --ignored-limits.")
     ] = None
     log_level: Annotated[str, typer.Option(help="Level of the log on standard error: debug, info, warning, error.")] = (
         "error"

@@ -26,7 +26,7 @@ from proxy.compare.running.estimate import Estimate
 from proxy.compare.running.run import RunProgress
 from proxy.kit.wording import counted
 
-MOVED = "a request whose data moves meanwhile is paid for twice"
+MOVED = "a request whose data changes during the run is billed twice"
 
 
 def console() -> Console:
@@ -46,17 +46,17 @@ def show_plan(
 ) -> None:
     """Print the requests to be sent, and their worst-case cost."""
     screen = console()
-    table = Table("endpoint", "requests", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
+    table = Table("endpoint", "requests", "occurrences", "parts at most", title=Text(f"Requests to send, from {name}"))
     for column in table.columns[1:]:
         column.justify = "right"
     for row in left.rows:
-        table.add_row(row.endpoint, f"{row.requests}", f"{row.asked}", f"{row.parts}")
+        table.add_row(row.endpoint, f"{row.requests}", f"{row.occurrences}", f"{row.parts}")
     screen.print(table)
     limit = f"no budget: {MOVED}" if budget is None else f"budget {counted(budget, 'part')}"
-    cost = f"{counted(left.parts, 'part')} at worst; {limit}"
-    before = f", {spent} spent before" if spent else ""
+    cost = f"{counted(left.parts, 'part')} at most; {limit}"
+    before = f", {spent} already spent" if spent else ""
     screen.print(
-        Text(f"{counted(left.requests, 'request')} of {distinct}; {'none is paid for' if free else cost}{before}")
+        Text(f"{counted(left.requests, 'request')} of {distinct}; {'free of charge' if free else cost}{before}")
     )
     for note in notes:
         screen.print(Text(f"note: {note}"))
@@ -69,7 +69,7 @@ def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, f
         return True
     most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
     if sys.stdin.isatty() and sys.stderr.isatty():
-        return _confirmed(f"Up to {counted(most, 'part')} may be spent. Go on?")
+        return _confirmed(f"Up to {counted(most, 'part')} may be spent. Continue?")
     if budget is None:
         raise typer.BadParameter(
             f"up to {counted(left.parts, 'part')} may be spent: set a limit with --budget, or confirm with --yes",
@@ -107,7 +107,7 @@ def progress_bar(requests: int) -> Iterator[Callable[[RunProgress], None]]:
 
         def tell(standing: RunProgress) -> None:
             more = counted(standing.parts, "part")
-            more += f", {standing.not_compared} in trouble" if standing.not_compared else ""
+            more += f", {standing.not_compared} not compared" if standing.not_compared else ""
             done = standing.done + standing.not_compared + standing.left_out
             progress.update(task, completed=done, more=more)
 
@@ -132,7 +132,7 @@ def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -
         (chosen.json, results.render_json),
         (chosen.markdown, markdown.render),
         (chosen.junit, junit.render),
-        (chosen.save_hidden, rules.render_hidden_counts),
+        (chosen.save_ignored, rules.render_ignored_counts),
     )
     failed = [_write(path, render(result)) for path, render in wanted if path is not None]
     for reason in failed:

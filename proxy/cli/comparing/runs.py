@@ -41,11 +41,11 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
     if path is None:
         return None
     header = RecordingHeader(
-        made=ready.clock.now(), baseline=ready.baseline, candidate=ready.candidate, source=ready.asked.name
+        made=ready.clock.now(), baseline=ready.baseline, candidate=ready.candidate, source=ready.source.name
     )
-    made = Recorder(path, header, ready.redaction)
-    stack.callback(made.close)
-    return made
+    recorder = Recorder(path, header, ready.redaction)
+    stack.callback(recorder.close)
+    return recorder
 
 
 async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
@@ -53,16 +53,17 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
             raise typer.BadParameter(
-                "there is no side to send requests to: --old, --new or --config is missing", param_hint="--old"
+                "there is no side to send requests to: --baseline, --candidate or --config is missing",
+                param_hint="--baseline",
             )
         with ExitStack() as stack:
-            made = open_recorder(ready, chosen.record, stack)
-            known = made.known if made else set()
-            requests, worst = plan.remaining(ready.asked.plan, known)
+            recorder = open_recorder(ready, chosen.record, stack)
+            known = recorder.known if recorder else set()
+            requests, worst = plan.remaining(ready.source.plan, known)
             if known:
-                output.say(f"going on: {counted(len(known), 'request was', 'requests were')} recorded before")
+                output.say(f"resuming: {counted(len(known), 'request was', 'requests were')} recorded before")
             left = setup.RemainingRequests(requests, worst if ready.ready.sides.candidate else estimate.Estimate(()))
-            ended = await setup.execute(ready, left, run.RunSinks(recorder=made))
+            ended = await setup.execute(ready, left, run.RunSinks(recorder=recorder))
             if ended is not None:
                 _say_recorded(ended, chosen)
             return ended
@@ -75,10 +76,10 @@ def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> N
     if ended.stopped:
         output.say(f"stopped: {ended.stopped}")
     if ended.not_compared:
-        output.say(f"{counted(ended.not_compared, 'request')} met with trouble")
+        output.say(f"{counted(ended.not_compared, 'request')} could not be compared")
     if ended.left_out:
         output.say(f"{counted(ended.left_out, 'request is', 'requests are')} not covered by the budget")
-    output.say(f"nothing is lost: the same command goes on from here ({chosen.record})")
+    output.say(f"progress is saved: run the same command again to resume ({chosen.record})")
 
 
 NAMED = 3  # clients that a note names
@@ -94,13 +95,13 @@ async def compare(chosen: options.ComparisonOptions, settings: ComparisonSetting
     """Compare. Returns None if the user declined."""
     async with setup.open_setup(chosen, settings) as ready:
         if None in ready.ready.sides:
-            option = "--old" if ready.ready.sides.baseline is None else "--new"
+            option = "--baseline" if ready.ready.sides.baseline is None else "--candidate"
             raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
         return await _compare(ready)
 
 
 async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
-    started, baseline = ready.clock.now(), checks.hidden_counts(ready.chosen)
+    started, baseline = ready.clock.now(), checks.ignored_counts(ready.chosen)
     own_uids = ready.service.uids if ready.service else None
     judged = judgement.build(
         ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, own_uids=own_uids
@@ -124,9 +125,9 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
 
 def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> setup.RemainingRequests:
     done, spent = (progress.done, progress.spent) if progress else (set(), 0)
-    requests, estimate = plan.remaining(ready.asked.plan, done)
+    requests, estimate = plan.remaining(ready.source.plan, done)
     if done:
-        output.say(f"going on: {len(done)} of {counted(len(ready.asked.plan.requests), *BEFORE)}")
+        output.say(f"resuming: {len(done)} of {counted(len(ready.source.plan.requests), *BEFORE)}")
     return setup.RemainingRequests(requests, estimate, spent)
 
 
@@ -138,9 +139,9 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
     header = ProgressHeader(
         baseline=str(ready.baseline),
         candidate=str(ready.candidate),
-        source=ready.asked.place,
+        source=ready.source.place,
         settings=judgement.digest(ready.settings, chosen.config),
-        requests=ready.asked.plan.digest,
+        requests=ready.source.plan.digest,
     )
     path = chosen.progress or _usual(header, chosen)
     progress = ProgressFile(path, header, fresh=chosen.fresh)
@@ -176,13 +177,13 @@ def _say_ended(
     if progress is None:
         return
     if not ended.complete or tally.failures:
-        output.say(f"nothing is lost: the same command goes on from here ({progress.path})")
+        output.say(f"progress is saved: run the same command again to resume ({progress.path})")
     elif ready.chosen.progress is None:
         progress.remove()
 
 
 def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, tally: Tally) -> summary.RunInfo:
-    notes = [*ready.asked.notes]
+    notes = [*ready.source.notes]
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:
@@ -191,18 +192,18 @@ def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, 
         notes.append(
             f"{counted(ended.spent - tally.spent, 'part')} more may have been spent: on requests that were cut off"
         )
-    if len(ready.asked.plan.requests) < ready.asked.plan.distinct:
-        notes.append(f"a sample: {len(ready.asked.plan.requests)} of {ready.asked.plan.distinct} different requests")
+    if len(ready.source.plan.requests) < ready.source.plan.distinct:
+        notes.append(f"a sample: {len(ready.source.plan.requests)} of {ready.source.plan.distinct} different requests")
     return summary.RunInfo(
         started=min(started, started if tally.first is None else tally.first),
         ended=ready.clock.now(),
-        source=ready.asked.name,
+        source=ready.source.name,
         baseline=str(ready.baseline),
         candidate=str(ready.candidate),
-        asked=ready.asked.plan.asked,
-        seconds=ready.asked.seconds,
+        source_counts=ready.source.plan.source_counts,
+        seconds=ready.source.seconds,
         budget=ready.limit,
         notes=tuple(map(ready.redaction.text, notes)),
-        keys=tuple(msgspec.structs.replace(each, agent=ready.redaction.text(each.agent)) for each in ready.asked.keys),
+        keys=tuple(msgspec.structs.replace(each, agent=ready.redaction.text(each.agent)) for each in ready.source.keys),
         complete=ended.complete,
     )

@@ -49,16 +49,16 @@ def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded:
     rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
-        made = plan.make_plan(opened.requests(), chosen.sample, rng)
-        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
+        request_plan = plan.make_plan(opened.requests(), chosen.sample, rng)
+        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(request_plan))
         return RequestsToSend(
-            made, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
+            request_plan, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
         )
     if recorded is None:
         raise AssertionError("checked before: there are requests or recorded responses")
-    made = plan.make_plan(recorded.requests(), chosen.sample, rng)
+    request_plan = plan.make_plan(recorded.requests(), chosen.sample, rng)
     return RequestsToSend(
-        made, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
+        request_plan, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
     )
 
 
@@ -71,9 +71,9 @@ def recording_notes(recorded: Recording) -> Iterator[str]:
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
-def _held(made: plan.RequestPlan) -> Iterator[str]:
-    if made.dropped:
-        dropped = counted(made.dropped, "request is", "requests are")
+def _held(request_plan: plan.RequestPlan) -> Iterator[str]:
+    if request_plan.dropped:
+        dropped = counted(request_plan.dropped, "request is", "requests are")
         yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
 
 
@@ -88,7 +88,7 @@ class ComparisonSetup(NamedTuple):
 
     chosen: options.ComparisonOptions
     settings: ComparisonSettings
-    asked: RequestsToSend
+    source: RequestsToSend
     ready: sides.ReadySides
     service: config.Config | None
     redaction: Redaction
@@ -126,17 +126,17 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
         replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.baseline_file))
         recorded = sides.SideRecordings(baseline=own or replayed, candidate=replayed)
         keys.also(() if own is None else own.keys)
-        asked = read_requests(chosen, keys.clients, replayed or own)
+        source = read_requests(chosen, keys.clients, replayed or own)
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = local_service.load_config(chosen.config, replayed=chosen.replay is not None)
             if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
-                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
+                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
         ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
         yield ComparisonSetup(
             chosen,
             settings,
-            asked,
+            source,
             ready,
             service,
             Redaction(keys.secrets()),
@@ -171,15 +171,15 @@ async def execute(
     progress: ProgressFile | None = None,
 ) -> run.RunOutcome | None:
     """Show the plan, ask for confirmation if it costs parts, and run it. Returns None if the user declined."""
-    chosen, asked, free = ready.chosen, ready.asked, ready.ready.free
+    chosen, source, free = ready.chosen, ready.source, ready.ready.free
     output.show_plan(
-        asked.name,
+        source.name,
         left.estimate,
-        distinct=asked.plan.distinct,
+        distinct=source.plan.distinct,
         budget=ready.limit,
         spent=left.spent,
         free=free,
-        notes=tuple(map(ready.redaction.text, asked.notes)),
+        notes=tuple(map(ready.redaction.text, source.notes)),
     )
     if not output.confirm_cost(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
         return None

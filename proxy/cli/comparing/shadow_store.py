@@ -58,9 +58,9 @@ async def result(
     async with open_store(service) as store:
         tally = await results.read(store)
     if tally is None:
-        raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a request")
+        raise errors.ConfigError("there are no results yet: no request has been compared with this store")
     site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None
-    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.hidden_counts(chosen))
+    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.ignored_counts(chosen))
     return judged.summary.result(tally, _about(tally, service, chosen.budget))
 
 
@@ -70,7 +70,7 @@ def _about(tally: Tally, service: config.Config, budget: int | None) -> summary.
         started=tally.first or 0.0,
         ended=tally.last or 0.0,
         source=SOURCE,
-        baseline=http_side.base_url(service.shadow.old_url) if service.shadow.old_url else "the old service",
+        baseline=http_side.base_url(service.shadow.baseline_url) if service.shadow.baseline_url else "the old service",
         candidate=http_side.base_url(f"http://{listen.host}:{listen.port}"),
         budget=budget,
     )

@@ -16,7 +16,7 @@ from proxy.compare.sources.clients import Clients
 from proxy.kit.clock import Clock
 from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 
-EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded old service accepts
+EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 
 
 class SideRecordings(NamedTuple):
@@ -46,8 +46,8 @@ class SideKeys:
 
     def __init__(self, clients: Clients, chosen: options.ComparisonOptions) -> None:
         self.clients = clients
-        self._baseline = checks.read_key(chosen.baseline_key, "--old-key")
-        self._candidate = checks.read_key(chosen.candidate_key, "--new-key")
+        self._baseline = checks.read_key(chosen.baseline_key, "--baseline-key")
+        self._candidate = checks.read_key(chosen.candidate_key, "--candidate-key")
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
@@ -83,7 +83,7 @@ async def open_sides(
         else:
             baseline, candidate = await opening.baseline(None), None
             if chosen.candidate is not None:
-                candidate = await opening.service(chosen.candidate, "candidate", "--new")
+                candidate = await opening.service(chosen.candidate, "candidate", "--candidate")
             yield ReadySides(Sides(baseline, candidate), free=False)
 
 
@@ -109,10 +109,10 @@ class _Opening:
         chosen = self._chosen.baseline
         if chosen == options.SANDBOX:
             if legacy is None:
-                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
+                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
             return await self._side(legacy, checks.baseline_limits(self._chosen), lambda _: EXAMPLE_KEY)
         if chosen is not None and self._chosen.baseline_file is None:
-            return await self.service(chosen, "baseline", "--old")
+            return await self.service(chosen, "baseline", "--baseline")
         return None if self._baseline is None else RecordedSide(self._baseline)
 
     async def service(self, url: str, side: SideName, option: str) -> http_side.HttpSide:

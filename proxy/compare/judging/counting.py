@@ -111,7 +111,7 @@ class RowCount(msgspec.Struct, frozen=True):
     client: str
     endpoint: str
     compared: int = 0
-    asked: int = 0
+    occurrences: int = 0
     differing: int = 0
     not_compared: int = 0
     paid: int = 0
@@ -123,7 +123,7 @@ class RowCount(msgspec.Struct, frozen=True):
             self.client,
             self.endpoint,
             self.compared + other.compared,
-            self.asked + other.asked,
+            self.occurrences + other.occurrences,
             self.differing + other.differing,
             self.not_compared + other.not_compared,
             self.paid + other.paid,
@@ -191,19 +191,23 @@ class SourceCount(msgspec.Struct, frozen=True):
 
 
 def monthly_parts(
-    rows: Iterable[RowCount], asked: Mapping[ClientEndpoint, SourceCount] | None, seconds: float | None
+    rows: Iterable[RowCount], source_counts: Mapping[ClientEndpoint, SourceCount] | None, seconds: float | None
 ) -> int | None:
     """Extrapolate the cost of the source to 30 days, in parts, without any benefit of a cache.
 
-    `asked` counts the whole source where that is known; otherwise the compared rows are taken for all of it. `seconds`
-    is the period that the source covers. Returns None where the period is unknown or where no request of an endpoint
-    has a known cost.
+    `source_counts` counts the whole source where that is known; otherwise the compared rows are taken for all of it.
+    `seconds` is the period that the source covers. Returns None where the period is unknown or where no request of an
+    endpoint has a known cost.
     """
     counted = list(rows)
     if not seconds or seconds < 0:
         return None
     prices = {(row.client, row.endpoint): row for row in counted}
-    times = {at: found.times for at, found in asked.items()} if asked else {at: row.asked for at, row in prices.items()}
+    times = (
+        {at: found.times for at, found in source_counts.items()}
+        if source_counts
+        else {at: row.occurrences for at, row in prices.items()}
+    )
     parts = [_parts(prices.get(at), at[1], counted, number) for at, number in times.items() if number]
     known = [each for each in parts if each is not None]
     if len(known) < len(parts) or not parts:

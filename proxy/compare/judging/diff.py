@@ -41,11 +41,13 @@ def diff_documents(baseline: JsonDocument, candidate: JsonDocument) -> list[Diff
 
     The parser does not report where a duplicate key is, so its path is `**`.
     """
-    once = set(baseline.twice).symmetric_difference(candidate.twice)
-    words = {True: "twice", False: "once"}
+    once = set(baseline.duplicate_keys).symmetric_difference(candidate.duplicate_keys)
+    words = {True: "duplicate", False: "once"}
     return diff(baseline.value, candidate.value) + [
-        Difference("twice", where, where, words[key in baseline.twice], words[key in candidate.twice])
-        for key in dict.fromkeys((*baseline.twice, *candidate.twice))
+        Difference(
+            "duplicate", where, where, words[key in baseline.duplicate_keys], words[key in candidate.duplicate_keys]
+        )
+        for key in dict.fromkeys((*baseline.duplicate_keys, *candidate.duplicate_keys))
         if key in once and (where := paths.field("**", key))
     ]
 

@@ -18,7 +18,7 @@ Kind = Literal[
     "type",  # different JSON types, such as text and number, or null and list
     "format",  # the same number or time in another spelling
     "order",  # the same elements in another order
-    "twice",  # a key is duplicated in an object of one side
+    "duplicate",  # a key is duplicated in an object of one side
     "uid not known",  # the same object under v3's uid and under one that v3bridge computed; or a request for such a uid
     "latency",  # the candidate exceeds the allowed latency
 ]
@@ -71,7 +71,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """Judgement of the two responses to one request.
 
     `findings` count. `moved` (data changed during the run) and `unknown_uids` (objects whose v3 uid is not on record)
-    are reported and do not count. `hidden` is the number of ignored differences by rule name. `flaky_fields` are the
+    are reported and do not count. `ignored` is the number of ignored differences by rule name. `flaky_fields` are the
     paths at which the baseline differs from itself, None for a request outside the noise sample.
 
     `failure` is the reason why the responses could not be compared, and names the side. Seconds are of each side's
@@ -83,7 +83,7 @@ class Comparison(msgspec.Struct, frozen=True):
     at: float
     findings: tuple[Finding, ...] = ()
     moved: tuple[Finding, ...] = ()
-    hidden: dict[str, int] = {}
+    ignored: dict[str, int] = {}
     flaky_fields: tuple[str, ...] | None = None
     failure: str | None = None
     baseline_seconds: float | None = None

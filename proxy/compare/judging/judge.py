@@ -26,11 +26,11 @@ Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of 
 
 
 class ParsedResponse(NamedTuple):
-    """Response with its parsed body. `asked` are the uids that the request names."""
+    """Response with its parsed body. `requested_uids` are the uids that the request names."""
 
     response: SideResponse
     body: ResponseBody
-    asked: frozenset[str] = frozenset()
+    requested_uids: frozenset[str] = frozenset()
 
 
 def parse_response(request: V3Request, response: SideResponse) -> ParsedResponse:
@@ -110,7 +110,7 @@ class Judge:
             findings=tuple(each for each in found if each.cause != "uid not known"),
             unknown_uids=tuple(each for each in found if each.cause == "uid not known"),
             moved=tuple(self._finding(each, "moved") for each in applied.left if _key(each) in moved),
-            hidden=applied.hidden,
+            ignored=applied.ignored,
             flaky_fields=self._flaky_fields(request, baseline, later[0]) if self.is_in_noise_sample(request) else None,
             baseline_seconds=pair.baseline.seconds,
             candidate_seconds=pair.candidate.seconds,
@@ -129,14 +129,14 @@ class Judge:
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
         """Return all differences of two comparable responses, before rules."""
-        found = _whole(baseline, candidate)
+        differences = _whole(baseline, candidate)
         if baseline.response.status != candidate.response.status and not (
             baseline.body.refused and candidate.body.refused
         ):
-            return self._uids.explained(found, baseline.asked)
+            return self._uids.explained(differences, baseline.requested_uids)
         if baseline.body.problem is None and candidate.body.problem is None:
-            found += self._diff(baseline.body.document, candidate.body.document)
-        return self._uids.explained(found, baseline.asked)
+            differences += self._diff(baseline.body.document, candidate.body.document)
+        return self._uids.explained(differences, baseline.requested_uids)
 
     def _flaky_fields(
         self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None

@@ -29,7 +29,7 @@ class RuleOutcome(NamedTuple):
     """Differences that no rule ignores, and the number of ignored ones by rule name."""
 
     left: list[Difference]
-    hidden: dict[str, int]
+    ignored: dict[str, int]
 
 
 class RuleSet:
@@ -54,30 +54,31 @@ class RuleSet:
         return tuple(rule for rule in self._all if self._expired(rule))
 
     def apply(
-        self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()
+        self, endpoint: str, differences: Sequence[Difference], requested_uids: frozenset[str] = frozenset()
     ) -> RuleOutcome:
-        """Separate the differences of one response that rules ignore. `asked` are the uids that the request names."""
+        """Separate the differences of one response that rules ignore. `requested_uids` are the uids that the request
+        names."""
         left: list[Difference] = []
-        hidden: Counter[str] = Counter()
+        ignored: Counter[str] = Counter()
         for difference in differences:
-            name = self._hides(endpoint, difference, asked)
+            name = self._matching_rule(endpoint, difference, requested_uids)
             if name is None:
                 left.append(difference)
             else:
-                hidden[name] += 1
-        return RuleOutcome(left, dict(hidden))
+                ignored[name] += 1
+        return RuleOutcome(left, dict(ignored))
 
-    def uses(self, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
+    def uses(self, ignored: Mapping[str, int]) -> tuple[RuleUse, ...]:
         """Report the usage of each rule, with one entry per field without a source; shipped rules only where used."""
-        found = [
+        uses = [
             use
             for rule in self._all
-            for use in (self._fields(rule, hidden) or (self._use(rule, hidden),))
-            if use.hidden or not isinstance(rule, ShippedRule)
+            for use in (self._fields(rule, ignored) or (self._use(rule, ignored),))
+            if use.ignored or not isinstance(rule, ShippedRule)
         ]
-        known = {use.name for use in found}
-        gone = (RuleUse(name, "a rule that is not there any more", None, hidden[name], False) for name in hidden)
-        return (*found, *(use for use in gone if use.name not in known))
+        known = {use.name for use in uses}
+        gone = (RuleUse(name, "a rule that is not there any more", None, ignored[name], False) for name in ignored)
+        return (*uses, *(use for use in gone if use.name not in known))
 
     def _expired(self, rule: IgnoreRule) -> bool:
         return rule.expires is not None and rule.expires < self._today
@@ -90,10 +91,10 @@ class RuleSet:
             and (rule.path is None or self._patterns[rule.path].matches(path))
         )
 
-    def _hides(self, endpoint: str, difference: Difference, asked: frozenset[str]) -> str | None:
+    def _matching_rule(self, endpoint: str, difference: Difference, requested_uids: frozenset[str]) -> str | None:
         """Return the name of the rule that ignores a difference; None where there is none."""
         for rule in self._at(endpoint, difference.path):
-            if not (_lets_pass(rule, difference) and _has_form(rule, difference, asked)):
+            if not (_lets_pass(rule, difference) and _has_form(rule, difference, requested_uids)):
                 continue
             if rule.cause is None:
                 return rule.name or ""
@@ -106,18 +107,18 @@ class RuleSet:
         of = self._causes.without_source if rule.cause == "no source" else self._causes.derived
         return of(endpoint, difference)
 
-    def _fields(self, rule: IgnoreRule, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
+    def _fields(self, rule: IgnoreRule, ignored: Mapping[str, int]) -> tuple[RuleUse, ...]:
         if rule.cause is None:
             return ()
         rows = {_name(rule, row): row for row in self._causes.rows()}
-        return tuple(self._use(rule, hidden, name, row.entry.note) for name, row in rows.items() if name in hidden)
+        return tuple(self._use(rule, ignored, name, row.entry.note) for name, row in rows.items() if name in ignored)
 
     def _use(
-        self, rule: IgnoreRule, hidden: Mapping[str, int], name: str | None = None, reason: str | None = None
+        self, rule: IgnoreRule, ignored: Mapping[str, int], name: str | None = None, reason: str | None = None
     ) -> RuleUse:
         name = name or rule.name or ""
         expires = rule.expires.isoformat() if rule.expires else None
-        return RuleUse(name, reason or rule.reason, expires, hidden.get(name, 0), self._expired(rule))
+        return RuleUse(name, reason or rule.reason, expires, ignored.get(name, 0), self._expired(rule))
 
 
 def _name(rule: IgnoreRule, row: FieldEntry) -> str:
@@ -128,12 +129,12 @@ def _lets_pass(rule: IgnoreRule, difference: Difference) -> bool:
     """Return true if the rule's tolerances and normal forms accept the difference, irrespective of its path."""
     if rule.tolerate is not None:
         return difference.kind in BOTH and rule.tolerate.allows(difference.baseline, difference.candidate)
-    if rule.normalise:
+    if rule.normalize:
         return _reads_the_same(rule, difference)
     return rule.ignore == "all" or difference.kind in rule.ignore
 
 
-def _has_form(rule: IgnoreRule, difference: Difference, asked: frozenset[str]) -> bool:
+def _has_form(rule: IgnoreRule, difference: Difference, requested_uids: frozenset[str]) -> bool:
     """Return true if the value has a form that the rule requires: the candidate's value, or the baseline's if that may
     be missing.
     """
@@ -141,52 +142,52 @@ def _has_form(rule: IgnoreRule, difference: Difference, asked: frozenset[str]) -
         return True
     missing = difference.kind == "missing" and "missing" in rule.ignore
     return tolerances.has_form(
-        difference.baseline if missing else difference.candidate, rule.form, difference.place, asked
+        difference.baseline if missing else difference.candidate, rule.form, difference.place, requested_uids
     )
 
 
 def _reads_the_same(rule: IgnoreRule, difference: Difference) -> bool:
     if difference.kind == "order":
-        return "sorted" in rule.normalise
+        return "sorted" in rule.normalize
     if difference.kind not in (*BOTH, "missing", "extra"):
         return False
     baseline, candidate = (
-        tolerances.normalised(value, rule.normalise) for value in (difference.baseline, difference.candidate)
+        tolerances.normalized(value, rule.normalize) for value in (difference.baseline, difference.candidate)
     )
     return baseline is not ABSENT and candidate is not ABSENT and bool(baseline == candidate)
 
 
-class HiddenCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Number of compared requests, and of ignored differences by rule name. Written by --save-hidden."""
+class IgnoredCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Number of compared requests, and of ignored differences by rule name. Written by --save-ignored."""
 
     requests: int
-    hidden: dict[str, int]
+    ignored: dict[str, int]
 
-    def exceeded(self, hidden: Mapping[str, int], requests: int, margin: float) -> Iterator[str]:
+    def exceeded(self, ignored: Mapping[str, int], requests: int, margin: float) -> Iterator[str]:
         """Describe the rules that ignore more per request than in the earlier run, beyond a relative `margin`."""
-        for name, times in sorted(hidden.items()):
-            before = self.hidden.get(name, 0)
+        for name, times in sorted(ignored.items()):
+            before = self.ignored.get(name, 0)
             if times * self.requests > before * requests * (1 + margin):
                 yield (
-                    f"the rule {name} hides {times} differences of {requests} requests, more than the baseline: "
+                    f"the rule {name} ignores {times} differences of {requests} requests, more than the baseline: "
                     f"{before} of {self.requests}"
                 )
 
 
-def read_hidden_counts(path: Path) -> HiddenCounts:
+def read_ignored_counts(path: Path) -> IgnoredCounts:
     """Read the counts of an earlier run. Raises ConfigError, with the command that writes the file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=HiddenCounts)
+        return msgspec.json.decode(path.read_bytes(), type=IgnoredCounts)
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
     except msgspec.DecodeError as error:
         reason = f"is no baseline: {error}"
-    raise errors.ConfigError(f"the baseline {path} {reason}; --save-hidden FILE writes one")
+    raise errors.ConfigError(f"the baseline {path} {reason}; --save-ignored FILE writes one")
 
 
-def render_hidden_counts(result: ComparisonResult) -> str:
+def render_ignored_counts(result: ComparisonResult) -> str:
     """Render the counts of a run."""
-    found = HiddenCounts(
-        sum(row.requests for row in result.rows), {rule.name: rule.hidden for rule in result.rules if rule.hidden}
+    counts = IgnoredCounts(
+        sum(row.requests for row in result.rows), {rule.name: rule.ignored for rule in result.rules if rule.ignored}
     )
-    return msgspec.json.format(msgspec.json.encode(found, order="sorted"), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(counts, order="sorted"), indent=2).decode() + "\n"

@@ -50,14 +50,12 @@ class IgnoreRule(Block, frozen=True):
     endpoint: Annotated[tuple[EndpointName, ...], Meta(description=f"one of, or a list of {', '.join(ENDPOINTS)}")] = ()
     ignore: Annotated[Literal["all"] | tuple[Kind, ...], Meta(description=f"all, or a list of {', '.join(KINDS)}")] = ()
     tolerate: Annotated[Tolerance | None, Meta(description="a block with absolute, relative or seconds")] = None
-    normalise: Annotated[
+    normalize: Annotated[
         tuple[NormalForm, ...], Meta(description=f"one of, or a list of {', '.join(NORMAL_FORMS)}")
     ] = ()
     varies: Annotated[bool, Meta(description="true or false")] = False
     form: Annotated[tuple[Form, ...], Meta(description=f"one of, or a list of {', '.join(FORMS)}")] = ()
-    name: Annotated[
-        Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="words that stand for it in reports")
-    ] = None
+    name: Annotated[Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="its name in reports")] = None
 
 
 class ShippedRule(IgnoreRule, frozen=True):
@@ -87,7 +85,7 @@ class ComparisonSettings(Block, frozen=True):
     fail_on: Annotated[tuple[Threshold, ...], Meta(description="a list of thresholds such as missing-part")] = ()
     noise: NoiseSettings = NoiseSettings()
     ready: ReadinessSettings = ReadinessSettings()
-    hidden_margin: Annotated[float, Meta(ge=0, le=10, description="a share, 0 to 10")] = 0.0
+    ignored_margin: Annotated[float, Meta(ge=0, le=10, description="a share, 0 to 10")] = 0.0
     latency: Annotated[Annotated[float, Meta(ge=0, le=3600)] | None, Meta(description="seconds, 0 to 3600")] = None
     budget: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000_000_000)] | None, Meta(description="a number of parts")

@@ -12,7 +12,7 @@ import msgspec
 from proxy.compare.judging import counting, verdict
 from proxy.compare.judging.causes import Causes
 from proxy.compare.judging.counting import ClientEndpoint, GroupCount, KeptSample, RowCount, SourceCount
-from proxy.compare.judging.rules import HiddenCounts, RuleSet
+from proxy.compare.judging.rules import IgnoredCounts, RuleSet
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
 from proxy.compare.judging.thresholds import Subject, Threshold
@@ -36,8 +36,9 @@ UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a run that its tally does not hold.
 
-    `old` and `new` locate the sides: an address up to `/v3`, used for curl lines, or a file. `asked` counts the
-    requests of the source and `seconds` is the period that it covers; `complete` is true when no request remains.
+    `baseline` and `candidate` locate the sides: an address up to `/v3`, used for curl lines, or a file. `source_counts`
+    counts the requests of the source and `seconds` is the period that it covers; `complete` is true when no request
+    remains.
     """
 
     started: float
@@ -45,7 +46,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     baseline: str
     candidate: str
-    asked: Mapping[ClientEndpoint, SourceCount] | None = None
+    source_counts: Mapping[ClientEndpoint, SourceCount] | None = None
     seconds: float | None = None
     budget: int | None = None
     notes: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Summary:
         rules: RuleSet,
         causes: Causes,
         subject: Subject,
-        baseline: HiddenCounts | None = None,
+        baseline: IgnoredCounts | None = None,
     ) -> None:
         self._settings = settings
         self._rules = rules
@@ -76,7 +77,7 @@ class Summary:
         """Compute the result."""
         counting_groups = self._counting(tally)
         rows = self._rows(tally, run, counting_groups)
-        failed = (*self._broken(tally, counting_groups), *self._expired(), *self._hiding(tally))
+        failed = (*self._broken(tally, counting_groups), *self._expired(), *self._exceeding_rules(tally))
         return ComparisonResult(
             started=run.started,
             ended=run.ended,
@@ -85,10 +86,10 @@ class Summary:
             verdict=verdict.run_verdict(rows, failed, complete=run.complete, single=_single(run)),
             rows=rows,
             groups=self._groups(tally, run, counting_groups),
-            rules=self._rules.uses(tally.hidden),
-            times=tuple(_times(tally)),
+            rules=self._rules.uses(tally.ignored),
+            latencies=tuple(_times(tally)),
             cost=ComparisonCost(
-                tally.spent, run.budget, counting.monthly_parts(tally.rows.values(), run.asked, run.seconds)
+                tally.spent, run.budget, counting.monthly_parts(tally.rows.values(), run.source_counts, run.seconds)
             ),
             failures=tuple(
                 FailedRequests(each.reason, each.requests, each.origin)
@@ -111,14 +112,16 @@ class Summary:
 
     def _exceeds(self, tally: Tally, group: GroupCount, compared: int) -> bool:
         flaky_field = tally.flaky_fields.get(counting.digest(group.endpoint, group.path))
-        twice, least = tally.twice.get(group.endpoint, 0), self._settings.noise.min_requests
-        return verdict.exceeds_noise(group.requests, compared, flaky_field.requests if flaky_field else 0, twice, least)
+        sample, least = tally.noise_sample.get(group.endpoint, 0), self._settings.noise.min_requests
+        return verdict.exceeds_noise(
+            group.requests, compared, flaky_field.requests if flaky_field else 0, sample, least
+        )
 
     def _rows(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[EndpointResult, ...]:
-        found = {(row.client, row.endpoint): row for row in tally.rows.values()}
-        for client, endpoint in run.asked or ():
-            found.setdefault((client, endpoint), RowCount(client, endpoint))
-        rows = (self._row(row, run, tally, counts) for _, row in sorted(found.items()))
+        rows_by_place = {(row.client, row.endpoint): row for row in tally.rows.values()}
+        for client, endpoint in run.source_counts or ():
+            rows_by_place.setdefault((client, endpoint), RowCount(client, endpoint))
+        rows = (self._row(row, run, tally, counts) for _, row in sorted(rows_by_place.items()))
         return tuple(rows)
 
     def _row(self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str]) -> EndpointResult:
@@ -128,13 +131,13 @@ class Summary:
             if not any(key in counts or key not in tally.groups for key in pattern.groups)
         )
         equivalent = row.compared - row.differing + excused
-        asked = (run.asked or {}).get((row.client, row.endpoint))
-        whole = asked is not None and asked.requests == row.compared
+        in_source = (run.source_counts or {}).get((row.client, row.endpoint))
+        whole = in_source is not None and in_source.requests == row.compared
         return EndpointResult(
             row.client,
             row.endpoint,
             row.compared,
-            row.asked,
+            row.occurrences,
             equivalent,
             row.not_compared,
             equivalent / row.compared if row.compared else None,
@@ -151,7 +154,7 @@ class Summary:
         return tuple(self._group(group, run, tally, key in counts) for key, group in ordered)
 
     def _group(self, group: GroupCount, run: RunInfo, tally: Tally, counts: bool) -> DifferenceGroup:
-        twice = tally.twice.get(group.endpoint, 0)
+        sample = tally.noise_sample.get(group.endpoint, 0)
         flaky_field = tally.flaky_fields.get(counting.digest(group.endpoint, group.path))
         return DifferenceGroup(
             group.endpoint,
@@ -161,7 +164,7 @@ class Summary:
             self._causes.why(group.endpoint, group.path, group.kind, group.cause),
             group.requests,
             group.differences,
-            (flaky_field.requests if flaky_field else 0) / twice if twice else None,
+            (flaky_field.requests if flaky_field else 0) / sample if sample else None,
             counts,
             group.first_seen,
             group.last_seen,
@@ -188,13 +191,13 @@ class Summary:
     def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
         return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
 
-    def _hiding(self, tally: Tally) -> Iterable[str]:
+    def _exceeding_rules(self, tally: Tally) -> Iterable[str]:
         """Describe the rules that ignore more than the earlier run allows."""
         if self._baseline is None:
             return ()
-        hidden = {name: times for name, times in tally.hidden.items() if name not in self._rules.varying}
+        ignored = {name: times for name, times in tally.ignored.items() if name not in self._rules.varying}
         compared = sum(_compared(tally).values())
-        return self._baseline.exceeded(hidden, compared, self._settings.hidden_margin)
+        return self._baseline.exceeded(ignored, compared, self._settings.ignored_margin)
 
     def _expired(self) -> Iterable[str]:
         return (f"the rule {rule.name} has expired: it held until {rule.expires}" for rule in self._rules.expired)
@@ -210,16 +213,23 @@ def _compared(tally: Tally) -> Counter[str]:
 
 def _single(run: RunInfo) -> frozenset[ClientEndpoint]:
     """Return clients and endpoints with a single request in the source."""
-    return frozenset(place for place, asked in (run.asked or {}).items() if asked.requests == 1)
+    return frozenset(place for place, count in (run.source_counts or {}).items() if count.requests == 1)
 
 
-def _sample(kept: KeptSample, run: RunInfo) -> DifferenceSample:
-    request = kept.request
+def _sample(sample: KeptSample, run: RunInfo) -> DifferenceSample:
+    request = sample.request
     baseline, candidate = (
         request.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.baseline, run.candidate)
     )
     return DifferenceSample(
-        request.target(), request.origin, kept.place, kept.baseline, kept.candidate, baseline, candidate, kept.message
+        request.target(),
+        request.origin,
+        sample.place,
+        sample.baseline,
+        sample.candidate,
+        baseline,
+        candidate,
+        sample.message,
     )
 
 

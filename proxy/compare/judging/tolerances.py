@@ -20,7 +20,7 @@ NormalForm = Literal[
     "lower-case",  # text, case-insensitive
     "trim",  # text with surrounding or repeated whitespace
     "number",  # "1.50", "1.5" and 1.5
-    "moment",  # 2026-01-31T12:00:00Z and 2026-01-31T13:00:00.000+01:00; without a zone it is UTC
+    "timestamp",  # 2026-01-31T12:00:00Z and 2026-01-31T13:00:00.000+01:00; without a zone it is UTC
     "day",  # timestamps of the same day, in UTC
     "url",  # URL without scheme, query, fragment and trailing slash
     "sorted",  # a list in any order
@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][-+]?[0-9]{1,3})?"
 _BLANKS = re.compile(r"\s+")
 
 
-def normalised(value: Any, spellings: tuple[NormalForm, ...]) -> Any:
-    """Normalise a value to each of the forms, in order."""
+def normalized(value: Any, spellings: tuple[NormalForm, ...]) -> Any:
+    """Normalize a value to each of the forms, in order."""
     for spelling in spellings:
         value = _FUNCTIONS[spelling](value)
     return value
@@ -83,7 +83,7 @@ def _number(value: Any) -> Any:
     return value if read is None else read
 
 
-def _moment(value: Any) -> Any:
+def _timestamp(value: Any) -> Any:
     read = timestamp(value)
     return value if read is None else read
 
@@ -121,7 +121,7 @@ _FUNCTIONS: dict[NormalForm, Callable[[Any], Any]] = {
     "lower-case": _each_text(str.casefold),
     "trim": _each_text(lambda text: _BLANKS.sub(" ", text).strip()),
     "number": _number,
-    "moment": _moment,
+    "timestamp": _timestamp,
     "day": _day,
     "url": _each_text(_url),
     "sorted": _sorted,
@@ -149,13 +149,15 @@ _UID = re.compile(r"[0-9a-f]{16}")
 _OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # path of a part in a get_multi response
 
 
-def has_form(value: Any, forms: tuple[Form, ...], place: str = "", asked: frozenset[str] = frozenset()) -> bool:
-    """Return true if a value has one of the forms. `asked` are the uids that the request names, `place` locates the
-    value.
+def has_form(
+    value: Any, forms: tuple[Form, ...], place: str = "", requested_uids: frozenset[str] = frozenset()
+) -> bool:
+    """Return true if a value has one of the forms. `requested_uids` are the uids that the request names, `place`
+    locates the value.
     """
     if "other-uid" in forms and _matches(_UID, value):
         own = _OWN.match(place)
-        if value not in ({own[1]} if own else asked):
+        if value not in ({own[1]} if own else requested_uids):
             return True
     return any(_CHECKS[form](value) for form in forms if form != "other-uid")
 
@@ -224,7 +226,7 @@ class Tolerance(Settings, frozen=True):
         return (
             (type(baseline) is type(candidate) and baseline == candidate)
             or self._number(baseline, candidate)
-            or self._moment(baseline, candidate)
+            or self._timestamp(baseline, candidate)
         )
 
     def _number(self, baseline: Any, candidate: Any) -> bool:
@@ -236,7 +238,7 @@ class Tolerance(Settings, frozen=True):
             return True
         return self.relative is not None and apart <= Decimal(str(self.relative)) * larger
 
-    def _moment(self, baseline: Any, candidate: Any) -> bool:
+    def _timestamp(self, baseline: Any, candidate: Any) -> bool:
         if self.seconds is None:
             return False
         one, other = timestamp(baseline), timestamp(candidate)

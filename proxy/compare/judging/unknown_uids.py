@@ -112,14 +112,14 @@ class UnknownUids:
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._uids = recorded() | own
 
-    def explained(self, found: Iterable[Difference], asked: frozenset[str]) -> list[Difference]:
-        """Reclassify the differences of two responses to a request that names the uids `asked`.
+    def explained(self, differences: Iterable[Difference], requested_uids: frozenset[str]) -> list[Difference]:
+        """Reclassify the differences of two responses to a request that names the uids `requested_uids`.
 
         Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
         uid is on record become ordinary value differences.
         """
-        left = [self._checked(each) for each in found]
-        unknown = [uid for uid in asked if not self._on_record(uid)]
+        left = [self._checked(each) for each in differences]
+        unknown = [uid for uid in requested_uids if not self._on_record(uid)]
         if not unknown:
             return left
         ours = frozenset(uid for uid in unknown if computed(None, uid))

@@ -27,16 +27,16 @@ def wilson_interval(hits: int, of: int) -> Interval:
     return Interval(low, 1.0 if hits == of else min(1.0, middle + half))
 
 
-def exceeds_noise(requests: int, of: int, flaky_fields: int, twice: int, least: int) -> bool:
-    """Return true if differences in `requests` of `of` exceed the noise at their path: `flaky_fields` of `twice`
+def exceeds_noise(requests: int, of: int, flaky_fields: int, sample: int, least: int) -> bool:
+    """Return true if differences in `requests` of `of` exceed the noise at their path: `flaky_fields` of `sample`
     repeated ones.
 
     With fewer than `least` repeated requests, or with no flaky one, there is no measurable noise and any difference
     exceeds it.
     """
-    if flaky_fields == 0 or twice < least:
+    if flaky_fields == 0 or sample < least:
         return True
-    return wilson_interval(requests, of).low > wilson_interval(flaky_fields, twice).high
+    return wilson_interval(requests, of).low > wilson_interval(flaky_fields, sample).high
 
 
 def in_noise_sample(request_key: str, share: float) -> bool:

@@ -73,8 +73,8 @@ class Recording:
     def line(self, request: V3Request) -> RecordingLine | None:
         """Return the recording of a request: that of its client, else one of the same request by another client."""
         exact = _key(request, request.client)
-        found = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
-        return None if found is None else msgspec.json.decode(found, type=RecordingLine)
+        stored = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
+        return None if stored is None else msgspec.json.decode(stored, type=RecordingLine)
 
     def notes(self, line: RecordingLine) -> tuple[RecordedGraphQLResponse, ...]:
         """Return the GraphQL responses behind a recorded response."""
@@ -156,7 +156,7 @@ class RecordedSide:
         self.place = recorded.path.name
         self._recorded = recorded
 
-    async def ask(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - part of the interface
+    async def fetch(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - part of the interface
         """Return the recorded response, or a failure where there is none."""
         line = self._recorded.line(request)
         if line is None or line.baseline is None:
@@ -170,8 +170,8 @@ def _has_prefix(target: str) -> bool:
 
 def _key(request: V3Request, client: str) -> str:
     """Digest of a request, independent of the order of its parameters."""
-    asked = msgspec.json.encode((client, request.path, sorted(request.query)))
-    return hashlib.blake2b(asked, digest_size=16).hexdigest()
+    encoded = msgspec.json.encode((client, request.path, sorted(request.query)))
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
 class ReplayedSide:
@@ -200,7 +200,7 @@ class ReplayedSide:
         for noted in recorded.shared:
             player.add_shared(noted)
 
-    async def ask(self, request: V3Request, request_id: str) -> SideResponse:
+    async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
         """Return the response with the current mappings, or a failure where they need more than was recorded."""
         line = self._recorded.line(request)
         if line is None or (line.candidate is None and not line.upstream):
@@ -210,7 +210,7 @@ class ReplayedSide:
             return _failure(f"has no application {line.application}, which answered when this was recorded")
         self._player.load(request_id, self._recorded.notes(line))
         try:
-            response = await self._service.ask(msgspec.structs.replace(request, client=application), request_id)
+            response = await self._service.fetch(msgspec.structs.replace(request, client=application), request_id)
         finally:
             lacking = self._player.unload(request_id)
         return _failure(f"has no response: {lacking}") if lacking else msgspec.structs.replace(response, parts=0)

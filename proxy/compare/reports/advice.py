@@ -9,11 +9,11 @@ from proxy.compare.results import NO_APPLICATION, ComparisonResult, FailedReques
 NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
 REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
-    "status": "Look at a sample: the side that refuses says why in its message.",
-    "unknown uid requested": "Learn the uids from a recording with v3bridge uids learn, and set uids to that file.",
-    "latency": "Compare again when the candidate has its responses in memory, or raise latency in compare.yaml.",
-    "missing part": "Look such a part up in the new service: it may not have it, or spell it otherwise.",
-    "extra part": "Look such a part up in the old service: it may not have it. A rule with a reason can hide it.",
+    "status": "Look at a sample: the message of the refusing side has the reason.",
+    "unknown uid requested": "Learn the uids from a recording with `v3bridge uids learn`, and set `uids` to that file.",
+    "latency": "Compare again when the candidate's cache is warm, or raise `latency` in compare.yaml.",
+    "missing part": "Look such a part up in the new service: it may lack it, or spell it differently.",
+    "extra part": "Look such a part up in the old service: it may lack it. A rule with a reason can ignore it.",
 }
 
 
@@ -24,12 +24,12 @@ def next_steps(result: ComparisonResult) -> list[str]:
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
     """Yield steps for API keys that the candidate rejects; their requests could not be compared at all."""
-    seen = {key.client: words.key(key) for key in result.keys}
+    names = {key.client: words.key(key) for key in result.keys}
     for failure in _refused(result)[:NAMED]:
         client = failure.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
         yield (
-            f"{NO_APPLICATION.capitalize()} {visible.line(seen.get(client, client))}: add it to the apikeys of an "
-            f"application, or give keys.new or --new-key one that is there. "
+            f"{NO_APPLICATION.capitalize()} {visible.line(names.get(client, client))}: add it to the apikeys of an "
+            f"application, or set keys[].candidate or --candidate-key to a known one. "
             f"{words.count(failure.requests, 'request')} could not be compared for this reason."
         )
 
@@ -40,7 +40,7 @@ def _refused(result: ComparisonResult) -> list[FailedRequests]:
 
 def _whole(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
-        yield "The run did not reach its end: run the same command again, and it resumes where it stopped."
+        yield "The run is not complete: run the same command again to resume it."
     others = [failure for failure in result.failures if NO_APPLICATION not in failure.reason]
     if others:
         first = max(others, key=lambda failure: failure.requests)
@@ -70,11 +70,11 @@ def _few(result: ComparisonResult) -> Iterator[str]:
 
 def _rules(result: ComparisonResult) -> Iterator[str]:
     expired = [visible.line(rule.name) for rule in result.rules if rule.expired]
-    unused = [visible.line(rule.name) for rule in result.rules if not rule.expired and not rule.hidden]
+    unused = [visible.line(rule.name) for rule in result.rules if not rule.expired and not rule.ignored]
     if expired:
-        yield f"Look again at the expired rules of compare.yaml, and renew or remove them: {_named(expired)}."
+        yield f"Renew or remove the expired rules of compare.yaml: {_named(expired)}."
     if unused:
-        yield f"Remove rules that hide nothing from compare.yaml: {_named(unused)}."
+        yield f"Remove unused rules from compare.yaml: {_named(unused)}."
 
 
 def _ready(result: ComparisonResult) -> Iterator[str]:

@@ -41,9 +41,9 @@ def _run(result: ComparisonResult) -> Element:
         message = (
             f"{words.count(failure.requests, 'request')} could not be compared, the first at {failure.first_origin}"
         )
-        _outcome(_case(suite, f"trouble: {failure.reason}"), "error", message)
+        _outcome(_case(suite, f"not compared: {failure.reason}"), "error", message)
     if not result.complete:
-        _outcome(_case(suite, "complete"), "error", "the run did not reach its end")
+        _outcome(_case(suite, "complete"), "error", "the run is not complete")
     return _counted(suite)
 
 
@@ -86,8 +86,8 @@ def _case(suite: Element, name: str) -> Element:
 
 
 def _outcome(case: Element, kind: str, message: str, text: str = "") -> None:
-    found = SubElement(case, kind, message=visible.line(message))
-    found.text = visible.block(text) or None
+    outcome = SubElement(case, kind, message=visible.line(message))
+    outcome.text = visible.block(text) or None
 
 
 def _counted(suite: Element) -> Element:

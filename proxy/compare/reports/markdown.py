@@ -57,16 +57,16 @@ def render(result: ComparisonResult) -> str:
     """Render the comment."""
     parts = [
         f"## {_ICONS[result.verdict]} v3 comparison\n\n**{sentence(words.headline(result))}**",
-        _list(result.failed, "Not kept:"),
+        _list(result.failed, "Failed:"),
         _rows(result),
         _groups(result),
         *_fitting((_details(group, result) for group in ordering.groups(result) if group.counts), DETAILS),
         _list(_rules(result), "Rules:"),
         _list((f"{t.reason}: {words.count(t.requests, 'request')}" for t in result.failures), "Could not be compared:"),
         _list((words.spent(result.cost), words.per_month(result.cost)), "Cost:"),
-        _list(map(words.key, result.keys), "Keys that no setting names:"),
+        _list(map(words.key, result.keys), "API keys without a name in the settings:"),
         _list(result.notes, "Notes:"),
-        _list(advice.next_steps(result), "Next:"),
+        _list(advice.next_steps(result), "Next steps:"),
         f"<sub>{_sides(result)}</sub>",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -134,11 +134,11 @@ def _side(side: highlight.HighlightedText | None) -> list[str]:
 
 
 def _rules(result: ComparisonResult) -> Iterator[str]:
-    told = [rule for rule in result.rules if rule.expired or not rule.hidden]
-    hidden = sum(rule.hidden for rule in result.rules if not rule.expired)
+    listed = [rule for rule in result.rules if rule.expired or not rule.ignored]
+    ignored = sum(rule.ignored for rule in result.rules if not rule.expired)
     if result.rules:
-        yield f"{words.count(len(result.rules), 'rule')} hid {words.count(hidden, 'difference')}"
-    yield from (f"{rule.name}: {words.used(rule)}" for rule in ordering.rules(result) if rule in told)
+        yield f"{words.count(len(result.rules), 'rule')} ignored {words.count(ignored, 'difference')}"
+    yield from (f"{rule.name}: {words.used(rule)}" for rule in ordering.rules(result) if rule in listed)
 
 
 def _sides(result: ComparisonResult) -> str:

@@ -24,9 +24,9 @@ def render(result: ComparisonResult, console: Console) -> None:
     _section(console, "Rules", _rules(result))
     _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
     _section(console, "Could not be compared", _lines(_failures(result)))
-    _section(console, "Keys that no setting names", _lines(Text(words.key(key)) for key in result.keys))
+    _section(console, "API keys without a name in the settings", _lines(Text(words.key(key)) for key in result.keys))
     _section(console, "Notes", _lines(Text(visible.line(note)) for note in result.notes))
-    _section(console, "What to do next", _steps(result))
+    _section(console, "Next steps", _steps(result))
 
 
 def _verdict(result: ComparisonResult, console: Console) -> None:
@@ -82,10 +82,10 @@ def _rules(result: ComparisonResult) -> Iterator[Table]:
     if not result.rules:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("rule", "what it did", "until", "reason"):
+    for name in ("rule", "effect", "until", "reason"):
         table.add_column(name, overflow="fold")
     for rule in ordering.rules(result):
-        style = "red" if rule.expired else "" if rule.hidden else "yellow"
+        style = "red" if rule.expired else "" if rule.ignored else "yellow"
         rest = (Text(visible.line(text)) for text in (rule.expires or "–", rule.reason))
         table.add_row(Text(visible.line(rule.name)), Text(words.used(rule), style=style), *rest)
     yield table
@@ -102,9 +102,9 @@ def _failures(result: ComparisonResult) -> Iterator[Text]:
 
 
 def _lines(texts: Iterable[Text]) -> list[Text | Table | Padding]:
-    found = list(texts)
-    more = [Text(f"… and {words.number(len(found) - LINES)} more", style="dim")] if len(found) > LINES else []
-    return [*found[:LINES], *more]
+    lines = list(texts)
+    more = [Text(f"… and {words.number(len(lines) - LINES)} more", style="dim")] if len(lines) > LINES else []
+    return [*lines[:LINES], *more]
 
 
 def _steps(result: ComparisonResult) -> Iterator[Table]:
@@ -120,9 +120,9 @@ SAMPLE = 320  # characters per side
 
 def _group_parts(result: ComparisonResult) -> Iterator[Text | Table | Padding]:
     """Yield the content of the section in order."""
-    found = ordering.groups(result)
-    counting = [group for group in found if group.counts]
-    others = [group for group in found if not group.counts]
+    groups = ordering.groups(result)
+    counting = [group for group in groups if group.counts]
+    others = [group for group in groups if not group.counts]
     for place, group in enumerate(counting[:FULL], 1):
         yield _head(place, group, result)
         yield Padding(_body(group), (0, 0, 1 if place < len(counting) or others else 0, 4), expand=False)

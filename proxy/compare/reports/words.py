@@ -24,16 +24,16 @@ VERDICTS: dict[Verdict, str] = {
     "inconclusive": "Inconclusive",
 }
 KINDS: dict[Kind, str] = {
-    "status": "another status",
-    "unreadable": "not readable",
+    "status": "different status",
+    "unreadable": "unreadable body",
     "missing": "missing on the candidate",
     "extra": "only on the candidate",
-    "value": "another value",
-    "type": "another type",
-    "format": "another format",
-    "order": "another order",
-    "twice": "a duplicate key",
-    "uid not known": "a uid that v3bridge does not know",
+    "value": "different value",
+    "type": "different type",
+    "format": "different format",
+    "order": "different order",
+    "duplicate": "a duplicate key",
+    "uid not known": "a uid unknown to v3bridge",
     "latency": "slower than allowed",
 }
 
@@ -103,27 +103,27 @@ def because(result: ComparisonResult) -> str:
     message = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
     left = sum(group.counts for group in result.groups)
     if left or compared(result):
-        message.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
-    if compared(result) and (hides := hidden(result)):
-        message.append(hides)
+        message.append(f"{count(left, 'kind')} of difference remain" if left else "no difference remains")
+    if compared(result) and (ignored_by_rules := ignored(result)):
+        message.append(ignored_by_rules)
     if result.cost.per_month is not None:
         message.append(f"a month will cost {count(result.cost.per_month, 'part')}")
     if not result.complete:
-        message.append("but the run did not reach its end")
+        message.append("but the run is not complete")
     return f"{', '.join(message)}."
 
 
-def hidden(result: ComparisonResult) -> str:
-    """Format the ignored differences: `rules hid 3 022 differences (click link 3 000, region 22)`; empty without
+def ignored(result: ComparisonResult) -> str:
+    """Format the ignored differences: `rules ignored 3 022 differences (click link 3 000, region 22)`; empty without
     any.
     """
-    hiding = sorted((rule for rule in result.rules if rule.hidden), key=lambda rule: (-rule.hidden, rule.name))
-    if not hiding:
+    used_rules = sorted((rule for rule in result.rules if rule.ignored), key=lambda rule: (-rule.ignored, rule.name))
+    if not used_rules:
         return ""
-    most = [f"{visible.line(rule.name)} {number(rule.hidden)}" for rule in hiding[:RULES]]
-    more = [f"{count(len(hiding) - RULES, 'rule')} more"] if len(hiding) > RULES else []
-    total = count(sum(rule.hidden for rule in hiding), "difference")
-    return f"rules hid {total} ({', '.join([*most, *more])})"
+    most = [f"{visible.line(rule.name)} {number(rule.ignored)}" for rule in used_rules[:RULES]]
+    more = [f"{count(len(used_rules) - RULES, 'rule')} more"] if len(used_rules) > RULES else []
+    total = count(sum(rule.ignored for rule in used_rules), "difference")
+    return f"rules ignored {total} ({', '.join([*most, *more])})"
 
 
 def compared(result: ComparisonResult) -> int:
@@ -164,31 +164,31 @@ def standing(group: DifferenceGroup) -> str:
     if group.counts:
         return "counts"
     if group.cause == "moved":
-        return "does not count: the data has moved"
+        return "does not count: the data changed during the run"
     if group.cause == "uid not known":
-        return "does not count: v3's uid is on no record"
-    return "does not count: no more than noise" if group.noise is not None else "does not count"
+        return "does not count: v3's uid is not on record"
+    return "does not count: within the noise" if group.noise is not None else "does not count"
 
 
 def noise(group: DifferenceGroup) -> str:
     """Format the noise at a path."""
     if group.noise is None:
-        return "not looked at"
+        return "not measured"
     return f"{share(group.noise)} of repeated requests"
 
 
 def used(rule: RuleUse) -> str:
     """Format the effect of a rule."""
     if rule.expired:
-        return f"hides nothing: expired on {visible.line(rule.expires or '')}"
-    return f"hid {count(rule.hidden, 'difference')}" if rule.hidden else "unused"
+        return f"ignores nothing: expired on {visible.line(rule.expires or '')}"
+    return f"ignored {count(rule.ignored, 'difference')}" if rule.ignored else "unused"
 
 
-def key(seen: UnnamedKey) -> str:
+def key(unnamed: UnnamedKey) -> str:
     """Format an unnamed API key: `key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
-    places = seen.first if seen.first == seen.last else f"{seen.first} to {seen.last}"
-    message = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
-    return visible.line(f"{seen.client} ({', '.join(message)})")
+    places = unnamed.first if unnamed.first == unnamed.last else f"{unnamed.first} to {unnamed.last}"
+    message = [f"fingerprint {unnamed.fingerprint}", places, *([unnamed.agent] if unnamed.agent else [])]
+    return visible.line(f"{unnamed.client} ({', '.join(message)})")
 
 
 def spent(cost: ComparisonCost) -> str:
@@ -201,7 +201,7 @@ def per_month(cost: ComparisonCost) -> str:
     """Format the estimated cost of the source's requests in 30 days."""
     if cost.per_month is None:
         return (
-            "the cost of a month is not known: that takes a source with timestamps, and a candidate that says at each "
-            "endpoint what its responses cost"
+            "the cost of a month is unknown: it needs a source with timestamps, and a candidate that states the cost "
+            "of its responses at every endpoint"
         )
     return f"a month of these requests will cost {count(cost.per_month, 'part')}"

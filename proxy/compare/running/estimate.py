@@ -21,11 +21,11 @@ _DOCUMENTS = match.Documents(_DOCUMENT, _DOCUMENT, _DOCUMENT, _DOCUMENT)
 
 
 class EndpointEstimate(msgspec.Struct, frozen=True):
-    """Requests of one endpoint; `asked` is their number in the source, repetitions included."""
+    """Requests of one endpoint; `occurrences` is their number in the source, repetitions included."""
 
     endpoint: str
     requests: int
-    asked: int
+    occurrences: int
     parts: int
 
 
@@ -40,9 +40,9 @@ class Estimate(msgspec.Struct, frozen=True):
         return sum(row.requests for row in self.rows)
 
     @property
-    def asked(self) -> int:
+    def occurrences(self) -> int:
         """Sum over all endpoints."""
-        return sum(row.asked for row in self.rows)
+        return sum(row.occurrences for row in self.rows)
 
     @property
     def parts(self) -> int:
@@ -56,7 +56,10 @@ def estimate_requests(requests: Iterable[V3Request]) -> Estimate:
     for request in requests:
         known = rows.get(request.endpoint) or EndpointEstimate(request.endpoint, 0, 0, 0)
         rows[known.endpoint] = EndpointEstimate(
-            known.endpoint, known.requests + 1, known.asked + request.times, known.parts + worst_case_parts(request)
+            known.endpoint,
+            known.requests + 1,
+            known.occurrences + request.times,
+            known.parts + worst_case_parts(request),
         )
     return Estimate(tuple(sorted(rows.values(), key=lambda row: (-row.parts, row.endpoint))))
 
@@ -66,30 +69,30 @@ def worst_case_parts(request: V3Request) -> int:
     endpoint = endpoints.of(request.path)
     if endpoint is None or endpoint.object != "Part":
         return 0
-    asked = Parameters.of(request.query)
+    parameters = Parameters.of(request.query)
     try:
         if endpoint.action == "match":
-            return _of_match(asked)
+            return _of_match(parameters)
         if endpoint.action == "search":
-            return _of_search(asked)
+            return _of_search(parameters)
     except errors.BadRequest:
         return 0
-    uids = asked.texts("uid") if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
+    uids = parameters.texts("uid") if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     return len(parts.valid_uids(uids))
 
 
-def _of_search(asked: Parameters) -> int:
+def _of_search(parameters: Parameters) -> int:
     """Return the page size; for a search by part number, the number of candidates."""
-    start = asked.whole("start", 0, model.SEARCH_START_MAX)
-    limit = asked.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
-    count = len(set(asked.texts(f"filter[fields][{mpn_search.FIELD}]")))
-    if any(mpn_search.FIELD in text for text in asked.texts("filter[queries]")):
+    start = parameters.whole("start", 0, model.SEARCH_START_MAX)
+    limit = parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
+    count = len(set(parameters.texts(f"filter[fields][{mpn_search.FIELD}]")))
+    if any(mpn_search.FIELD in text for text in parameters.texts("filter[queries]")):
         count += mpn_search.MPNS_MAX
     return max(limit, mpn_search.candidate_limit(count, start, limit) * count)
 
 
-def _of_match(asked: Parameters) -> int:
-    raws = match_queries.decode(asked.text("queries"))
-    request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), asked.flag("exact_only"))
+def _of_match(parameters: Parameters) -> int:
+    raws = match_queries.decode(parameters.text("queries"))
+    request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), parameters.flag("exact_only"))
     plan = match.MatchPlan(request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
     return sum(ask.parts_max for ask in plan.operations)

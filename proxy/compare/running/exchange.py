@@ -135,49 +135,49 @@ class Exchanger:
         if self._candidate is None:
             return Exchange(baseline)
         candidate, cost, notes = await self._pay(request, held)
-        found = Exchange(baseline, candidate, cost=cost, notes=notes)
+        exchange = Exchange(baseline, candidate, cost=cost, notes=notes)
         if candidate.failure:
-            return found._replace(failure=f"the candidate {candidate.failure}", of=self._candidate)
+            return exchange._replace(failure=f"the candidate {candidate.failure}", of=self._candidate)
         if baseline is None or self._judge is None:
-            return found
-        return await self._again(self._judge, request, found, (baseline, candidate), twice)
+            return exchange
+        return await self._again(self._judge, request, exchange, (baseline, candidate), twice)
 
     async def _again(
         self,
         judge: DifferenceFinder,
         request: V3Request,
-        found: Exchange,
+        exchange: Exchange,
         pair: tuple[SideResponse, SideResponse],
         twice: bool,
     ) -> Exchange:
         """Repeat the request where that gives information. A failed repetition is ignored."""
         baseline, candidate = pair
         if self._baseline is None or not self._baseline.live:
-            return found
+            return exchange
         differ = bool(judge.differences(request, baseline, candidate))
         if not (differ or twice):
-            return found
+            return exchange
         baseline_again = await self._ask(self._baseline, request)
         if baseline_again is None or baseline_again.failure:
-            return found
-        found = found._replace(baseline_again=baseline_again)
+            return exchange
+        exchange = exchange._replace(baseline_again=baseline_again)
         if (
             differ
             and judge.differences(request, baseline_again, candidate)
             and judge.differences(request, baseline, baseline_again)
         ):
-            return await self._once_more(request, found)
-        return found
+            return await self._once_more(request, exchange)
+        return exchange
 
-    async def _once_more(self, request: V3Request, found: Exchange) -> Exchange:
+    async def _once_more(self, request: V3Request, exchange: Exchange) -> Exchange:
         """Request the candidate's current response, if the budget covers it."""
         try:
             held = await self._hold(request)
         except OutOfBudgetError:
-            return found
+            return exchange
         candidate_again, cost, notes = await self._pay(request, held)
-        found = found._replace(cost=found.cost + cost)
-        return found if candidate_again.failure else found._replace(candidate_again=candidate_again, notes=notes)
+        exchange = exchange._replace(cost=exchange.cost + cost)
+        return exchange if candidate_again.failure else exchange._replace(candidate_again=candidate_again, notes=notes)
 
     async def _hold(self, request: V3Request) -> int:
         worst = self._worst(request) if self._candidate is not None else 0
@@ -197,7 +197,7 @@ class Exchanger:
             if held:
                 self._paying(request.id, held)
             request_id = self._id()
-            response = await self._candidate.ask(request, request_id)
+            response = await self._candidate.fetch(request, request_id)
             notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
             cost = _cost(response, held)
             return self._redacted(response), cost, notes
@@ -205,7 +205,7 @@ class Exchanger:
             await self._budget.settle(held, cost)
 
     async def _ask(self, side: ComparedSide | None, request: V3Request) -> SideResponse | None:
-        return None if side is None else self._redacted(await side.ask(request, self._id()))
+        return None if side is None else self._redacted(await side.fetch(request, self._id()))
 
     def _redacted(self, response: SideResponse) -> SideResponse:
         """Redact a response: sides may echo the API key, which is no difference and must not be stored."""

@@ -22,8 +22,8 @@ _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = 
     (TimeoutError, "gives no complete response within {seconds:g} s"),
     (aiohttp.ClientConnectorDNSError, "cannot be reached: no such name"),
     (aiohttp.ClientConnectorError, "cannot be reached{reason}"),
-    (aiohttp.ClientPayloadError, "sent a response that is cut"),
-    ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "broke the connection off without a response"),
+    (aiohttp.ClientPayloadError, "sent a truncated response"),
+    ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "closed the connection without a response"),
 )
 _UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ssl.SSLCertVerificationError)
 
@@ -52,20 +52,20 @@ def from_exception(error: Exception, seconds: float) -> SideError:
     for kinds, words in _WORDS:
         if isinstance(error, kinds):
             return SideError(words.format(seconds=seconds, reason=reason), free=isinstance(error, _UNSENT))
-    return SideError("sent something that is no HTTP")
+    return SideError("sent bytes that are not HTTP")
 
 
 def check_response(response: SideResponse) -> None:
     """Check that a response is one that v3 could give. Raises SideError."""
     start = response.body[:200].lstrip().lower()
     if response.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
-        raise SideError(f"answers with HTML instead of JSON (HTTP {response.status})", free=response.status < 500)
+        raise SideError(f"sent HTML instead of JSON (HTTP {response.status})", free=response.status < 500)
     if response.status == 429:
-        raise SideError(f"asks for fewer requests (HTTP 429){_message_suffix(response)}", free=not response.parts)
+        raise SideError(f"limits the request rate (HTTP 429){_message_suffix(response)}", free=not response.parts)
     if response.status == 503:
-        raise SideError(f"is closed for the moment (HTTP 503){_message_suffix(response)}")
+        raise SideError(f"is unavailable (HTTP 503){_message_suffix(response)}")
     if response.status >= 500 and not start.startswith(b"{"):
-        raise SideError(f"answers with HTTP {response.status} and no reason")
+        raise SideError(f"sent HTTP {response.status} without a reason")
 
 
 def _message_suffix(response: SideResponse) -> str:

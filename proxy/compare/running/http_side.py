@@ -83,7 +83,7 @@ class HttpSide:
         self._pace = RequestPacer(limits.a_second, clock, sleep)
         self._places = asyncio.Semaphore(limits.at_once)
 
-    async def ask(self, request: V3Request, request_id: str) -> SideResponse:
+    async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
         """Send a request; a failure is returned as a response with its reason."""
         url = yarl.URL(self.place + request.target(self._key(request.client)), encoded=True)
         try:
@@ -175,7 +175,7 @@ def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
 
 
 def base_url(text: str) -> str:
-    """Normalise a base URL to one that ends in /v3. Raises ValueError for an unusable one."""
+    """Normalize a base URL to one that ends in /v3. Raises ValueError for an unusable one."""
     try:
         url = yarl.URL(text)
         port = url.port

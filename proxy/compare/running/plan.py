@@ -38,7 +38,8 @@ def stratum(request: V3Request) -> Stratum:
 
 
 class DistinctRequests:
-    """Distinct requests with their numbers of occurrences. `asked` is the number of all requests, repetitions included.
+    """Distinct requests, each with its number of occurrences. `occurrences` is the number of all requests, repetitions
+    included.
 
     Holds a bounded number. Beyond it, requests of the largest group are dropped, highest ids first. Ids are hashes and
     so as good as random: the rest is a fair sample with complete counts. `dropped` is the number of requests that are
@@ -51,13 +52,13 @@ class DistinctRequests:
         self._times: dict[str, int] = {}
         self._ids: dict[Stratum, list[_Highest]] = defaultdict(list)
         self._below: dict[Stratum, str] = {}
-        self.asked = 0
+        self.occurrences = 0
         self.dropped = 0
         self.places: dict[ClientEndpoint, SourceCount] = {}
 
     def add(self, request: V3Request) -> None:
         """Count a request, and keep it if it is new."""
-        self.asked += request.times
+        self.occurrences += request.times
         known, group = request.id, _kin(request)
         if known in self._times:
             self._times[known] += request.times
@@ -149,22 +150,22 @@ def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
 class RequestPlan(NamedTuple):
     """Requests of a run, in random order, so that a run that stops early has sent a fair sample.
 
-    `asked` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped` the
-    number of those that were left out to bound memory.
+    `source_counts` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped`
+    the number of those that were left out to bound memory.
     """
 
     requests: Sequence[V3Request]
-    asked: Mapping[ClientEndpoint, SourceCount]
+    source_counts: Mapping[ClientEndpoint, SourceCount]
     distinct: int
     dropped: int = 0
 
     @property
     def digest(self) -> str:
         """Digest of the requests and their order."""
-        found = hashlib.blake2b(digest_size=16)
+        hasher = hashlib.blake2b(digest_size=16)
         for request in self.requests:
-            found.update(request.id.encode())
-        return found.hexdigest()
+            hasher.update(request.id.encode())
+        return hasher.hexdigest()
 
 
 def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
@@ -172,8 +173,8 @@ def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held
     memory.
     """
     distinct = deduplicate(requests, held)
-    kept = distinct.requests()
-    chosen = kept if most is None else sample(kept, most, rng)
+    requests_held = distinct.requests()
+    chosen = requests_held if most is None else sample(requests_held, most, rng)
     mixed = rng.sample(chosen, len(chosen))
     return RequestPlan(
         mixed, distinct.places, sum(each.requests for each in distinct.places.values()), distinct.dropped

@@ -139,14 +139,14 @@ class ProgressFile:
     def _check(self, header: ProgressHeader) -> None:
         first = next(iter(line_files.WholeLines(self.path)), b"")
         try:
-            found = msgspec.json.decode(first, type=ProgressHeader)
+            saved = msgspec.json.decode(first, type=ProgressHeader)
         except msgspec.MsgspecError:
             self._other("is no progress file")
-        if found.format != FORMAT:
-            self._other(f"is of format {found.format}; this program writes {FORMAT}")
+        if saved.format != FORMAT:
+            self._other(f"is of format {saved.format}; this program writes {FORMAT}")
         for name, words in _WORDS.items():
-            if getattr(found, name) != getattr(header, name):
-                self._other(f"belongs to another run: {words.format(getattr(found, name))}")
+            if getattr(saved, name) != getattr(header, name):
+                self._other(f"belongs to another run: {words.format(getattr(saved, name))}")
 
     def _may_go(self) -> bool:
         """Return true if the file is a progress file and may be overwritten; raises ConfigError otherwise."""

@@ -23,7 +23,7 @@ class BaselineClient:
         self._seconds = seconds
         self._clock = clock
 
-    async def ask(self, target: str, apikey: config.Secret | None = None) -> SideResponse:
+    async def fetch(self, target: str, apikey: config.Secret | None = None) -> SideResponse:
         """Send a request target, unchanged unless `apikey` replaces the client's key."""
         if apikey is not None:
             path, query, _ = requests.parse_target(target)
@@ -35,9 +35,9 @@ class BaselineClient:
                 response = SideResponse(received.status, body, self._clock.monotonic() - began, received.content_type)
             failures.check_response(response)
         except failures.SideError as failure:
-            return _without_answer(failure, self._clock.monotonic() - began)
+            return _failed_response(failure, self._clock.monotonic() - began)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return _without_answer(failures.from_exception(error, self._seconds), self._clock.monotonic() - began)
+            return _failed_response(failures.from_exception(error, self._seconds), self._clock.monotonic() - began)
         return response
 
 
@@ -65,7 +65,7 @@ async def read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def _without_answer(failure: failures.SideError, seconds: float) -> SideResponse:
+def _failed_response(failure: failures.SideError, seconds: float) -> SideResponse:
     return SideResponse(0, b"", seconds, parts=0 if failure.free else None, failure=str(failure))
 
 

@@ -1,4 +1,4 @@
-"""Comparison job: one answered request is sent to the other service, judged, and repeated where data may have
+"""Comparison job: one served request is sent to the other service, judged, and repeated where data may have
 changed.
 """
 
@@ -22,18 +22,18 @@ from proxy.upstream.policies import CircuitBreaker
 
 
 class ComparisonJob(NamedTuple):
-    """Answered request and its response, as the web layer offers it.
+    """Served request and its response, as the web layer offers it.
 
     `target` is the request target as received, including the API key: it is held in memory only, until the comparison
-    is done. `ask_candidate` is set where the old service has answered: it requests the candidate's response, None where
-    that would come from the cache.
+    is done. `request_candidate` is set where the old service has served it: it fetches the candidate's response, None
+    where that would come from the cache.
     """
 
     application: str
     target: str
     response: SideResponse
     at: float
-    ask_candidate: Callable[[], Awaitable[SideResponse | None]] | None = None
+    request_candidate: Callable[[], Awaitable[SideResponse | None]] | None = None
 
 
 # placeholder for the other side, which gets no request where the served response has failed
@@ -71,88 +71,94 @@ class JobRunner:
         self._breaker = breaker
         self._metrics = metrics
 
-    async def run(self, seen: ComparisonJob) -> None:
+    async def run(self, job: ComparisonJob) -> None:
         """Compare one request. Failures are counted."""
-        asked = self._read(seen)
-        own = _checked(seen.response)
-        other = NOT_SENT if own.failure is not None else await self._other(asked)
-        if other is None:
+        parsed = self._read(job)
+        served = _checked(job.response)
+        shadowed = NOT_SENT if served.failure is not None else await self._request_other_side(parsed)
+        if shadowed is None:
             return
-        baseline, candidate = (other, own) if seen.ask_candidate is None else (own, other)
-        again = seen.ask_candidate is None and own.failure is None
-        job = messages.JudgePair(
-            asked.request, seen.at, baseline, candidate, may_ask_again=again, secrets=asked.secrets
+        by_candidate = job.request_candidate is None
+        baseline, candidate = (shadowed, served) if by_candidate else (served, shadowed)
+        # A request repeated on the candidate would cost parts, so only the baseline is asked a second time.
+        may_repeat = by_candidate and served.failure is None
+        pair = messages.JudgePair(
+            parsed.request, job.at, baseline, candidate, may_repeat=may_repeat, secrets=parsed.secrets
         )
         try:
-            await self._judged(job, asked)
+            await self._judge_pair(pair, parsed)
         except errors.BridgeError:
             self._breaker.failed()
-            self._metrics.shadow_errors[seen.application, "judge"] += 1
+            self._metrics.shadow_errors[job.application, "judge"] += 1
 
-    def _read(self, seen: ComparisonJob) -> "_ParsedJob":
-        target = seen.target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    def _read(self, job: ComparisonJob) -> "_ParsedJob":
+        target = job.target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         path, query, apikey = requests.parse_target(target)
         client = self._served.client(apikey)
-        known = self._keys.get(config.digest(apikey or ""))
-        name = known.name if known else client.accounts.key.name
+        settings = self._keys.get(config.digest(apikey or ""))
+        name = settings.name if settings else client.accounts.key.name
         request = V3Request(path, query, name)
-        return _ParsedJob(seen, request, apikey or "", known.baseline if known else None)
+        return _ParsedJob(job, request, apikey or "", settings.baseline if settings else None)
 
-    async def _other(self, asked: "_ParsedJob") -> SideResponse | None:
-        """Request the other side's response; None where the circuit breaker, the budget or the cache prevents it."""
+    async def _request_other_side(self, parsed: "_ParsedJob") -> SideResponse | None:
+        """Request the response of the side that did not serve the client; None where the circuit breaker, the budget
+        or the cache prevents it."""
         try:
             self._breaker.admit()
         except errors.CircuitBreakerOpen:
-            self._dropped(asked, "breaker")
+            self._count_dropped(parsed, "breaker")
             return None
-        response = await (self._ask_baseline(asked) if asked.seen.ask_candidate is None else self._ask_candidate(asked))
+        if parsed.job.request_candidate is None:
+            response: SideResponse | None = await self._request_baseline(parsed)
+        else:
+            response = await self._request_candidate(parsed)
         if response is not None and response.failure is not None:
             self._breaker.failed()
         elif response is not None:
             self._breaker.succeeded()
         return response
 
-    async def _ask_baseline(self, asked: "_ParsedJob") -> SideResponse:
-        self._metrics.shadow_requests[asked.seen.application,] += 1
-        return await self._baseline.ask(asked.seen.target, asked.baseline_key)
+    async def _request_baseline(self, parsed: "_ParsedJob") -> SideResponse:
+        self._metrics.shadow_requests[parsed.job.application,] += 1
+        return await self._baseline.fetch(parsed.job.target, parsed.baseline_key)
 
-    async def _ask_candidate(self, asked: "_ParsedJob") -> SideResponse | None:
+    async def _request_candidate(self, parsed: "_ParsedJob") -> SideResponse | None:
         """Request the candidate's response within the daily budget. A cancelled request may have been billed."""
-        assert asked.seen.ask_candidate is not None  # noqa: S101 - the caller checks it
-        claim = await self._budget.reserve(asked.request)
-        if claim is None:
-            self._dropped(asked, "parts")
+        assert parsed.job.request_candidate is not None  # noqa: S101 - the caller checks it
+        reservation = await self._budget.reserve(parsed.request)
+        if reservation is None:
+            self._count_dropped(parsed, "parts")
             return None
-        self._metrics.shadow_requests[asked.seen.application,] += 1
-        response, over = None, False
+        self._metrics.shadow_requests[parsed.job.application,] += 1
+        response, completed = None, False
         try:
-            response = await asked.seen.ask_candidate()
-            over = True
+            response = await parsed.job.request_candidate()
+            completed = True
         finally:
-            await self._budget.settle(claim, response, over)
+            await self._budget.settle(reservation, response, completed)
         if response is None:
-            self._dropped(asked, "kept answer")
+            self._count_dropped(parsed, "cache hit")
         return None if response is None else _checked(response)
 
-    def _dropped(self, asked: "_ParsedJob", reason: str) -> None:
-        self._metrics.shadow_dropped[asked.seen.application, reason] += 1
+    def _count_dropped(self, parsed: "_ParsedJob", reason: str) -> None:
+        self._metrics.shadow_dropped[parsed.job.application, reason] += 1
 
-    async def _judged(self, job: messages.JudgePair, asked: "_ParsedJob") -> None:
-        verdict = await self._judge.judge(job)
-        if verdict.outcome == "again":
-            second = await self._ask_baseline(asked)
-            job = msgspec.structs.replace(job, baseline_again=None if second.failure else second, may_ask_again=False)
-            verdict = await self._judge.judge(job)
+    async def _judge_pair(self, pair: messages.JudgePair, parsed: "_ParsedJob") -> None:
+        verdict = await self._judge.judge(pair)
+        if verdict.outcome == "repeat":
+            second = await self._request_baseline(parsed)
+            pair = msgspec.structs.replace(pair, baseline_again=None if second.failure else second, may_repeat=False)
+            verdict = await self._judge.judge(pair)
         if verdict.outcome == "failure":
-            self._metrics.shadow_errors[asked.seen.application, verdict.side] += 1
+            self._metrics.shadow_errors[parsed.job.application, verdict.side] += 1
         else:
-            self._metrics.shadow_compared[asked.seen.application, verdict.outcome] += 1
+            self._metrics.shadow_compared[parsed.job.application, verdict.outcome] += 1
 
 
 class _ParsedJob(NamedTuple):
     """Parsed request of a job, with the key that the client sent and the key for the old service."""
 
-    seen: ComparisonJob
+    job: ComparisonJob
     request: V3Request
     apikey: str
     baseline_key: config.Secret | None

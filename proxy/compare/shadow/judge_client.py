@@ -39,17 +39,17 @@ class JudgeClient:
 
     async def judge(self, job: messages.JudgePair) -> messages.PairVerdict:
         """Judge one pair."""
-        answer = await self._asked(job)
-        if not isinstance(answer, messages.PairVerdict):
-            raise errors.ServerError("the judging process has answered something else")
-        return answer
+        reply = await self._exchange(job)
+        if not isinstance(reply, messages.PairVerdict):
+            raise errors.ServerError("the judging process sent an unexpected message")
+        return reply
 
     async def gathered(self) -> str | None:
         """Request the tally, as JSON; None where no process runs."""
         if self._process is None:
             return None
-        answer = await self._asked(messages.TallyRequest())
-        return answer.text if isinstance(answer, messages.TallyReport) else None
+        reply = await self._exchange(messages.TallyRequest())
+        return reply.text if isinstance(reply, messages.TallyReport) else None
 
     @property
     def pid(self) -> int | None:
@@ -71,21 +71,21 @@ class JudgeClient:
         finally:
             await _kill(process)
 
-    async def _asked(self, message: messages.Down) -> messages.Up:
+    async def _exchange(self, message: messages.Down) -> messages.Up:
         async with self._turn:
             try:
                 async with asyncio.timeout(self._seconds):
                     if self._process is None:
                         self._process = await self._start()
-                    answer = await _exchange(self._process, message)
+                    reply = await _exchange(self._process, message)
             except (OSError, EOFError, ValueError) as error:  # TimeoutError is a subclass of OSError
                 await self._give_up()
-                raise errors.ServerError(f"the judging process is gone ({type(error).__name__})") from error
+                raise errors.ServerError(f"the judging process has ended ({type(error).__name__})") from error
             except BaseException:  # a cancelled message may be written or read in part, so the stream is unusable
                 await self._give_up()
                 raise
             self.judged += isinstance(message, messages.JudgePair)
-            return answer
+            return reply
 
     async def _give_up(self) -> None:
         process, self._process = self._process, None

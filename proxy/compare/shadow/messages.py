@@ -26,7 +26,7 @@ class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
 
 
 class JudgePair(msgspec.Struct, frozen=True, tag=True):
-    """Pair of responses to judge and to count. `may_ask_again`: the request can be repeated at the old service.
+    """Pair of responses to judge and to count. `may_repeat`: the request can be repeated at the old service.
 
     `secrets` are the keys that may occur in the responses; they are redacted from the tally.
     """
@@ -36,17 +36,17 @@ class JudgePair(msgspec.Struct, frozen=True, tag=True):
     baseline: SideResponse
     candidate: SideResponse
     baseline_again: SideResponse | None = None
-    may_ask_again: bool = False
+    may_repeat: bool = False
     secrets: tuple[str, ...] = ()
 
 
 class PairVerdict(msgspec.Struct, frozen=True, tag=True):
-    """Outcome of a pair. "again" requests the same pair once more, with a second response of the old service.
+    """Outcome of a pair. "repeat" requests the same pair once more, with a second response of the old service.
 
     `side` is the origin of a failure: old, new, or inside.
     """
 
-    outcome: Literal["equivalent", "different", "failure", "again"]
+    outcome: Literal["equivalent", "different", "failure", "repeat"]
     side: str = ""
 
 

@@ -43,7 +43,7 @@ async def switch(store: Store, on: bool) -> None:
     await store.put_note(CONTROL, SWITCH, "on" if on else "off")
 
 
-async def forget(store: Store) -> None:
+async def reset(store: Store) -> None:
     """Discard the results by beginning a new epoch."""
     await store.put_note(CONTROL, EPOCH, secrets.token_hex(8))
     await store.drop_notes(TALLIES)

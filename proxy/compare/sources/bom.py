@@ -62,14 +62,14 @@ def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
         yield _no_column(first, named)
         return
     waiting: list[_Query] = []
-    for found in _queries(chain(first[header + 1 :], filled), columns(first[header][1], named)):
-        if not isinstance(found, _Query):
-            yield found
+    for entry in _queries(chain(first[header + 1 :], filled), columns(first[header][1], named)):
+        if not isinstance(entry, _Query):
+            yield entry
             continue
-        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, found])) > TARGET_MAX:
+        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, entry])) > TARGET_MAX:
             yield _request(waiting)
             waiting = []
-        waiting.append(found)
+        waiting.append(entry)
     if waiting:
         yield _request(waiting)
 
@@ -83,12 +83,12 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
     places = {
         key: [names.index(name) for name in known if name in names] for key, known in {**_KNOWN, **wanted}.items()
     }
-    found = {key: at[0] for key, at in places.items() if at}
-    return found if any(key in found for key in NUMBERS) and named.keys() <= found.keys() else {}
+    entry = {key: at[0] for key, at in places.items() if at}
+    return entry if any(key in entry for key in NUMBERS) and named.keys() <= entry.keys() else {}
 
 
 def _plain(name: str) -> str:
-    """Normalise a column name: no case, spaces or punctuation; a name of punctuation alone is unchanged."""
+    """Normalize a column name: no case, spaces or punctuation; a name of punctuation alone is unchanged."""
     return "".join(filter(str.isalnum, name)).lower() or name.strip()
 
 
@@ -113,7 +113,7 @@ def _visible(cell: str) -> str:
 
 
 def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:
-    asked = set[tuple[str, ...]]()
+    earlier = set[tuple[str, ...]]()
     for number, row in rows:
         cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
         key = next((key for key in NUMBERS if any(map(str.isalnum, cells.get(key, "")))), None)
@@ -122,10 +122,10 @@ def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Quer
             yield Unreadable(number, wrong or NO_NUMBER)
             continue
         query = {name: cells[name] for name in (key, BESIDE[key]) if cells.get(name)}
-        if (what := tuple(query.values())) in asked:
+        if (numbers := tuple(query.values())) in earlier:
             yield Skipped(number, AGAIN)
             continue
-        asked.add(what)
+        earlier.add(numbers)
         yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
 
 

@@ -52,12 +52,12 @@ def _line_entry(number: int, line: str) -> Item:
         return Unreadable(number, NO_OBJECT)
     fields = dict[str, Any]()
     _gather(value, "", fields, _DEPTH)
-    asked = _asked(fields)
-    if asked is None:
+    request = _request_line_of(fields)
+    if request is None:
         return Unreadable(number, NO_TARGET)
-    method = _first(fields, METHODS) or asked[0]
+    method = _first(fields, METHODS) or request[0]
     at = next((at for name in TIMES if (at := timestamps.from_value(fields.get(name))) is not None), None)
-    target, key = _with_query(asked[1], fields), _first(fields, ("apikey",))
+    target, key = _with_query(request[1], fields), _first(fields, ("apikey",))
     return RequestEntry(number, target, method.upper(), at, key, agent=_agent(fields))
 
 
@@ -77,21 +77,21 @@ def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: i
     taken.
     """
     inner = []
-    for key, found in value.items():
+    for key, content in value.items():
         name = "".join(filter(str.isalnum, key)).lower()
-        if isinstance(found, dict) and name in _INSIDE and depth:
-            inner.append((name, found))
+        if isinstance(content, dict) and name in _INSIDE and depth:
+            inner.append((name, content))
         for known in (prefix + name, name):
-            fields.setdefault(known, found)
-    for name, found in inner:
-        _gather(found, prefix + name, fields, depth - 1)
+            fields.setdefault(known, content)
+    for name, content in inner:
+        _gather(content, prefix + name, fields, depth - 1)
 
 
-def _asked(fields: dict[str, Any]) -> tuple[str, str] | None:
+def _request_line_of(fields: dict[str, Any]) -> tuple[str, str] | None:
     """Return method and target; among several fields with a target, the first with a query."""
     texts = (fields.get(name) for name in TARGETS)
-    asked = [request_line(text) for text in texts if isinstance(text, str) and text_lines.ADDRESS.match(text)]
-    return next((each for each in asked if "?" in each[1]), asked[0] if asked else None)
+    lines = [request_line(text) for text in texts if isinstance(text, str) and text_lines.ADDRESS.match(text)]
+    return next((each for each in lines if "?" in each[1]), lines[0] if lines else None)
 
 
 def _with_query(target: str, fields: dict[str, Any]) -> str:
@@ -119,8 +119,8 @@ def _agent(fields: dict[str, Any]) -> str | None:
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
     """Return the first non-empty text, with lone surrogates replaced by question marks."""
-    found = next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
-    return None if found is None else found.encode("utf-8", "replace").decode()
+    text = next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
+    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 RECORDING_HEADER = "v3bridge-recording"

@@ -28,7 +28,7 @@ from proxy.planning.facets import SearchDetails
 from proxy.stores.protocols import CacheRecord, CacheStore
 from proxy.telemetry.metrics import Counter, Metrics
 
-CLAIM_SECONDS = 4.0  # lease of a claim in Redis, which outlives an owner that has died
+CLAIM_SECONDS = 3.0  # lease of a claim in Redis, which outlives an owner that has died
 WAIT_SECONDS = 5.0  # that a request waits for another worker's result; longer than a claim, so that it sees its end
 PAUSE_FIRST, PAUSE_MAX, PAUSE_GROWTH = 0.002, 0.1, 1.5  # seconds between two looks at a claimed key
 

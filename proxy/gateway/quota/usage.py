@@ -79,23 +79,23 @@ def reached(used: int, limit: int | None) -> list[int]:
 class UsageRow(msgspec.Struct, frozen=True):
     """Usage of one quota account in its period. Times are RFC 3339 in UTC.
 
-    `key` is null in the application's own row, `limit`, `left` and `percent` where nothing is limited, `resets` for a
-    lifetime. `runs_out` is null where the parts last until then, `closed_until` where upstream has not refused the
-    quota as exhausted ("ever": until it is cleared).
+    `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
+    for a lifetime. `runs_out_at` is null where the parts last until then, `exhausted_until` where upstream has not
+    refused the quota as exhausted ("ever": until it is cleared).
     """
 
     application: str
     key: str | None
     period: str
     used: int
-    in_doubt: int
+    uncertain: int
     reserved: int
     limit: int | None
-    left: int | None
+    remaining: int | None
     percent: float | None
-    resets: str | None
-    runs_out: str | None
-    closed_until: str | None
+    resets_at: str | None
+    runs_out_at: str | None
+    exhausted_until: str | None
 
 
 def rows(
@@ -146,14 +146,14 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
         key=key,
         period=usage.entry.period,
         used=usage.used,
-        in_doubt=usage.uncertain,
+        uncertain=usage.uncertain,
         reserved=usage.reserved,
         limit=account.limit,
-        left=None if account.limit is None else max(0, account.limit - counted),
+        remaining=None if account.limit is None else max(0, account.limit - counted),
         percent=None if not account.limit else round(100 * counted / account.limit, 1),
-        resets=_time(ends),
-        runs_out=_time(forecast.runs_out(counted, account.limit, ends, days, snapshot.now)),
-        closed_until=_time(exhausted.until if exhausted else None),
+        resets_at=_time(ends),
+        runs_out_at=_time(forecast.runs_out(counted, account.limit, ends, days, snapshot.now)),
+        exhausted_until=_time(exhausted.until if exhausted else None),
     )
 
 

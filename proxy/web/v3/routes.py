@@ -19,11 +19,11 @@ from proxy.mapping.loader import Mappings
 from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
-from proxy.web.unparsed_hits import UnparsedHits
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, Flight, FlightResult, Flights
 from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.responses import EncodedBody
+from proxy.web.v3.unparsed import UnparsedHits
 
 log = structlog.get_logger()
 

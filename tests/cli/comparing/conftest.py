@@ -43,20 +43,24 @@ class _ServicePair:
     def __init__(self) -> None:
         self.baseline = ComparisonServer(lambda q: {"hits": len(q)})
         self.candidate = ComparisonServer(lambda q: {"hits": len(q)}, parts=2)
-        self.old_url = self.new_url = ""
+        self.baseline_url = self.candidate_url = ""
 
     @property
     def sides(self) -> Any:
         """The options that name them."""
-        return ("--old", self.old_url, "--new", self.new_url, "--old-rate", "0")
+        return self.with_candidate(self.candidate_url)
+
+    def with_candidate(self, url: str) -> Any:
+        """The options that name the baseline and another candidate."""
+        return ("--baseline", self.baseline_url, "--candidate", url, "--baseline-rate", "0")
 
 
 @pytest.fixture
 async def services() -> Any:
     made = _ServicePair()
     async with AsyncExitStack() as stack:
-        made.old_url = await stack.enter_async_context(serve(made.baseline.handle))
-        made.new_url = await stack.enter_async_context(serve(made.candidate.handle))
+        made.baseline_url = await stack.enter_async_context(serve(made.baseline.handle))
+        made.candidate_url = await stack.enter_async_context(serve(made.candidate.handle))
         yield made
 
 

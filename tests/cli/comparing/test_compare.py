@@ -20,7 +20,7 @@ async def test_equal_services_are_equivalent(run_command: Any, services: Any, ma
     )
     assert found.code == 0, found
     assert "equivalent on 100" in found.out
-    assert "30 requests of 30; 90 parts at worst; budget 90 parts" in found.err
+    assert "30 requests of 30; 90 parts at most; budget 90 parts" in found.err
     assert len(services.candidate.requests) == 30
     assert set(services.candidate.requests) == set(services.baseline.requests)
     assert set(services.candidate.keys) == {SEEN}
@@ -73,8 +73,8 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
     command = ("compare", *services.sides, "--requests", make_request_file(40), "--budget", "200")
     found = await run_command(*command)
     assert found.code == 2, found
-    assert "stopped: the baseline answers with HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
-    assert "the same command goes on from here" in found.err
+    assert "stopped: the baseline sent HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
+    assert "run the same command again" in found.err
     assert services.candidate.requests == []
     services.baseline.answer = lambda q: {"hits": len(q)}
     found = await run_command(*command, "--json", "r.json")
@@ -85,24 +85,24 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
 @pytest.mark.parametrize(
     "arguments,words",
     [
-        (["--old-key", "plain-c4n4ry"], "a key on a command line is seen by everybody"),
-        (["--new-key", "env:NOT_SET"], "the environment variable NOT_SET is not set"),
+        (["--baseline-key", "plain-c4n4ry"], "a key on a command line is seen by everybody"),
+        (["--candidate-key", "env:NOT_SET"], "the environment variable NOT_SET is not set"),
         (["--fail-on", "nonsense"], "nonsense"),
         (["--log-level", "loud"], "is none of debug, info, warning, error"),
         (["--kind", "novel"], "'novel' is no kind of file"),
         (["--config", "c.yaml"], "give either a URL, or a configuration"),
         (["--replay", "x"], "cannot be combined with --replay"),
-        (["--old", "ftp://old/v3"], "is no http:// or https:// address"),
-        (["--old", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
+        (["--baseline", "ftp://old/v3"], "is no http:// or https:// address"),
+        (["--baseline", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
         (
-            ["--old", "nowhere.jsonl"],
+            ["--baseline", "nowhere.jsonl"],
             "cannot be read: there is no such file, and an address begins with http:// or https://",
         ),
         (["--requests", "nowhere.log"], "cannot be read: No such file"),
         (["--rules", "nowhere.yaml"], "nowhere.yaml"),
         (["--html", "no/such/folder/r.html"], "Invalid value for --html: there is no folder"),
         (["--json", "."], "Invalid value for --json: is a folder"),
-        (["--old", "sandbox"], "starts beside the service of --config"),
+        (["--baseline", "sandbox"], "starts beside the service of --config"),
         (["--progress", "urls.txt", "--fresh"], "urls.txt is no progress file"),
         (["--record", "no/such/folder/r"], "Invalid value for --record: there is no folder"),
         (["--column", "mpn"], "--column: 'mpn' is none of mpn=NAME, sku=NAME, manufacturer=NAME, seller=NAME"),
@@ -135,10 +135,10 @@ async def test_bom_columns_can_be_named_on_the_command_line(run_command: Any, se
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--old", "ftp://old/v3"], "--old: is no http:// or https:// address"),
+        (["--baseline", "ftp://old/v3"], "--baseline: is no http:// or https:// address"),
         (["--html", "no/such/folder/r.html"], "--html: there is no folder"),
-        (["--config", "own.yaml", "--old", "sandbox"], "--old: the configuration has no upstream: sandbox"),
-        ([], "--old: there is nothing to compare with"),
+        (["--config", "own.yaml", "--baseline", "sandbox"], "--baseline: the configuration has no upstream: sandbox"),
+        ([], "--baseline: there is nothing to compare with"),
     ],
 )
 async def test_options_are_checked_before_services_start(
@@ -160,7 +160,7 @@ async def test_options_are_checked_before_services_start(
 async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:
     lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
-    found = await run_command("compare", "--old", "own.jsonl", "--new", services.new_url, "--yes")
+    found = await run_command("compare", "--baseline", "own.jsonl", "--candidate", services.candidate_url, "--yes")
     assert found.code == 1, found
     assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
     assert "1 line is no response, the first is 5" in found.err
@@ -169,22 +169,24 @@ async def test_response_file_is_baseline_and_request_source(run_command: Any, se
 async def test_embedded_baseline_service_has_the_shipped_configuration(
     run_command: Any, make_request_file: Any
 ) -> None:
-    found = await run_command("compare", "--old", "sandbox", "--requests", make_request_file(2, "EXAMPLE_KEY"))
+    found = await run_command("compare", "--baseline", "sandbox", "--requests", make_request_file(2, "EXAMPLE_KEY"))
     assert found.code == 0, found
-    assert "none is paid for" in found.err
+    assert "free of charge" in found.err
 
 
 async def test_no_output_holds_an_api_key_of_a_response_file(run_command: Any, services: Any, tmp_path: Path) -> None:
     body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
     line = json.dumps({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part&limit=3", "body": body})
     (tmp_path / "own.jsonl").write_text(line + "\n")
-    found = await run_command("compare", "--old", "own.jsonl", "--new", services.new_url, "--yes", "--json", "r.json")
+    found = await run_command(
+        "compare", "--baseline", "own.jsonl", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
+    )
     assert found.code == 1, found
     for text in (found.out, found.err, (tmp_path / "r.json").read_text()):
         assert "c4n4ry" not in text
 
 
-@pytest.mark.parametrize("option", ["--old", "--new"])
+@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
 async def test_missing_side_is_named(run_command: Any, services: Any, make_request_file: Any, option: str) -> None:
     given = dict(zip(services.sides[::2], services.sides[1::2], strict=True))
     given.pop(option)

@@ -53,7 +53,7 @@ async def recording_file(run_command: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "calls.txt").write_text("".join(f"/v3{request.target(generated_requests.KEY)}\n" for request in made))
     found = await run_command(
-        *("record", "--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst"),
+        *("record", "--config", "own.yaml", "--baseline", "sandbox", "--requests", "calls.txt", "--output", "rec.zst"),
         "--yes",
     )
     assert found.code == 0, found

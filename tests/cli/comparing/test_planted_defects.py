@@ -66,8 +66,18 @@ async def recording(tmp_path: Path) -> Any:
         (tmp_path / "calls.txt").write_text(
             "".join(f"/v3{request.target(generated_requests.KEY)}\n" for request in requests)
         )
-        asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
-        found = await commands.wait(await commands.start(tmp_path, "record", *asked))
+        arguments = (
+            "--config",
+            "own.yaml",
+            "--baseline",
+            "sandbox",
+            "--requests",
+            "calls.txt",
+            "--output",
+            "rec.zst",
+            "--yes",
+        )
+        found = await commands.wait(await commands.start(tmp_path, "record", *arguments))
         assert found.code == 0, found
         opened = remapping.RemappableRecording(tmp_path / "rec.zst", tmp_path / "own.yaml")
         yield opened

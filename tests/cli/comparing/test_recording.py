@@ -25,7 +25,7 @@ async def test_replay_verifies_a_changed_mapping_without_cost(
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run_command(
-        *("compare", "--old", "sandbox", "--config", "own.yaml", "--requests", "urls.txt", "--record", "rec.zst")
+        *("compare", "--baseline", "sandbox", "--config", "own.yaml", "--requests", "urls.txt", "--record", "rec.zst")
     )
     assert found.code == 0, found
     replay = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "r.json")
@@ -38,7 +38,7 @@ async def test_replay_verifies_a_changed_mapping_without_cost(
     assert found.code == 0, found
     assert result["cost"]["spent"] == 0
     assert sum(row["requests"] for row in result["rows"]) == 4
-    assert "none is paid for" in found.err
+    assert "free of charge" in found.err
 
     change("mappings/part.yaml", "    mpn: mpn\n", "    mpn: v3uid\n")
     found, result = await replayed()
@@ -63,7 +63,7 @@ async def test_replay_is_compared_with_a_response_file(run_command: Any, tmp_pat
     baseline = {"url": "/v3/brands/search?q=texas", "body": {"hits": "many"}}
     (tmp_path / "old.jsonl").write_text(json.dumps(baseline) + "\n")
     found = await run_command(
-        "compare", "--replay", "r.zst", "--config", "own.yaml", "--old", "old.jsonl", "--json", "r.json"
+        "compare", "--replay", "r.zst", "--config", "own.yaml", "--baseline", "old.jsonl", "--json", "r.json"
     )
     result = json.loads((tmp_path / "r.json").read_text())
     assert found.code == 1, found
@@ -74,7 +74,7 @@ async def test_replay_needs_no_credentials(run_command: Any, tmp_path: Path) -> 
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run_command(
-        "record", "--config", "own.yaml", "--old", "sandbox", "--requests", "urls.txt", "--output", "r.zst"
+        "record", "--config", "own.yaml", "--baseline", "sandbox", "--requests", "urls.txt", "--output", "r.zst"
     )
     assert found.code == 0, found
     (tmp_path / "real.yaml").write_text(
@@ -97,9 +97,9 @@ async def test_baseline_only_recording_is_free_and_resumes(
     )
     command = (
         "record",
-        "--old",
-        services.old_url,
-        "--old-rate",
+        "--baseline",
+        services.baseline_url,
+        "--baseline-rate",
         "0",
         "--requests",
         make_request_file(30),
@@ -113,10 +113,12 @@ async def test_baseline_only_recording_is_free_and_resumes(
     services.baseline.requests.clear()
     found = await run_command(*command)
     assert found.code == 0, found
-    assert "going on: 5 requests were recorded before" in found.err
+    assert "resuming: 5 requests were recorded before" in found.err
     assert len(services.baseline.requests) == 25
     assert services.candidate.requests == []
-    found = await run_command("compare", "--old", "rec.zst", "--new", services.new_url, "--yes", "--json", "r.json")
+    found = await run_command(
+        "compare", "--baseline", "rec.zst", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
+    )
     assert sum(row["requests"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
 
 
@@ -125,9 +127,9 @@ async def test_recording_without_upstream_responses_cannot_be_replayed(
 ) -> None:
     await run_command(
         "record",
-        "--old",
-        services.old_url,
-        "--old-rate",
+        "--baseline",
+        services.baseline_url,
+        "--baseline-rate",
         "0",
         "--requests",
         make_request_file(2),

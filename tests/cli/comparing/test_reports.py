@@ -11,16 +11,16 @@ REQUESTS = "".join(f"/v3/parts/search?apikey=a-key&q=part-{number}\n" for number
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Any:
+def arguments(tmp_path: Path) -> Any:
     (tmp_path / "urls.txt").write_text(REQUESTS)
     return ("--requests", "urls.txt", "--yes")
 
 
-async def test_report_can_be_written_to_standard_output(run_command: Any, services: Any, asked: Any) -> None:
-    found = await run_command("compare", *services.sides, *asked, "--json", "-")
+async def test_report_can_be_written_to_standard_output(run_command: Any, services: Any, arguments: Any) -> None:
+    found = await run_command("compare", *services.sides, *arguments, "--json", "-")
     assert (found.code, json.loads(found.out)["verdict"]) == (0, "ready")
     assert "Ready: equivalent on 100" in found.err
-    refused = await run_command("compare", *services.sides, *asked, "--json", "-", "--markdown", "-")
+    refused = await run_command("compare", *services.sides, *arguments, "--json", "-", "--markdown", "-")
     assert (refused.code, refused.out) == (2, "")
     assert "only one report can go to standard output" in refused.err
 
@@ -32,12 +32,14 @@ async def test_single_request_is_inconclusive(run_command: Any, services: Any, t
     assert "Inconclusive: equivalent on 100" in found.err
 
 
-async def test_refusal_message_is_in_every_report(run_command: Any, services: Any, asked: Any, tmp_path: Path) -> None:
+async def test_refusal_message_is_in_every_report(
+    run_command: Any, services: Any, arguments: Any, tmp_path: Path
+) -> None:
     refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
     services.candidate.answer = lambda q: web.json_response(refusal, status=400)
     files = {name: tmp_path / f"report.{name}" for name in ("html", "json", "markdown", "junit")}
     options = [each for name, file in files.items() for each in (f"--{name}", file)]
-    found = await run_command("compare", *services.sides, *asked, *options)
+    found = await run_command("compare", *services.sides, *arguments, *options)
     assert found.code == 1, found
     result = json.loads(files["json"].read_text("utf-8"))
     assert [group["path"] for group in result["groups"]] == ["(status)"]
@@ -46,12 +48,16 @@ async def test_refusal_message_is_in_every_report(run_command: Any, services: An
 
 
 async def test_curl_line_is_shown_only_for_sides_with_an_address(
-    run_command: Any, services: Any, asked: Any, tmp_path: Path
+    run_command: Any, services: Any, arguments: Any, tmp_path: Path
 ) -> None:
-    recorded = await run_command("record", "--old", services.old_url, "--old-rate", "0", *asked, "--output", "old.zst")
+    recorded = await run_command(
+        "record", "--baseline", services.baseline_url, "--baseline-rate", "0", *arguments, "--output", "old.zst"
+    )
     assert recorded.code == 0, recorded
     services.candidate.answer = lambda q: {"hits": -1}
-    found = await run_command("compare", "--old", "old.zst", "--new", services.new_url, *asked, "--html", "report.html")
+    found = await run_command(
+        "compare", "--baseline", "old.zst", "--candidate", services.candidate_url, *arguments, "--html", "report.html"
+    )
     assert found.code == 1, found
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count('<p class="curl"><span>Candidate</span><code>curl ') == 3
@@ -66,44 +72,44 @@ rules:
 
 
 async def test_rule_that_ignores_more_than_before_fails_the_run(
-    run_command: Any, services: Any, asked: Any, tmp_path: Path
+    run_command: Any, services: Any, arguments: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
-    command = ("compare", *services.sides, *asked, "--rules", "own.yaml")
+    command = ("compare", *services.sides, *arguments, "--rules", "own.yaml")
     services.candidate.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
-    saved = await run_command(*command, "--save-hidden", "hidden.json")
-    assert (saved.code, "rules hid 1 difference (any hits 1)" in " ".join(saved.out.split())) == (0, True), saved
-    assert json.loads((tmp_path / "hidden.json").read_text()) == {"requests": 4, "hidden": {"any hits": 1}}
-    held = ("--hidden-baseline", "hidden.json")
+    saved = await run_command(*command, "--save-ignored", "ignored.json")
+    assert (saved.code, "rules ignored 1 difference (any hits 1)" in " ".join(saved.out.split())) == (0, True), saved
+    assert json.loads((tmp_path / "ignored.json").read_text()) == {"requests": 4, "ignored": {"any hits": 1}}
+    held = ("--ignored-limits", "ignored.json")
     assert (await run_command(*command, *held, "--fresh")).code == 0
     services.candidate.answer = lambda q: {"hits": 0}
     more = await run_command(*command, *held, "--fresh")
     assert more.code == 1, more
-    words = "the rule any hits hides 4 differences of 4 requests, more than the baseline: 1 of 4"
+    words = "the rule any hits ignores 4 differences of 4 requests, more than the baseline: 1 of 4"
     assert words in " ".join(more.out.split())
-    (tmp_path / "own.yaml").write_text(RULES + "hidden_margin: 3\n")
+    (tmp_path / "own.yaml").write_text(RULES + "ignored_margin: 3\n")
     assert (await run_command(*command, *held, "--fresh")).code == 0
 
 
 async def test_varying_values_are_not_compared_with_the_baseline_report(
-    run_command: Any, services: Any, asked: Any, tmp_path: Path
+    run_command: Any, services: Any, arguments: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
-    (tmp_path / "hidden.json").write_text('{"requests": 4, "hidden": {}}')
+    (tmp_path / "ignored.json").write_text('{"requests": 4, "ignored": {}}')
     services.baseline.answer = lambda q: {"hits": len(q), "took": 1}
     services.candidate.answer = lambda q: {"hits": len(q), "took": 2}
     found = await run_command(
-        "compare", *services.sides, *asked, "--rules", "own.yaml", "--hidden-baseline", "hidden.json"
+        "compare", *services.sides, *arguments, "--rules", "own.yaml", "--ignored-limits", "ignored.json"
     )
     assert (found.code, "(any time 4)" in found.out) == (0, True), found
 
 
 @pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is no baseline: ")])
 async def test_invalid_baseline_report_is_refused_before_any_request(
-    run_command: Any, services: Any, asked: Any, tmp_path: Path, text: str | None, words: str
+    run_command: Any, services: Any, arguments: Any, tmp_path: Path, text: str | None, words: str
 ) -> None:
     if text is not None:
-        (tmp_path / "hidden.json").write_text(text)
-    found = await run_command("compare", *services.sides, *asked, "--hidden-baseline", "hidden.json")
+        (tmp_path / "ignored.json").write_text(text)
+    found = await run_command("compare", *services.sides, *arguments, "--ignored-limits", "ignored.json")
     assert (found.code, words in found.err, services.baseline.requests) == (2, True, []), found
-    assert "--save-hidden FILE writes one" in found.err
+    assert "--save-ignored FILE writes one" in found.err

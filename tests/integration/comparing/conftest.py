@@ -59,7 +59,14 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
     parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
     asked = [f"/v3{target}&apikey={generated_requests.KEY}\n" for target in (*lists, *parts)]
     (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
-    sides = ("--old", environment.sandbox.legacy_url + "/v3", "--new", environment.proxy.url, "--old-rate", "0")
+    sides = (
+        "--baseline",
+        environment.sandbox.legacy_url + "/v3",
+        "--candidate",
+        environment.proxy.url,
+        "--baseline-rate",
+        "0",
+    )
     recording = ("record", *sides, "--requests", "lists.txt", "--yes", "--output", "lists.zst")
     for arguments in (recording, ("uids", "learn", "lists.zst", "--output", "learnt.yaml")):
         found = await commands.wait(await commands.start(folder, *arguments), LATEST)
@@ -92,7 +99,7 @@ def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
         (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
         environment.sandbox.legacy.disturbances.replace(disturbed)
-        sides = ("--old", environment.sandbox.legacy_url + "/v3", "--new", proxy, "--old-rate", "0")
+        sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy, "--baseline-rate", "0")
         options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
         found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
         assert (tmp_path / "result.json").exists(), found

@@ -88,7 +88,7 @@ async def test_slow_service_affects_only_response_times(
 ) -> None:
     result = await compare(await generate_requests(60, seed=1, whole=True), disturbances.Slowness(ms=300))
     assert (reported_differences(result), result["code"]) == (set(), 0)
-    times = {(each["endpoint"], each["side"]): each for each in result["times"]}
+    times = {(each["endpoint"], each["side"]): each for each in result["latencies"]}
     for endpoint, side in times:
         assert times[endpoint, "baseline"]["p50"] >= 0.25, (endpoint, side)
 

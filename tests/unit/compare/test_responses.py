@@ -37,7 +37,7 @@ def written(value: Any, **options: Any) -> bytes:
 def test_parsed_response_equals_the_written_one(value: Any, indent: Any, separators: Any, ascii_only: Any) -> None:
     body = written(value, indent=indent, separators=separators, ensure_ascii=ascii_only)
     assert equality.same(responses.read_json(body).value, json.loads(body, parse_float=Decimal))
-    assert responses.read_json(body).twice == ()
+    assert responses.read_json(body).duplicate_keys == ()
 
 
 @given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
@@ -78,7 +78,7 @@ def test_negative_zero_keeps_its_sign() -> None:
     ],
 )
 def test_duplicate_keys_are_detected(body: bytes, twice: Any) -> None:
-    assert responses.read_json(body).twice == twice
+    assert responses.read_json(body).duplicate_keys == twice
 
 
 def test_last_of_duplicate_keys_wins() -> None:

@@ -138,7 +138,7 @@ async def test_only_misses_are_executed(source: _Source) -> None:
     assert (third.source, len(source.asked)) == ("hit", 2)
 
 
-async def test_metadata_says_how_long_a_response_is_fresh(source: _Source, time: clock.ManualClock) -> None:
+async def test_metadata_has_the_freshness_of_a_response(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(20)
     _, metadata = await source.get("a", "b")

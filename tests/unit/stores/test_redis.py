@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 from support.redis_server import RedisServer
-from unit.stores.test_contract import NOVEMBER, claim, settlement
+from unit.stores.test_protocols import NOVEMBER, claim, settlement
 
 from proxy import errors
 from proxy.kit import clock, windows

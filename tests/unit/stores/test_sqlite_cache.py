@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import log_lines
-from unit.stores.test_cache_contract import SIZE, A, B, C, contents, record
+from unit.stores.test_protocols_cache import SIZE, A, B, C, contents, record
 
 from proxy import errors
 from proxy.kit import clock

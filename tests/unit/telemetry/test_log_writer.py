@@ -102,7 +102,7 @@ def test_line_is_written_soon_without_another_one(pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_pipe_that_nobody_reads_blocks_nothing_and_the_loss_is_logged(
+def test_unread_pipe_blocks_nothing_and_lost_lines_are_logged(
     pipe: Pipe, restored_log: None, monkeypatch: pytest.MonkeyPatch, blocking: bool
 ) -> None:
     monkeypatch.setattr(log_writer, "LINES_MAX", 3_000)
@@ -121,7 +121,7 @@ def test_pipe_that_nobody_reads_blocks_nothing_and_the_loss_is_logged(
     assert int(report.rpartition("=")[2]) == 10_000 - len(received)
 
 
-def test_process_ends_although_nobody_reads(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_ends_with_an_unread_pipe(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_writer, "CLOSE_SECONDS", 0.05)
     with log_writer.buffered(pipe.stream) as stream:
         for line in lines(0, 3_000):

@@ -185,7 +185,7 @@ def test_response_of_a_wrong_address_names_the_setting(answer: Any, what: str) -
         (reply(308, b""), False, False),
     ],
 )
-def test_a_failure_of_the_service_is_told_from_an_odd_answer_and_what_may_cost_parts_from_what_cannot(
+def test_unusable_responses_are_classified_by_cause_and_by_possible_cost(
     answer: Any, failure: bool, billed: bool
 ) -> None:
     with pytest.raises(errors.ServerError) as found:

@@ -3,6 +3,7 @@
 Encoded once at start and served without an API key: of the configuration it has only the site's name.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,10 +71,13 @@ UIDS = {
 
 def add_to(app: web.Application, mappings: loader.Mappings) -> None:
     """Serve the description at /openapi.json under both prefixes; no apikey needed."""
-    body = msgspec.json.encode(document(mappings))
+
+    @functools.cache
+    def body() -> bytes:  # made on the first request: few services ever serve it
+        return msgspec.json.encode(document(mappings))
 
     async def description(_: web.Request) -> web.Response:
-        response = web.Response(body=body, content_type="application/json")
+        response = web.Response(body=body(), content_type="application/json")
         response.enable_compression()
         return response
 

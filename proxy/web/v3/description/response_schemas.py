@@ -168,7 +168,7 @@ SEARCHED = (
             ResponseField("results", list_of(ref("SearchResult")), "the page"),
             ResponseField("hits", WHOLE, "all that was found"),
             ResponseField("msec", WHOLE, "milliseconds that the proxy took"),
-            ResponseField("facet_results", ref("FacetResults"), "the counts that were asked for"),
+            ResponseField("facet_results", ref("FacetResults"), "the requested counts"),
             ResponseField("stats_results", by_key(ref("SearchStatsResult")), "by field"),
             ResponseField(
                 "spec_metadata",
@@ -202,7 +202,7 @@ SEARCH = (
             ResponseField("filter", ref("FilterEcho"), "as it was sent"),
             ResponseField("facet", ref("FacetEcho"), "as it was understood"),
             ResponseField("stats", by_key(ref("StatsOptions")), "by field"),
-            ResponseField("spec_drilldown", ref("DrilldownOptions"), "only where it was asked for"),
+            ResponseField("spec_drilldown", ref("DrilldownOptions"), "only where it was requested"),
         ),
         "SearchRequest",
         optional=frozenset({"spec_drilldown"}),

@@ -10,44 +10,46 @@ from proxy.compare.judging.counting import RowCount, SourceCount
 DAY = 86_400.0
 
 
-def row(client: str = "erp", endpoint: str = "/parts/match", paid: int = 0, priced: int = 0, asked: int = 0) -> Any:
-    return RowCount(client, endpoint, asked=asked, paid=paid, priced=priced)
+def row(
+    client: str = "erp", endpoint: str = "/parts/match", paid: int = 0, priced: int = 0, occurrences: int = 0
+) -> Any:
+    return RowCount(client, endpoint, occurrences=occurrences, paid=paid, priced=priced)
 
 
 def test_request_cost_is_multiplied_by_its_frequency() -> None:
-    assert counting.monthly_parts([row(paid=300, priced=100, asked=100)], None, 3 * DAY) == 3000
+    assert counting.monthly_parts([row(paid=300, priced=100, occurrences=100)], None, 3 * DAY) == 3000
 
 
 def test_known_source_size_scales_the_cost() -> None:
-    rows = [row(paid=30, priced=10, asked=10)]
+    rows = [row(paid=30, priced=10, occurrences=10)]
     assert counting.monthly_parts(rows, {("erp", "/parts/match"): SourceCount(50, 1000)}, 30 * DAY) == 3000
 
 
 def test_client_without_cost_uses_the_average_of_others() -> None:
-    rows = [row(paid=30, priced=10, asked=10), row("shop", asked=20)]
+    rows = [row(paid=30, priced=10, occurrences=10), row("shop", occurrences=20)]
     assert counting.monthly_parts(rows, None, 30 * DAY) == 90
 
 
 def test_uncompared_requests_use_the_average_of_others() -> None:
-    rows = [row(paid=30, priced=10, asked=10)]
-    asked = {("erp", "/parts/match"): SourceCount(10, 10), ("shop", "/parts/match"): SourceCount(5, 5)}
-    assert counting.monthly_parts(rows, asked, 30 * DAY) == 45
+    rows = [row(paid=30, priced=10, occurrences=10)]
+    source_counts = {("erp", "/parts/match"): SourceCount(10, 10), ("shop", "/parts/match"): SourceCount(5, 5)}
+    assert counting.monthly_parts(rows, source_counts, 30 * DAY) == 45
 
 
 def test_free_requests_cost_nothing() -> None:
-    assert counting.monthly_parts([row(endpoint="/brands/search", priced=10, asked=10)], None, DAY) == 0
+    assert counting.monthly_parts([row(endpoint="/brands/search", priced=10, occurrences=10)], None, DAY) == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 0, -5.0])
 def test_unknown_time_span_gives_no_monthly_cost(seconds: float | None) -> None:
-    assert counting.monthly_parts([row(paid=1, priced=1, asked=1)], None, seconds) is None
+    assert counting.monthly_parts([row(paid=1, priced=1, occurrences=1)], None, seconds) is None
 
 
 def test_endpoint_without_any_cost_gives_no_estimate() -> None:
-    rows = [row(paid=1, priced=1, asked=1), row(endpoint="/parts/search", asked=1)]
+    rows = [row(paid=1, priced=1, occurrences=1), row(endpoint="/parts/search", occurrences=1)]
     assert counting.monthly_parts(rows, None, DAY) is None
     assert counting.monthly_parts([], None, DAY) is None
 
 
 def test_monthly_cost_is_rounded_up() -> None:
-    assert counting.monthly_parts([row(paid=1, priced=3, asked=3)], None, 60 * DAY) == 1
+    assert counting.monthly_parts([row(paid=1, priced=3, occurrences=3)], None, 60 * DAY) == 1

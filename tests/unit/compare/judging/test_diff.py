@@ -329,14 +329,14 @@ def test_response_of_another_type_is_one_difference() -> None:
 def test_duplicate_keys_of_one_side_are_differences() -> None:
     baseline, candidate = JsonDocument({}, ("sku", "a.b")), JsonDocument({}, ("a.b", "uid"))
     assert diff.diff_documents(baseline, candidate) == [
-        Difference("twice", "**.sku", "**.sku", "twice", "once"),
-        Difference("twice", "**.uid", "**.uid", "once", "twice"),
+        Difference("duplicate", "**.sku", "**.sku", "duplicate", "once"),
+        Difference("duplicate", "**.uid", "**.uid", "once", "duplicate"),
     ]
 
 
 def test_documents_are_compared_by_value() -> None:
     baseline, candidate = responses.read_json(b'{"a": 1, "a": 2}'), responses.read_json(b'{"a": 3}')
-    assert [each.kind for each in diff.diff_documents(baseline, candidate)] == ["value", "twice"]
+    assert [each.kind for each in diff.diff_documents(baseline, candidate)] == ["value", "duplicate"]
 
 
 @pytest.mark.parametrize("around", [b"[%s]", b'{"a": %s}', b'{"items": [%s]}'])

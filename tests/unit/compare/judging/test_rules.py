@@ -26,7 +26,7 @@ def test_rule_ignores_and_counts_differences_at_its_path(rules: Any) -> None:
     hits = Difference("value", "results[*].hits", "results[0].hits", 1, 2)
     applied = rules("path: '**.mpn', ignore: all, expires: never").apply(MATCH, [MPN, hits, MPN])
     assert applied.left == [hits]
-    assert applied.hidden == {"ours.yaml:3": 2}
+    assert applied.ignored == {"ours.yaml:3": 2}
 
 
 def test_rule_for_kinds_keeps_other_kinds(rules: Any) -> None:
@@ -42,11 +42,11 @@ def test_rule_for_endpoints_keeps_other_endpoints(rules: Any) -> None:
 
 def test_first_matching_rule_applies(rules: Any) -> None:
     found = rules(
-        "path: '**', normalise: trim, name: trim, expires: never",
-        "path: '**', normalise: lower-case, name: case, expires: never",
+        "path: '**', normalize: trim, name: trim, expires: never",
+        "path: '**', normalize: lower-case, name: case, expires: never",
         "path: '**', ignore: all, name: all, expires: never",
     )
-    assert found.apply(MATCH, [MPN]).hidden == {"case": 1}
+    assert found.apply(MATCH, [MPN]).ignored == {"case": 1}
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,23 @@ def test_first_matching_rule_applies(rules: Any) -> None:
         ("tolerate: {relative: 0.01}", Difference("value", "p", "p", "100.00", "100.50"), True),
         ("tolerate: {relative: 0.01}", Difference("value", "p", "p", "100.00", "102.00"), False),
         ("tolerate: {relative: 0.01}", Difference("missing", "p", "p", "100.00"), False),
-        ("normalise: sorted", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), True),
-        ("normalise: trim", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), False),
-        ("normalise: empty", Difference("missing", "p", "p", None), True),
-        ("normalise: empty", Difference("extra", "p", "p", candidate=[]), True),
-        ("normalise: empty", Difference("missing", "p", "p", "x"), False),
-        ("normalise: empty", Difference("type", "p", "p", None, ""), True),
-        ("normalise: trim", Difference("missing", "p", "p", None), False),
-        ("normalise: number", Difference("status", "p", "p", 200, 200), False),
-        ("normalise: moment", Difference("value", "p", "p", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"), True),
+        ("normalize: sorted", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), True),
+        ("normalize: trim", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), False),
+        ("normalize: empty", Difference("missing", "p", "p", None), True),
+        ("normalize: empty", Difference("extra", "p", "p", candidate=[]), True),
+        ("normalize: empty", Difference("missing", "p", "p", "x"), False),
+        ("normalize: empty", Difference("type", "p", "p", None, ""), True),
+        ("normalize: trim", Difference("missing", "p", "p", None), False),
+        ("normalize: number", Difference("status", "p", "p", 200, 200), False),
+        (
+            "normalize: timestamp",
+            Difference("value", "p", "p", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"),
+            True,
+        ),
     ],
 )
 def test_rule_ignores_only_values_within_its_tolerance(rules: Any, way: str, difference: Any, hidden: bool) -> None:
-    assert bool(rules(f"path: p, {way}, expires: never").apply(MATCH, [difference]).hidden) is hidden
+    assert bool(rules(f"path: p, {way}, expires: never").apply(MATCH, [difference]).ignored) is hidden
 
 
 def test_fields_without_source_are_ignored_with_the_documented_reason(rules: Any) -> None:
@@ -76,7 +80,7 @@ def test_fields_without_source_are_ignored_with_the_documented_reason(rules: Any
     null, wrong = Difference("type", path, path, True, None), Difference("value", path, path, True, False)
     applied = found.apply(MATCH, [null, wrong, MPN])
     assert applied.left == [wrong, MPN]
-    assert applied.hidden == {"no source: Seller.has_ecommerce": 1}
+    assert applied.ignored == {"no source: Seller.has_ecommerce": 1}
     assert found.uses({"no source: Seller.has_ecommerce": 7}) == (
         RuleUse(
             "no source: Seller.has_ecommerce",
@@ -98,7 +102,7 @@ def test_rule_can_apply_to_derived_fields_at_a_path(rules: Any) -> None:
 def test_rule_is_valid_until_the_end_of_its_last_day(rules: Any) -> None:
     text = "path: '**', ignore: all, name: baseline, expires: 2026-05-31"
     held, expired = rules(text, today=date(2026, 5, 31)), rules(text, today=date(2026, 6, 1))
-    assert (held.apply(MATCH, [MPN]).hidden, held.expired) == ({"baseline": 1}, ())
+    assert (held.apply(MATCH, [MPN]).ignored, held.expired) == ({"baseline": 1}, ())
     assert expired.apply(MATCH, [MPN]) == ([MPN], {})
     assert [rule.name for rule in expired.expired] == ["baseline"]
     assert expired.uses({})[0] == RuleUse("baseline", "because", "2026-05-31", 0, True)
@@ -108,12 +112,12 @@ def test_unused_rule_is_reported_with_zero(rules: Any) -> None:
     found = rules(
         "path: a, ignore: all, name: a, expires: never", "cause: derived, ignore: all, name: d, expires: never"
     )
-    assert [(use.name, use.hidden) for use in found.uses({"a": 3})] == [("a", 3), ("d", 0)]
+    assert [(use.name, use.ignored) for use in found.uses({"a": 3})] == [("a", 3), ("d", 0)]
 
 
 def test_uses_of_removed_rules_are_kept(rules: Any) -> None:
     uses = rules("path: a, ignore: all, name: a, expires: never").uses({"b": 2})
-    assert [(use.name, use.hidden) for use in uses] == [("a", 0), ("b", 2)]
+    assert [(use.name, use.ignored) for use in uses] == [("a", 0), ("b", 2)]
 
 
 def test_remembered_paths_are_bounded(rules: Any) -> None:

@@ -67,18 +67,20 @@ def test_run_without_differences_is_ready(summarise: Any) -> None:
 
 
 def test_completely_compared_source_needs_no_minimum(summarise: Any) -> None:
-    asked = {("erp", "/parts/match"): SourceCount(5, 10)}
+    source_counts = {("erp", "/parts/match"): SourceCount(5, 10)}
     run = RunInfo(
-        **{name: getattr(RUN, name) for name in ("started", "ended", "source", "baseline", "candidate")}, asked=asked
+        **{name: getattr(RUN, name) for name in ("started", "ended", "source", "baseline", "candidate")},
+        source_counts=source_counts,
     )
     assert summarise(requests(5), run=run).verdict == "ready"
     assert summarise(requests(4), run=run).verdict == "inconclusive"
 
 
 def test_client_never_compared_has_a_row(summarise: Any) -> None:
-    asked = {("erp", "/parts/match"): SourceCount(400, 800), ("shop", "/parts/match"): SourceCount(5, 10)}
+    source_counts = {("erp", "/parts/match"): SourceCount(400, 800), ("shop", "/parts/match"): SourceCount(5, 10)}
     result = summarise(
-        requests(400), run=RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", asked=asked)
+        requests(400),
+        run=RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", source_counts=source_counts),
     )
     assert [(row.client, row.requests, row.share, row.verdict) for row in result.rows] == [
         ("erp", 400, 1.0, "ready"),
@@ -167,8 +169,8 @@ def test_expired_rule_fails_the_run(summarise: Any) -> None:
 
 
 def test_ignored_differences_are_counted(summarise: Any) -> None:
-    result = summarise(requests(3, hidden={"msec": 2}), "shipped_rules: true")
-    assert {use.name: use.hidden for use in result.rules}["msec"] == 6
+    result = summarise(requests(3, ignored={"msec": 2}), "shipped_rules: true")
+    assert {use.name: use.ignored for use in result.rules}["msec"] == 6
 
 
 def test_differences_beyond_the_group_limit_are_a_note(summarise: Any) -> None:

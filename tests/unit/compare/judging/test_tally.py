@@ -100,7 +100,7 @@ def test_stored_tally_is_read_back_equal(made: Any) -> None:
 
 def test_request_counts_once_compared_and_by_frequency_in_the_log() -> None:
     (row,) = of(Comparison(request(times=40), 1.0, (MPN, MPN, PRICE), price=2)).rows.values()
-    assert (row.compared, row.asked, row.differing, row.paid, row.priced) == (1, 40, 1, 80, 40)
+    assert (row.compared, row.occurrences, row.differing, row.paid, row.priced) == (1, 40, 1, 80, 40)
 
 
 def test_group_counts_requests_and_differences() -> None:
@@ -158,7 +158,7 @@ def test_excess_clients_are_merged() -> None:
     assert len(whole.rows) == tally.ROWS + 1
     assert sum(row.compared for row in whole.rows.values()) == 700
     (others,) = (row for row in whole.rows.values() if row.client == tally.OTHERS)
-    assert (others.compared, others.asked, others.differing, others.paid) == (200, 400, 200, 400)
+    assert (others.compared, others.occurrences, others.differing, others.paid) == (200, 400, 200, 400)
 
 
 def test_excess_reasons_are_merged() -> None:
@@ -174,7 +174,7 @@ def test_flaky_paths_are_bounded() -> None:
         *(Comparison(request(n), 1.0, flaky_fields=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15))
     )
     assert len(whole.flaky_fields) == tally.FLAKY_FIELDS
-    assert whole.twice == {"/parts/match": 15}
+    assert whole.noise_sample == {"/parts/match": 15}
 
 
 def test_times_are_precise_to_their_buckets() -> None:

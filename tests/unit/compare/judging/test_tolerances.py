@@ -19,8 +19,8 @@ from proxy.compare.judging.tolerances import Tolerance
         ("number", "1.50", "1.5"),
         ("number", "0.64700", Decimal("0.647")),
         ("number", 1, "1e0"),
-        ("moment", "2026-01-31T12:00:00Z", "2026-01-31T13:00:00.000+01:00"),
-        ("moment", "2026-01-31T12:00:00", "2026-01-31T12:00:00Z"),
+        ("timestamp", "2026-01-31T12:00:00Z", "2026-01-31T13:00:00.000+01:00"),
+        ("timestamp", "2026-01-31T12:00:00", "2026-01-31T12:00:00Z"),
         ("day", "2026-01-31T12:00:00Z", "2026-01-31"),
         ("url", "http://Example.com/a/?utm=1#x", "https://example.com/a"),
         ("sorted", ["b", "a", 1], [1, "a", "b"]),
@@ -31,7 +31,7 @@ from proxy.compare.judging.tolerances import Tolerance
     ],
 )
 def test_equivalent_spellings_are_equal(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
-    assert tolerances.normalised(one, (spelling,)) == tolerances.normalised(other, (spelling,))
+    assert tolerances.normalized(one, (spelling,)) == tolerances.normalized(other, (spelling,))
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_equivalent_spellings_are_equal(spelling: tolerances.NormalForm, one: An
         ("number", "1.50", "1.51"),
         ("number", True, 1.5),
         ("number", "1e9999999999", "1e9999999998"),
-        ("moment", "2026-01-31T12:00:00Z", "2026-01-31T12:00:01Z"),
-        ("moment", "yesterday", "today"),
+        ("timestamp", "2026-01-31T12:00:00Z", "2026-01-31T12:00:01Z"),
+        ("timestamp", "yesterday", "today"),
         ("day", "2026-01-31", "2026-02-01"),
         ("url", "https://example.com/a", "https://example.com/b"),
         ("url", "http://[broken/a", "https://[broken/a"),
@@ -53,17 +53,17 @@ def test_equivalent_spellings_are_equal(spelling: tolerances.NormalForm, one: An
     ],
 )
 def test_different_values_stay_unequal(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
-    assert tolerances.normalised(one, (spelling,)) != tolerances.normalised(other, (spelling,))
+    assert tolerances.normalized(one, (spelling,)) != tolerances.normalized(other, (spelling,))
 
 
 def test_every_spelling_keeps_unreadable_values() -> None:
     for spelling in tolerances.NORMAL_FORMS:
         for value in (7, True, None, "plain", ["plain"], {"k": 1}, ABSENT):
-            tolerances.normalised(value, (spelling,))
+            tolerances.normalized(value, (spelling,))
 
 
 def test_spellings_are_applied_in_order() -> None:
-    assert tolerances.normalised(" ABC ", ("trim", "lower-case")) == "abc"
+    assert tolerances.normalized(" ABC ", ("trim", "lower-case")) == "abc"
 
 
 @pytest.mark.parametrize(

@@ -58,16 +58,16 @@ def test_one_of_several_forms_is_sufficient() -> None:
 
 
 def test_requested_uid_must_be_equal() -> None:
-    asked = frozenset((UID, "0" * 16))
-    assert not tolerances.has_form(UID, ("other-uid",), "redirected_uids[0]", asked)
-    assert tolerances.has_form("1" * 16, ("other-uid",), "redirected_uids[0]", asked)
-    assert not tolerances.has_form("x", ("other-uid",), "redirected_uids[0]", asked)
+    requested_uids = frozenset((UID, "0" * 16))
+    assert not tolerances.has_form(UID, ("other-uid",), "redirected_uids[0]", requested_uids)
+    assert tolerances.has_form("1" * 16, ("other-uid",), "redirected_uids[0]", requested_uids)
+    assert not tolerances.has_form("x", ("other-uid",), "redirected_uids[0]", requested_uids)
 
 
 def test_each_of_several_parts_has_its_requested_uid() -> None:
-    asked = frozenset((UID, "0" * 16))
-    assert not tolerances.has_form(UID, ("other-uid",), f"[{UID}].redirected_uids[0]", asked)
-    assert tolerances.has_form(UID, ("other-uid",), f"[{'0' * 16}].redirected_uids[0]", asked)
+    requested_uids = frozenset((UID, "0" * 16))
+    assert not tolerances.has_form(UID, ("other-uid",), f"[{UID}].redirected_uids[0]", requested_uids)
+    assert tolerances.has_form(UID, ("other-uid",), f"[{'0' * 16}].redirected_uids[0]", requested_uids)
 
 
 def test_every_form_has_a_check() -> None:

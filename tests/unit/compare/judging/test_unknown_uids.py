@@ -142,7 +142,7 @@ def test_facets_by_uid_must_have_equal_counts(counts: tuple[int, int], same: boo
 
 
 @pytest.mark.parametrize(
-    "path, query, asked",
+    "path, query, requested_uids",
     [
         (f"/brands/{MINE}", (), {MINE}),
         (f"/parts/{MINE}", (), set()),
@@ -155,8 +155,8 @@ def test_facets_by_uid_must_have_equal_counts(counts: tuple[int, int], same: boo
         ("/categories/search", (("filter[fields][parent_uid]", MINE),), {MINE}),
     ],
 )
-def test_requested_uids_are_found(path: str, query: Any, asked: set[str]) -> None:
-    assert unknown_uids.requested(V3Request(path, query)) == asked
+def test_requested_uids_are_found(path: str, query: Any, requested_uids: set[str]) -> None:
+    assert unknown_uids.requested(V3Request(path, query)) == requested_uids
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_own_uid_table_makes_the_uid_recorded(judge: Callable[..., Judge]) -> No
     pair = ResponsePair(_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
     found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), 0.0, pair)
     assert [each.difference.kind for each in found.findings] == ["value"]
-    assert parse_response(V3Request(f"/brands/{MINE}"), pair.baseline).asked == {MINE}
+    assert parse_response(V3Request(f"/brands/{MINE}"), pair.baseline).requested_uids == {MINE}
 
 
 def test_list_of_recorded_uids_is_complete() -> None:

@@ -88,7 +88,7 @@ def result(*, rows: Any = ONE, counts: Any = (), failed: Any = (), complete: boo
         rows=rows,
         groups=groups,
         rules=(),
-        times=(),
+        latencies=(),
         cost=ComparisonCost(0, None, None),
         failures=(),
         failed=failed,

@@ -46,20 +46,20 @@ def test_interval_of_the_complement_is_mirrored(counts: Any) -> None:
 
 
 def test_difference_as_frequent_as_baseline_noise_is_noise() -> None:
-    assert not verdict.exceeds_noise(requests=100, of=1000, flaky_fields=20, twice=200, least=30)
+    assert not verdict.exceeds_noise(requests=100, of=1000, flaky_fields=20, sample=200, least=30)
 
 
 def test_difference_more_frequent_than_noise_counts() -> None:
-    assert verdict.exceeds_noise(requests=300, of=1000, flaky_fields=20, twice=200, least=30)
+    assert verdict.exceeds_noise(requests=300, of=1000, flaky_fields=20, sample=200, least=30)
 
 
 def test_stable_path_has_no_noise() -> None:
-    assert verdict.exceeds_noise(requests=1, of=1000, flaky_fields=0, twice=200, least=30)
+    assert verdict.exceeds_noise(requests=1, of=1000, flaky_fields=0, sample=200, least=30)
 
 
 def test_too_few_repetitions_excuse_nothing() -> None:
-    assert verdict.exceeds_noise(requests=1, of=1000, flaky_fields=5, twice=29, least=30)
-    assert not verdict.exceeds_noise(requests=1, of=1000, flaky_fields=5, twice=30, least=30)
+    assert verdict.exceeds_noise(requests=1, of=1000, flaky_fields=5, sample=29, least=30)
+    assert not verdict.exceeds_noise(requests=1, of=1000, flaky_fields=5, sample=30, least=30)
 
 
 def test_noise_sample_is_stable_and_of_the_configured_size() -> None:

@@ -25,10 +25,10 @@ class Service:
 
     def __init__(self, player: Any, lacks: bool = False) -> None:
         self.player, self.lacks = player, lacks
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
 
-    async def ask(self, request: Any, request_id: Any) -> Any:
-        self.asked.append((request.client, self.player._loaded[request_id]))
+    async def fetch(self, request: Any, request_id: Any) -> Any:
+        self.requests.append((request.client, self.player._loaded[request_id]))
         if self.lacks:
             self.player._lacking[request_id] = "the mappings ask for more"
         return RESPONSE
@@ -57,34 +57,34 @@ def replay(tmp_path: Path) -> Any:
 
 async def test_request_is_replayed_by_its_application_without_cost(replay: Any) -> None:
     side, service = replay({"demo": "k1", "other": "k2"})
-    response = await side.ask(REQUEST, "r1")
+    response = await side.fetch(REQUEST, "r1")
     assert (response.body, response.parts, response.failure) == (b"{}", 0, None)
-    assert service.asked == [("demo", (NOTE,))]
+    assert service.requests == [("demo", (NOTE,))]
     assert service.player._loaded == {}
     assert side.place == "0.zst, mapped again"
 
 
 async def test_single_application_replays_under_any_recorded_name(replay: Any) -> None:
     side, service = replay({"renamed": "k1"})
-    await side.ask(REQUEST, "r1")
-    assert service.asked == [("renamed", (NOTE,))]
+    await side.fetch(REQUEST, "r1")
+    assert service.requests == [("renamed", (NOTE,))]
 
 
 async def test_missing_application_is_named(replay: Any) -> None:
     side, _ = replay({"a": "k1", "b": "k2"})
-    response = await side.ask(REQUEST, "r1")
+    response = await side.fetch(REQUEST, "r1")
     assert response.failure == "has no application demo, which answered when this was recorded"
 
 
 async def test_incomplete_recording_is_a_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"}, lacks=True)
-    response = await side.ask(REQUEST, "r1")
+    response = await side.fetch(REQUEST, "r1")
     assert response.failure == "has no response: the mappings ask for more"
 
 
 async def test_unrecorded_request_is_a_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"})
-    response = await side.ask(request_from_target("/v3/brands/search?q=2"), "r1")
+    response = await side.fetch(request_from_target("/v3/brands/search?q=2"), "r1")
     assert response.failure == "has no recorded response to this request"
 
 

@@ -206,9 +206,9 @@ async def test_response_file_is_the_baseline(tmp_path: Path, read: Any) -> None:
     first, second, third = (
         request_from_target(f"/v3/brands/{what}", client="erp") for what in ("search?q=1", "search?q=2", "xyz")
     )
-    assert (await side.ask(first, "1")).body == b'{"hits": 1.10}'
-    assert await side.ask(second, "2") == SideResponse(404, b'{"message": "none"}', 0.0, "", 0)
-    assert (await side.ask(third, "3")).body == b"[1]"
+    assert (await side.fetch(first, "1")).body == b'{"hits": 1.10}'
+    assert await side.fetch(second, "2") == SideResponse(404, b'{"message": "none"}', 0.0, "", 0)
+    assert (await side.fetch(third, "3")).body == b"[1]"
     assert (recorded.junk.lines, recorded.junk.first, recorded.header) == (2, 4, None)
     assert side.place == "own.jsonl"
     assert not side.live
@@ -225,7 +225,7 @@ def test_request_without_its_document_is_junk(file: Any, read: Any) -> None:
 
 async def test_request_missing_in_the_file_is_a_failure(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
-    response = await RecordedSide(read(tmp_path / "own.jsonl")).ask(request_from_target("/v3/brands/search?q=9"), "1")
+    response = await RecordedSide(read(tmp_path / "own.jsonl")).fetch(request_from_target("/v3/brands/search?q=9"), "1")
     assert response.failure == "has no response to this request in its file"
 
 

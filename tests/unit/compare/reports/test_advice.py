@@ -15,8 +15,11 @@ def test_ready_run_advises_to_switch() -> None:
 
 def test_blocking_groups_are_named_largest_first() -> None:
     steps = advice.next_steps(comparison_result.result())
-    starts = ["17 requests could not", "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: another"]
-    starts += ["Compare more requests of key 1", "Look again at", "Remove rules", "Then compare again"]
+    starts = [
+        "17 requests could not",
+        "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: different",
+    ]
+    starts += ["Compare more requests of key 1", "Renew or remove", "Remove unused", "Then compare again"]
     assert [step.startswith(start) for step, start in zip(steps, starts, strict=True)] == [True] * 6
 
 
@@ -24,8 +27,8 @@ def test_blocking_groups_are_named_largest_first() -> None:
     "cause, says",
     [
         ("unexplained", "Change its mapping"),
-        ("status", "the side that refuses says why"),
-        ("latency", "raise latency in compare.yaml"),
+        ("status", "the message of the refusing side"),
+        ("latency", "raise `latency` in compare.yaml"),
         ("missing part", "Look such a part up in the new service"),
         ("extra part", "Look such a part up in the old service"),
     ],
@@ -43,7 +46,7 @@ def _only(group: DifferenceGroup, cause: str) -> ComparisonResult:
 
 def test_incomplete_run_is_advised_to_resume() -> None:
     first, *rest = advice.next_steps(comparison_result.result(complete=False))
-    assert first.startswith("The run did not reach its end")
+    assert first.startswith("The run is not complete")
     assert rest
 
 

@@ -92,7 +92,7 @@ def test_huge_fields_give_a_small_page() -> None:
 
 
 def test_empty_run_gives_a_page() -> None:
-    bare = comparison_result.result(rows=(), groups=(), rules=(), times=(), failures=(), failed=(), notes=())
+    bare = comparison_result.result(rows=(), groups=(), rules=(), latencies=(), failures=(), failed=(), notes=())
     text = html.render(bare)
     assert "No request was compared." in text
-    assert "None is left." in text
+    assert "No differences." in text

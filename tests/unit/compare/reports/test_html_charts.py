@@ -31,7 +31,7 @@ def test_sides_share_one_scale() -> None:
 
 
 def test_shapes_are_inside_the_drawing() -> None:
-    for _, sides in (("a", comparison_result.result().times[:2]), ("b", [times("baseline", (0, 0, 0, 5))])):
+    for _, sides in (("a", comparison_result.result().latencies[:2]), ("b", [times("baseline", (0, 0, 0, 5))])):
         chart = html.latency_chart(sides)
         assert chart is not None
         for row in chart.rows:

@@ -19,7 +19,7 @@ def html(text: str) -> str:
 def test_verdict_is_first_and_advice_near_the_end() -> None:
     text = markdown.render(comparison_result.result())
     assert text.startswith("## 🔴 v3 comparison\n\n**Not ready: equivalent on 98.8")
-    assert "Begin with" in text.split("**Next:**")[1]
+    assert "Begin with" in text.split("**Next steps:**")[1]
 
 
 def test_clients_and_groups_are_tables() -> None:

@@ -43,23 +43,23 @@ def test_interval_names_its_bounds() -> None:
 
 def test_headline_has_verdict_and_its_basis() -> None:
     assert plain(words.headline(comparison_result.result())) == (
-        "Not ready: equivalent on 98.8 % of 12 480 requests, 3 kinds of difference left, "
-        "rules hid 100 684 differences (click links 88 204, msec 12 480), a month will cost 1 240 000 parts."
+        "Not ready: equivalent on 98.8 % of 12 480 requests, 3 kinds of difference remain, "
+        "rules ignored 100 684 differences (click links 88 204, msec 12 480), a month will cost 1 240 000 parts."
     )
 
 
-def test_headline_of_an_empty_run_says_so() -> None:
+def test_headline_names_an_empty_run() -> None:
     nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=ComparisonCost(0, None, None))
     assert words.headline(nothing) == "Inconclusive: no request could be compared."
 
 
-def test_headline_of_an_incomplete_run_says_so() -> None:
+def test_headline_names_an_incomplete_run() -> None:
     cut_off = comparison_result.result(complete=False)
-    assert words.headline(cut_off).endswith(", but the run did not reach its end.")
+    assert words.headline(cut_off).endswith(", but the run is not complete.")
 
 
-def test_headline_without_differences_says_so() -> None:
-    assert "no difference left" in words.headline(comparison_result.ready_result())
+def test_headline_names_the_absence_of_differences() -> None:
+    assert "no difference remains" in words.headline(comparison_result.ready_result())
 
 
 def test_row_has_share_interval_and_missing_requests() -> None:
@@ -78,8 +78,8 @@ def test_group_has_its_share_of_the_endpoint() -> None:
     "changes,message",
     [
         ({"counts": True}, "counts"),
-        ({"counts": False, "cause": "moved"}, "does not count: the data has moved"),
-        ({"counts": False, "cause": "derived", "noise": 0.1}, "does not count: no more than noise"),
+        ({"counts": False, "cause": "moved"}, "does not count: the data changed during the run"),
+        ({"counts": False, "cause": "derived", "noise": 0.1}, "does not count: within the noise"),
         ({"counts": False, "cause": "derived", "noise": None}, "does not count"),
     ],
 )
@@ -91,9 +91,9 @@ def test_group_that_does_not_count_has_a_reason(changes: dict[str, object], mess
 def test_rules_have_their_counts() -> None:
     message = {rule.name: plain(words.used(rule)) for rule in comparison_result.result().rules}
     assert message == {
-        "msec": "hid 12 480 differences",
-        "click links": "hid 88 204 differences",
-        "old footprints": "hides nothing: expired on 2026-02-01",
+        "msec": "ignored 12 480 differences",
+        "click links": "ignored 88 204 differences",
+        "old footprints": "ignores nothing: expired on 2026-02-01",
         "broker listings": "unused",
     }
 
@@ -101,6 +101,6 @@ def test_rules_have_their_counts() -> None:
 def test_unknown_costs_are_not_estimated() -> None:
     assert plain(words.spent(ComparisonCost(1, 500, None))) == "this run cost 1 part of a budget of 500"
     assert words.spent(ComparisonCost(0, None, None)).endswith("0 parts")
-    assert "is not known" in words.per_month(ComparisonCost(1, 500, None))
+    assert "is unknown" in words.per_month(ComparisonCost(1, 500, None))
     assert "timestamps" in words.per_month(ComparisonCost(1, 500, None))
-    assert "what its responses cost" in words.per_month(ComparisonCost(1, 500, None))
+    assert "the cost of its responses" in words.per_month(ComparisonCost(1, 500, None))

@@ -71,5 +71,5 @@ def test_estimate_is_summed_by_endpoint() -> None:
         estimate.EndpointEstimate("/parts/search", 1, 5, 10),
         estimate.EndpointEstimate("/sellers/{uid}", 1, 9, 0),
     )
-    assert (found.requests, found.asked, found.parts) == (4, 16, 33)
+    assert (found.requests, found.occurrences, found.parts) == (4, 16, 33)
     assert estimate.estimate_requests([]).parts == 0

@@ -20,7 +20,7 @@ class Told:
     def __init__(self, name: Any, book: Any, *bodies: Any, live: bool = True, parts: Any = None) -> None:
         self.name, self.book, self.bodies, self.live, self.parts = name, book, list(bodies), live, parts
 
-    async def ask(self, request: Any, request_id: Any) -> Any:
+    async def fetch(self, request: Any, request_id: Any) -> Any:
         self.book.append(self.name)
         body = self.bodies.pop(0) if len(self.bodies) > 1 else self.bodies[0]
         if isinstance(body, SideResponse):

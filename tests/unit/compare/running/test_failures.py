@@ -33,8 +33,8 @@ def message(status: Any, body: Any) -> Any:
     ],
 )
 def test_rate_limit_failure_has_the_reason_of_the_service(body: bytes, rest: str) -> None:
-    assert message(429, body) == f"asks for fewer requests (HTTP 429){rest}"
-    assert message(503, body) == f"is closed for the moment (HTTP 503){rest}"
+    assert message(429, body) == f"limits the request rate (HTTP 429){rest}"
+    assert message(503, body) == f"is unavailable (HTTP 503){rest}"
 
 
 def test_long_reason_is_truncated_between_words() -> None:

@@ -18,7 +18,7 @@ KEY = "c4n4ry-of-the-old-side"
 
 @pytest.fixture
 def side_of() -> Any:
-    """A side, asked without waiting: `slept` has the pauses."""
+    """A side that sends without waiting: `slept` has the pauses."""
 
     @asynccontextmanager
     async def made(handler: Any, slept: Any = None, **limits: Any) -> Any:
@@ -61,7 +61,7 @@ def of(status: int = 200, body: bytes = b'{"a": 1}', content_type: str = "applic
 async def test_response_is_unchanged(side_of: Any) -> None:
     handler = answering(of(404, b'{"message": "x"}', X_Parts_Cost="7"))
     async with side_of(handler) as side:
-        response = await side.ask(request('/v3/parts/match?queries=[{"mpn":"a+b c%26d"}]', client="erp"), "run-1")
+        response = await side.fetch(request('/v3/parts/match?queries=[{"mpn":"a+b c%26d"}]', client="erp"), "run-1")
     assert (response.status, response.body, response.content_type) == (404, b'{"message": "x"}', "application/json")
     assert response.parts == 7
     assert response.failure is None
@@ -77,7 +77,7 @@ async def test_response_is_unchanged(side_of: Any) -> None:
 async def test_client_with_unknown_key_sends_none(side_of: Any) -> None:
     handler = answering(of())
     async with side_of(handler) as side:
-        await side.ask(request("/v3/brands/search?q=x", client="nobody"), "1")
+        await side.fetch(request("/v3/brands/search?q=x", client="nobody"), "1")
     assert "apikey" not in handler.seen[0].query
 
 
@@ -87,11 +87,11 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
 @pytest.mark.parametrize(
     "response,failure,parts",
     [
-        (of(200, HTML, "text/html"), "answers with HTML instead of JSON (HTTP 200)", 0),
-        (of(200, HTML), "answers with HTML instead of JSON (HTTP 200)", 0),
-        (of(504, HTML, "text/html"), "answers with HTML instead of JSON (HTTP 504)", None),
-        (of(502, b"bad gateway", "text/plain"), "answers with HTTP 502 and no reason", None),
-        (of(503, b"{}"), "is closed for the moment (HTTP 503)", None),
+        (of(200, HTML, "text/html"), "sent HTML instead of JSON (HTTP 200)", 0),
+        (of(200, HTML), "sent HTML instead of JSON (HTTP 200)", 0),
+        (of(504, HTML, "text/html"), "sent HTML instead of JSON (HTTP 504)", None),
+        (of(502, b"bad gateway", "text/plain"), "sent HTTP 502 without a reason", None),
+        (of(503, b"{}"), "is unavailable (HTTP 503)", None),
         (of(302, Location="https://elsewhere.example/login"), "redirects to another server", 0),
         (of(302), "redirects to nowhere", 0),
         (of(302, Location="/v3/brands/search"), "redirects in a circle", None),
@@ -100,20 +100,20 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
 )
 async def test_invalid_response_is_a_failure(side_of: Any, response: Any, failure: str, parts: int | None) -> None:
     async with side_of(answering(response), bytes_max=1000) as side:
-        found = await side.ask(request("/v3/brands/search", client="erp"), "1")
+        found = await side.fetch(request("/v3/brands/search", client="erp"), "1")
     assert (found.status, found.body, found.failure, found.parts) == (0, b"", failure, parts)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 500, 502])
 async def test_v3_error_is_a_response(side_of: Any, status: int) -> None:
     async with side_of(answering(of(status, b'{"__class__": "ClientErrorResponse"}'))) as side:
-        assert (await side.ask(request("/v3/brands/search"), "1")).status == status
+        assert (await side.fetch(request("/v3/brands/search"), "1")).status == status
 
 
 async def test_redirects_are_followed_on_the_same_host(side_of: Any) -> None:
     handler = answering(of(301, Location="/v3/brands/abc?apikey=x"), of())
     async with side_of(handler) as side:
-        response = await side.ask(request("/v3/brands/xyz"), "1")
+        response = await side.fetch(request("/v3/brands/xyz"), "1")
     assert response.status == 200
     assert handler.seen[1].path == "/v3/brands/abc"
 
@@ -122,7 +122,7 @@ async def test_rate_limited_request_is_retried_after_the_delay(side_of: Any) -> 
     slept: list[float] = []
     handler = answering(of(429, Retry_After="3"), of(429), of(503, Retry_After="5"), of())
     async with side_of(handler, slept) as side:
-        response = await side.ask(request("/v3/brands/search"), "1")
+        response = await side.fetch(request("/v3/brands/search"), "1")
     assert response.status == 200
     assert [round(each) for each in slept if each in (3.0, 2.0, 5.0)] == [3, 2, 5]
 
@@ -130,8 +130,8 @@ async def test_rate_limited_request_is_retried_after_the_delay(side_of: Any) -> 
 async def test_persistent_rate_limit_is_a_failure(side_of: Any) -> None:
     handler = answering(of(429))
     async with side_of(handler) as side:
-        response = await side.ask(request("/v3/brands/search"), "1")
-    assert response.failure == "asks for fewer requests (HTTP 429)"
+        response = await side.fetch(request("/v3/brands/search"), "1")
+    assert response.failure == "limits the request rate (HTTP 429)"
     assert response.parts == 0
     assert len(handler.seen) == 4
 
@@ -139,23 +139,23 @@ async def test_persistent_rate_limit_is_a_failure(side_of: Any) -> None:
 async def test_exhausted_monthly_quota_is_not_awaited(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "nothing is left"}', Retry_After="86400"))
     async with side_of(handler) as side:
-        response = await side.ask(request("/v3/brands/search"), "1")
-    assert response.failure == "asks for fewer requests (HTTP 429): nothing is left"
+        response = await side.fetch(request("/v3/brands/search"), "1")
+    assert response.failure == "limits the request rate (HTTP 429): nothing is left"
     assert len(handler.seen) == 1
 
 
 async def test_billed_refusal_is_not_retried(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
     async with side_of(handler) as side:
-        response = await side.ask(request("/v3/brands/search"), "1")
+        response = await side.fetch(request("/v3/brands/search"), "1")
     assert (len(handler.seen), response.parts) == (1, None)
-    assert response.failure == "asks for fewer requests (HTTP 429): used up"
+    assert response.failure == "limits the request rate (HTTP 429): used up"
 
 
 async def test_possibly_billed_503_is_not_retried(side_of: Any) -> None:
     handler = answering(of(503, b"{}"))
     async with side_of(handler) as side:
-        await side.ask(request("/v3/brands/search"), "1")
+        await side.fetch(request("/v3/brands/search"), "1")
     assert len(handler.seen) == 1
 
 
@@ -167,7 +167,7 @@ async def test_timeout_is_a_failure(side_of: Any) -> None:
         return web.Response()
 
     async with side_of(handler, seconds=0.2) as side:
-        response = await side.ask(request("/v3/brands/search"), "1")
+        response = await side.fetch(request("/v3/brands/search"), "1")
         released.set()
     assert response.failure == "gives no complete response within 0.2 s"
 
@@ -181,8 +181,8 @@ async def test_truncated_response_is_a_failure(side_of: Any) -> None:
         return response
 
     async with side_of(handler) as side:
-        response = await side.ask(request("/v3/brands/search"), "1")
-    assert response.failure == "sent a response that is cut"
+        response = await side.fetch(request("/v3/brands/search"), "1")
+    assert response.failure == "sent a truncated response"
 
 
 @pytest.fixture
@@ -206,28 +206,28 @@ async def raw_server() -> Any:
         await server.wait_closed()
 
 
-async def asked(base: Any) -> Any:
+async def response_of(base: Any) -> Any:
     limits = http_side.SideLimits()
     async with http_side.open_session(limits) as session:
         side = http_side.HttpSide(base, limits, lambda _: KEY, session, clock=clock.SystemClock())
-        return await side.ask(request("/v3/brands/search"), "1")
+        return await side.fetch(request("/v3/brands/search"), "1")
 
 
 @pytest.mark.parametrize(
     "answer,failure",
     [
-        (b"", "broke the connection off without a response"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "sent something that is no HTTP"),
+        (b"", "closed the connection without a response"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "sent bytes that are not HTTP"),
     ],
 )
 async def test_invalid_http_is_a_failure(raw_server: Any, answer: bytes, failure: str) -> None:
-    assert (await asked(await raw_server(answer))).failure == failure
+    assert (await response_of(await raw_server(answer))).failure == failure
 
 
 async def test_refused_connection_is_a_free_failure() -> None:
     async with serve(answering(of())) as gone:
         pass
-    response = await asked(f"{gone}/v3")
+    response = await response_of(f"{gone}/v3")
     assert response.failure == "cannot be reached: Connection refused"
     assert response.parts == 0
 
@@ -247,14 +247,14 @@ async def test_concurrency_is_limited(side_of: Any) -> None:
         return web.json_response({})
 
     async with side_of(handler, at_once=3) as side:
-        responses = await asyncio.gather(*(side.ask(request("/v3/brands/search"), str(n)) for n in range(12)))
+        responses = await asyncio.gather(*(side.fetch(request("/v3/brands/search"), str(n)) for n in range(12)))
     assert most == 3
     assert {response.status for response in responses} == {200}
 
 
 async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
-    responses = [await asked(await raw_server(b"\x00\x01\r\n\r\n"))]
+    responses = [await response_of(await raw_server(b"\x00\x01\r\n\r\n"))]
     async with side_of(answering(of(302, Location=f"https://x/?apikey={KEY}"))) as side:
-        responses.append(await side.ask(request("/v3/brands/search", client="erp"), "1"))
+        responses.append(await side.fetch(request("/v3/brands/search", client="erp"), "1"))
     assert all(response.failure for response in responses)
     assert KEY not in json.dumps([response.failure for response in responses])

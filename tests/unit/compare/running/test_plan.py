@@ -16,7 +16,7 @@ def test_each_request_is_planned_once_in_mixed_order() -> None:
     assert len(made.requests) == made.distinct == 103
     assert {request.id for request in made.requests} == {request.id for request in REQUESTS}
     assert [request.id for request in made.requests] != list(dict.fromkeys(request.id for request in REQUESTS))
-    assert made.asked == {
+    assert made.source_counts == {
         ("erp", "/parts/search"): SourceCount(100, 100),
         ("shop", "/brands/search"): SourceCount(3, 9),
     }
@@ -28,7 +28,7 @@ def test_sample_has_the_totals_and_is_stable_for_a_seed() -> None:
     made = plan.make_plan(REQUESTS, 10, Random(1))
     assert len(made.requests) == 10
     assert made.distinct == 103
-    assert made.asked["shop", "/brands/search"].times == 9
+    assert made.source_counts["shop", "/brands/search"].times == 9
     assert any(request.client == "shop" for request in made.requests)
     assert plan.make_plan(REQUESTS, 10, Random(1)).digest == made.digest
     assert plan.make_plan(REQUESTS, 10, Random(2)).digest != made.digest
@@ -38,9 +38,11 @@ def test_requests_beyond_the_capacity_count_in_the_totals() -> None:
     made = plan.make_plan(REQUESTS, None, Random(1), held=50)
     assert len(made.requests) <= 50
     assert made.dropped == len(REQUESTS) - sum(request.times for request in made.requests)
-    assert made.asked["erp", "/parts/search"].times == 100
-    assert made.asked["erp", "/parts/search"].requests > sum(request.client == "erp" for request in made.requests)
-    assert made.asked["shop", "/brands/search"] == SourceCount(3, 9)
+    assert made.source_counts["erp", "/parts/search"].times == 100
+    assert made.source_counts["erp", "/parts/search"].requests > sum(
+        request.client == "erp" for request in made.requests
+    )
+    assert made.source_counts["shop", "/brands/search"] == SourceCount(3, 9)
 
 
 def test_completed_requests_are_left_out() -> None:

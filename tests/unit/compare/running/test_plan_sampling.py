@@ -49,7 +49,7 @@ def test_reservoir_is_bounded_with_exact_counts() -> None:
     kept = distinct.requests()
     assert 90 <= len(kept) <= 100
     assert {request.times for request in kept} == {3}
-    assert distinct.asked == 3 * len(MANY) == distinct.dropped + sum(request.times for request in kept)
+    assert distinct.occurrences == 3 * len(MANY) == distinct.dropped + sum(request.times for request in kept)
     assert {plan.stratum(request) for request in MANY} == {plan.stratum(request) for request in kept}
 
 

@@ -29,11 +29,11 @@ class Side:
         self, answer: Any = lambda q: SideResponse(200, b"{}", 0.1, parts=1), live: bool = True, then: Any = None
     ) -> None:
         self.answer, self.live, self.then = answer, live, then
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
 
-    async def ask(self, request: Any, request_id: Any) -> Any:
+    async def fetch(self, request: Any, request_id: Any) -> Any:
         q = int(request.values("q")[0])
-        self.asked.append(q)
+        self.requests.append(q)
         if self.then:
             self.then(q)
         await asyncio.sleep(0)
@@ -116,7 +116,7 @@ async def test_every_request_is_sent_and_recorded_once(run: Any) -> None:
     notes = RunSinks(note=lambda id_, comparison: noted.append(id_), tell=told.append)
     ended, found = await run(baseline, candidate, notes=notes)
     assert (ended.complete, ended.stopped, ended.left_out, ended.not_compared) == (True, None, 0, 0)
-    assert sorted(baseline.asked) == sorted(candidate.asked) == list(range(40))
+    assert sorted(baseline.requests) == sorted(candidate.requests) == list(range(40))
     assert sorted(noted) == sorted(request.id for request in REQUESTS)
     assert [each.parts for each in found] == [1] * 40
     assert told[-1] == (40, 0, 0, 40)
@@ -128,18 +128,18 @@ async def test_stopped_run_sends_no_more_requests(run: Any) -> None:
     ended, found = await run(baseline, Side(), stop=stop)
     assert ended.stopped == "interrupted"
     assert not ended.complete
-    assert max(baseline.asked) <= 12
-    assert len(found) == len(baseline.asked)
+    assert max(baseline.requests) <= 12
+    assert len(found) == len(baseline.requests)
 
 
 async def test_side_that_always_fails_stops_the_run(run: Any) -> None:
-    baseline = Side(lambda q: failure("answers with HTML instead of JSON (HTTP 200)"))
+    baseline = Side(lambda q: failure("sent HTML instead of JSON (HTTP 200)"))
     candidate = Side()
     ended, found = await run(baseline, candidate)
-    assert ended.stopped == f"the baseline answers with HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
-    assert IN_A_ROW <= len(baseline.asked) <= IN_A_ROW + 3
-    assert candidate.asked == []
-    assert {each.failure for each in found} == {"the baseline answers with HTML instead of JSON (HTTP 200)"}
+    assert ended.stopped == f"the baseline sent HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
+    assert IN_A_ROW <= len(baseline.requests) <= IN_A_ROW + 3
+    assert candidate.requests == []
+    assert {each.failure for each in found} == {"the baseline sent HTML instead of JSON (HTTP 200)"}
 
 
 async def test_occasional_failures_do_not_stop_the_run(run: Any) -> None:
@@ -188,7 +188,7 @@ async def test_full_disk_stops_the_run_with_one_line(run: Any) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(errors.ConfigError, match="what was found cannot be written down: No space left on device"):
+    with pytest.raises(errors.ConfigError, match="the results cannot be written: No space left on device"):
         await run(Side(), Side(), notes=RunSinks(note=full))
 
 

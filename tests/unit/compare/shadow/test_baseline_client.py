@@ -38,18 +38,18 @@ async def baseline() -> Any:
 
 
 @pytest.fixture
-async def ask(baseline: Any, clock: Any) -> Any:
+async def fetch(baseline: Any, clock: Any) -> Any:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as http:
 
-        async def asking(target: str = "/v3/parts/match?apikey=CLIENTS", apikey: Any = None) -> Any:
-            return await baseline_client.BaselineClient(http, baseline.url, 60.0, clock).ask(target, apikey)
+        async def send(target: str = "/v3/parts/match?apikey=CLIENTS", apikey: Any = None) -> Any:
+            return await baseline_client.BaselineClient(http, baseline.url, 60.0, clock).fetch(target, apikey)
 
-        yield asking
+        yield send
 
 
-async def test_baseline_response_is_returned(baseline: Any, ask: Any) -> None:
+async def test_baseline_response_is_returned(baseline: Any, fetch: Any) -> None:
     baseline.behaviour = scripted_v3.responding(b"{}", 404, **{"Content-Type": "application/json"})
-    response = await ask()
+    response = await fetch()
     assert (response.status, response.body, response.content_type, response.failure) == (
         404,
         b"{}",
@@ -58,35 +58,35 @@ async def test_baseline_response_is_returned(baseline: Any, ask: Any) -> None:
     )
 
 
-async def test_configured_key_replaces_the_key_of_the_client(baseline: Any, ask: Any) -> None:
-    await ask("/api/v3/parts/match?apikey=CLIENTS&queries=[]&q=%26", config.Secret("OTHER"))
+async def test_configured_key_replaces_the_key_of_the_client(baseline: Any, fetch: Any) -> None:
+    await fetch("/api/v3/parts/match?apikey=CLIENTS&queries=[]&q=%26", config.Secret("OTHER"))
     assert baseline.requests == ["/v3/parts/match?queries=[]&q=%26&apikey=OTHER"]
 
 
 @pytest.mark.parametrize(
     "does, words",
     [
-        (scripted_v3.abort_connection, "broke the connection off"),
-        (scripted_v3.truncate_response, "sent a response that is cut"),
-        (scripted_v3.responding(b"<html>", **{"Content-Type": "text/html"}), "answers with HTML"),
-        (scripted_v3.responding({}, 429), "asks for fewer requests"),
-        (scripted_v3.responding({}, 503), "is closed for the moment"),
+        (scripted_v3.abort_connection, "closed the connection"),
+        (scripted_v3.truncate_response, "sent a truncated response"),
+        (scripted_v3.responding(b"<html>", **{"Content-Type": "text/html"}), "sent HTML"),
+        (scripted_v3.responding({}, 429), "limits the request rate"),
+        (scripted_v3.responding({}, 503), "is unavailable"),
     ],
 )
-async def test_invalid_response_is_a_failure(baseline: Any, ask: Any, does: Any, words: str) -> None:
+async def test_invalid_response_is_a_failure(baseline: Any, fetch: Any, does: Any, words: str) -> None:
     baseline.behaviour = does
-    response = await ask()
+    response = await fetch()
     assert words in response.failure
     assert baseline.url not in response.failure
 
 
-async def test_redirect_is_not_followed(baseline: Any, ask: Any) -> None:
+async def test_redirect_is_not_followed(baseline: Any, fetch: Any) -> None:
     baseline.behaviour = scripted_v3.responding({}, 302, Location="/v3/parts/match")
-    assert (await ask()).status == 302
+    assert (await fetch()).status == 302
     assert len(baseline.requests) == 1
 
 
-async def test_endless_response_is_cancelled(baseline: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_response_is_cancelled(baseline: Any, fetch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_client, "BODY_MAX", 20)
     baseline.behaviour = scripted_v3.drip_bytes
-    assert (await ask()).failure == "sent a response of more than 20 bytes"
+    assert (await fetch()).failure == "sent a response of more than 20 bytes"

@@ -59,7 +59,7 @@ async def test_workers_together_never_exceed_the_budget(make_budget: Any, store:
         (None, True, (0, 0, 0)),
         (None, False, (0, 3, 0)),
     ],
-    ids=["refused", "failed", "says", "kept answer", "cut off"],
+    ids=["refused", "failed", "says", "cache hit", "cut off"],
 )
 async def test_possibly_billed_request_is_uncertain_usage(
     make_budget: Any, store: Any, answer: Any, over: bool, booked: Any

@@ -68,7 +68,7 @@ async def test_judge_process_starts_with_the_first_job_and_stays(process: Any) -
 async def test_dead_judge_process_is_an_error_and_replaced_by_the_next_job(process: Any, program: Any) -> None:
     one = process(program)
     for _ in range(2):
-        with pytest.raises(errors.ServerError, match="the judging process is gone"):
+        with pytest.raises(errors.ServerError, match="the judging process has ended"):
             await one.judge(JOB)
         assert one.pid is None
     assert one.judged == 0
@@ -76,7 +76,7 @@ async def test_dead_judge_process_is_an_error_and_replaced_by_the_next_job(proce
 
 async def test_unresponsive_judge_process_is_terminated(process: Any) -> None:
     one = process(SAYS_NOTHING, 0.3)
-    with pytest.raises(errors.ServerError, match=r"the judging process is gone \(TimeoutError\)"):
+    with pytest.raises(errors.ServerError, match=r"the judging process has ended \(TimeoutError\)"):
         await one.judge(JOB)
     assert one.pid is None
 

@@ -43,12 +43,12 @@ def test_pair_is_judged_and_tallied(judging: Any) -> None:
 
 
 def test_difference_is_confirmed_before_it_is_counted(judging: Any) -> None:
-    asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
-    assert judging.answer(asked).outcome == "again"
+    asked = job({"hits": 1}, {"hits": 2}, may_repeat=True)
+    assert judging.answer(asked).outcome == "repeat"
     assert gathered(judging)["rows"] == {}
     moved = messages.JudgePair(REQUEST, 1.0, asked.baseline, asked.candidate, baseline_again=response({"hits": 2}))
     assert judging.answer(moved).outcome == "equivalent"
-    assert judging.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
+    assert judging.answer(job({"hits": 1}, {"hits": 1}, may_repeat=True)).outcome == "equivalent"
 
 
 def test_side_without_response_is_named(judging: Any) -> None:

@@ -86,7 +86,7 @@ async def test_worker_that_lost_its_slot_writes_nothing(store: Any, clock: Any) 
 async def test_notes_of_a_past_epoch_are_ignored(store: Any) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
-    await results.forget(store)
+    await results.reset(store)
     await one.put(counted("a"))  # it has not looked yet
     assert await clients(store) is None
     await one.look()

@@ -203,7 +203,7 @@ async def test_waiting_callers_and_the_leader_share_one_second_attempt(held: Wor
     await held.close()
 
 
-async def test_no_second_attempt_where_nobody_waits(held: Worker) -> None:
+async def test_no_second_attempt_without_waiting_callers(held: Worker) -> None:
     caller = await held.start("a", "a")
     await held.stall(0)
     assert len(held.done) == 1
@@ -219,7 +219,7 @@ async def test_a_stalled_batch_gives_its_leader_a_second_attempt(held: Worker) -
     assert await caller == (["A", "B"], 0)
 
 
-async def test_a_newcomer_starts_the_second_attempt_where_nobody_waited(held: Worker) -> None:
+async def test_a_new_caller_starts_the_second_attempt_if_none_waits(held: Worker) -> None:
     first = await held.start("a", "b")
     await held.stall(0)
     second = await held.start("a")

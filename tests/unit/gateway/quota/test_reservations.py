@@ -280,7 +280,7 @@ async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, t
     before = await shown()
     await worker.refresh()
     assert await shown() == before
-    assert (before[0].used, before[0].runs_out[:10]) == (72, "2023-12-30")
+    assert (before[0].used, before[0].runs_out_at[:10]) == (72, "2023-12-30")
     assert len(await store.all_usage()) == 2 * (reservations.DAYS_KEPT + 2 + 1)
     store.asked.clear()
     await worker.refresh()

@@ -26,20 +26,22 @@ def test_row_of_an_application_precedes_its_keys() -> None:
         "other": config.ApplicationSettings(apikeys=(apikey("c"),), period="lifetime"),
     }
     rows = usage.rows(applications, states(demo=60, demo__erp=40), [], NOW)
-    assert [(row.application, row.key, row.period, row.used, row.limit, row.left, row.percent) for row in rows] == [
+    assert [
+        (row.application, row.key, row.period, row.used, row.limit, row.remaining, row.percent) for row in rows
+    ] == [
         ("demo", None, "2026-11", 60, 200, 140, 30.0),
         ("demo", "erp", "2026-11", 40, 50, 10, 80.0),
         ("demo", "2", "2026-11", 0, None, None, None),
         ("other", None, "lifetime", 0, None, None, None),
         ("other", "1", "lifetime", 0, None, None, None),
     ]
-    assert {row.resets for row in rows} == {"2026-12-01T00:00:00Z", None}
+    assert {row.resets_at for row in rows} == {"2026-12-01T00:00:00Z", None}
 
 
 def test_uncertain_usage_is_shown_separately_and_reduces_remaining() -> None:
     applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=100)}
     row, _ = usage.rows(applications, [EntryUsage(LedgerEntry("demo", "2026-11"), 60, 30, 5)], [], NOW)
-    assert (row.used, row.in_doubt, row.reserved, row.left, row.percent) == (60, 30, 5, 10, 90.0)
+    assert (row.used, row.uncertain, row.reserved, row.remaining, row.percent) == (60, 30, 5, 10, 90.0)
 
 
 def test_forecast_uses_the_last_days() -> None:
@@ -49,7 +51,7 @@ def test_forecast_uses_the_last_days() -> None:
         EntryUsage(LedgerEntry("demo", "2026-11-20"), 150, 0, 0),
     ]
     row, _ = usage.rows(applications, [*known, EntryUsage(LedgerEntry("demo", "2026-11-10"), 9_999, 0, 0)], [], NOW)
-    assert row.runs_out == "2026-11-23T12:00:00Z"
+    assert row.runs_out_at == "2026-11-23T12:00:00Z"
 
 
 def test_exhausted_application_shows_its_end() -> None:
@@ -59,7 +61,7 @@ def test_exhausted_application_shows_its_end() -> None:
     }
     closures = [ExhaustedQuota("demo", NOW + 60, "spent"), ExhaustedQuota("other", FAR, "spent")]
     rows = usage.rows(applications, [], closures, NOW)
-    assert {row.application: row.closed_until for row in rows if row.key is None} == {
+    assert {row.application: row.exhausted_until for row in rows if row.key is None} == {
         "demo": "2026-11-21T12:01:00Z",
         "other": "ever",
         "free": None,
@@ -73,4 +75,4 @@ def test_forecast_beyond_the_calendar_is_no_error() -> None:
         EntryUsage(LedgerEntry("demo", "2026-11-20"), 1, 0, 0),
     ]
     row, _ = usage.rows(applications, known, [], NOW)
-    assert row.runs_out == "ever"
+    assert row.runs_out_at == "ever"

@@ -252,8 +252,8 @@ async def test_other_responses_have_their_own_errors(
 @pytest.mark.parametrize(
     "exception, message",
     [
-        (aiohttp.ClientOSError(111, "the-secret"), "broke the connection off"),
-        (aiohttp.ServerDisconnectedError(), "broke the connection off"),
+        (aiohttp.ClientOSError(111, "the-secret"), "closed the connection"),
+        (aiohttp.ServerDisconnectedError(), "closed the connection"),
         (TimeoutError(), "did not answer in time: not whole within"),
     ],
 )

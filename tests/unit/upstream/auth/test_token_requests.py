@@ -17,7 +17,7 @@ from proxy.upstream import http_post
 from proxy.upstream.auth import backoff, identity, token_requests, token_store
 
 
-async def test_1000_cold_calls_on_two_workers_make_one_token_request(
+async def test_1000_cold_requests_on_two_workers_make_one_token_request(
     start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()

@@ -28,24 +28,14 @@ async def test_failed_requests_are_repeated_by_the_same_command(
         return await services.candidate.handle(request)
 
     async with serve(odd) as url:
-        command = (
-            "compare",
-            "--old",
-            services.old_url,
-            "--new",
-            url,
-            "--old-rate",
-            "0",
-            "--requests",
-            make_request_file(6),
-            "--yes",
-        )
+        sides = services.with_candidate(url)
+        command = ("compare", *sides, "--requests", make_request_file(6), "--yes")
         found = await run_command(*command, "--timeout", "1", "--json", "r.json")
-        assert "nothing is lost: the same command goes on from here" in found.err
+        assert "progress is saved: run the same command again to resume" in found.err
         result = json.loads((tmp_path / "r.json").read_text())
         assert {each["reason"] for each in result["failures"]} == {
             "the candidate gives no complete response within 1 s",
-            "the candidate broke the connection off without a response",
+            "the candidate closed the connection without a response",
         }
         assert result["cost"]["spent"] == 4 * 2 + 2 * 3  # what may have been paid is counted
         released.set()
@@ -71,18 +61,8 @@ async def test_interrupted_run_resumes_without_repeating_requests(
         return await services.candidate.handle(request)
 
     async with serve(holding) as url:
-        command = (
-            "compare",
-            "--old",
-            services.old_url,
-            "--new",
-            url,
-            "--old-rate",
-            "0",
-            "--requests",
-            make_request_file(40),
-            "--yes",
-        )
+        sides = services.with_candidate(url)
+        command = ("compare", *sides, "--requests", make_request_file(40), "--yes")
         process = await start(*command)
         async with asyncio.timeout(commands.SECONDS):
             await reached.wait()
@@ -96,7 +76,7 @@ async def test_interrupted_run_resumes_without_repeating_requests(
         before = Counter(services.candidate.requests)
         found = await run_command(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert "going on:" in found.err
+    assert "resuming:" in found.err
     result = json.loads((tmp_path / "r.json").read_text())
     assert sum(row["requests"] for row in result["rows"]) == 40
     assert set(services.candidate.requests) == {f"part-{n}" for n in range(40)}
@@ -132,7 +112,7 @@ async def test_run_stops_at_its_budget_and_resumes_with_another(
 async def test_non_interactive_run_needs_a_part_budget(run_command: Any, services: Any, make_request_file: Any) -> None:
     found = await run_command("compare", *services.sides, "--requests", make_request_file(5))
     assert found.code == 2
-    assert "15 parts at worst; no budget: a request whose data moves meanwhile is paid for twice" in found.err
+    assert "15 parts at most; no budget: a request whose data changes during the run is billed twice" in found.err
     assert "up to 15 parts may be spent" in found.err
     assert services.candidate.requests == []
 
@@ -196,19 +176,19 @@ async def test_terminal_asks_for_confirmation_before_parts_are_used(
     run_on_terminal: Any, services: Any, make_request_file: Any
 ) -> None:
     command = ("compare", *services.sides, "--requests", make_request_file(5))
-    asked = await run_on_terminal(*command)
-    await asked.until("Up to 15 parts may be spent. Go on?")
-    asked.type("n\n")
-    assert (await commands.wait(asked.process)).code == 2
+    terminal = await run_on_terminal(*command)
+    await terminal.until("Up to 15 parts may be spent. Continue?")
+    terminal.type("n\n")
+    assert (await commands.wait(terminal.process)).code == 2
     assert services.candidate.requests == []
-    asked = await run_on_terminal(*command)
-    await asked.until("Go on?")
-    asked.process.send_signal(signal.SIGINT)
-    assert (await commands.wait(asked.process)).code == 2
+    terminal = await run_on_terminal(*command)
+    await terminal.until("Continue?")
+    terminal.process.send_signal(signal.SIGINT)
+    assert (await commands.wait(terminal.process)).code == 2
     assert services.candidate.requests == []
-    asked = await run_on_terminal(*command, "--budget", "4")
-    await asked.until("Up to 4 parts may be spent. Go on?")
-    asked.type("y\n")
-    await asked.until("2 parts")  # of the bar
-    assert (await commands.wait(asked.process)).code == 2
+    terminal = await run_on_terminal(*command, "--budget", "4")
+    await terminal.until("Up to 4 parts may be spent. Continue?")
+    terminal.type("y\n")
+    await terminal.until("2 parts")  # of the bar
+    assert (await commands.wait(terminal.process)).code == 2
     assert len(services.candidate.requests) == 1

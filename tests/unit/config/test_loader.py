@@ -244,8 +244,8 @@ def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str)
     [
         ("{share: 2}", "share: 2 is not accepted; it accepts a share of all requests, 0 (off) to 1"),
         ("{shar: 1}", "shar: unknown key; did you mean share?"),
-        ("{share: 0.1}", "share: needs the old service's address in shadow.old_url"),
-        ("{response: old}", "response: needs the old service's address in shadow.old_url"),
+        ("{share: 0.1}", "share: needs the old service's address in shadow.baseline_url"),
+        ("{response: baseline}", "response: needs the old service's address in shadow.baseline_url"),
     ],
 )
 def test_mistake_in_shadow_settings_names_the_application(load: Any, shadow: str, message: str) -> None:
@@ -255,9 +255,11 @@ def test_mistake_in_shadow_settings_names_the_application(load: Any, shadow: str
 
 
 def test_shadow_settings_are_loaded_as_written(load: Any) -> None:
-    loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, response: old}}\n")
-    assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, response="old")
-    assert loaded.shadow == config.ShadowSettings(old_url="http://old.example/v3")
+    loaded = load(
+        f"shadow: {{baseline_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, response: baseline}}\n"
+    )
+    assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, response="baseline")
+    assert loaded.shadow == config.ShadowSettings(baseline_url="http://old.example/v3")
 
 
 def test_api_key_of_two_applications_is_refused_with_both_positions(load: Any) -> None:
@@ -310,6 +312,8 @@ def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
             "shadow: {breaker: {pause_seconds: 1}}",
             "config.yaml:1:20: shadow.breaker.pause_seconds: 'pause_seconds' is now called 'cooldown_seconds'",
         ),
+        ("listen: {wrong_keys: 5}", "listen.wrong_keys: 'wrong_keys' is now called 'failed_auth_per_minute'"),
+        ("shadow: {old_url: 'http://v3.example'}", "shadow.old_url: 'old_url' is now called 'baseline_url'"),
     ],
 )
 def test_a_renamed_key_is_refused_with_its_new_name(load: Any, text: str, message: str) -> None:

@@ -48,7 +48,7 @@ def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
 def test_shipped_file_documents_every_rule_key(text: str) -> None:
     prose = re.sub(r"\n# *", " ", text)
     assert f"ignore: all, or kinds: {', '.join(KINDS)}" in prose
-    assert f"normalise: {', '.join(tolerances.NORMAL_FORMS)}" in prose
+    assert f"normalize: {', '.join(tolerances.NORMAL_FORMS)}" in prose
     assert all(name in prose for name in Tolerance.__struct_fields__)
 
 

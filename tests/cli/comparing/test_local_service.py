@@ -10,26 +10,26 @@ REFUSED = "HTTP 403: Forbidden request"  # the words of v3 (contract v3-rest.md 
 CONFIG = """
 upstream: sandbox
 store: "memory:"
-applications: {{demo: {{apikeys: ["EXAMPLE_KEY"], shadow: {{share: 1, response: old}}}}}}
-shadow: {{old_url: "{baseline}", rate: 0}}
+applications: {{demo: {{apikeys: ["EXAMPLE_KEY"], shadow: {{share: 1, response: baseline}}}}}}
+shadow: {{baseline_url: "{baseline}", rate: 0}}
 """
 
 
 async def test_forwarded_clients_are_compared_with_the_candidate(
     run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=services.old_url))
+    (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=services.baseline_url))
     found = await run_command(
         *(
             "compare",
-            "--old",
-            services.old_url,
+            "--baseline",
+            services.baseline_url,
             "--config",
             "own.yaml",
             "--requests",
             make_request_file(3, "EXAMPLE_KEY"),
         ),
-        *("--old-rate", "0", "--log-level", "warning"),
+        *("--baseline-rate", "0", "--log-level", "warning"),
     )
     assert found.code == 1, found  # the baseline's answers are made up, and the new way does not give them back
     assert set(services.baseline.keys) == {"EXAMPLE_KEY"}
@@ -40,15 +40,15 @@ async def test_forwarded_clients_are_compared_with_the_candidate(
 
 def log_line(request: Any, key: Any) -> Any:
     """Return an access log line of nginx."""
-    asked = f'"GET /api/v3{request}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
-    return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
+    request_line = f'"GET /api/v3{request}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
+    return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {request_line}\n"
 
 
 async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: Path) -> None:
     key = "c4n4ry-of-nobody"
     lines = [log_line(request, key) for request in (SEARCH, PART, BRANDS, SEARCH)]
     (tmp_path / "access.log").write_text("".join(lines))
-    found = await run_command("compare", "--old", "sandbox", "--requests", "access.log", "--json", "result.json")
+    found = await run_command("compare", "--baseline", "sandbox", "--requests", "access.log", "--json", "result.json")
     assert found.code == 2, found
     result = json.loads((tmp_path / "result.json").read_text("utf-8"))
     assert result["groups"] == []  # one cause, not a difference at each endpoint
@@ -58,7 +58,7 @@ async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: P
         3,
     )
     shown = hashlib.sha256(key.encode()).hexdigest()[:4]
-    first = found.out.partition("What to do next")[2].splitlines()[1]
+    first = found.out.partition("Next steps")[2].splitlines()[1]
     assert f"key 1 (fingerprint {shown}, access.log:1 to access.log:4, kicost/1.1)" in " ".join(found.out.split())
     assert first.startswith("1. No application has the key of key 1")
     assert "c4n4ry" not in found.out + found.err + json.dumps(result)

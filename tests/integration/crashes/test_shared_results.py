@@ -1,0 +1,183 @@
+"""Tests of paying once with real processes: workers, machines, restarts, and a SIGKILL of the process that others wait
+for. The sandbox counts usage itself, and the ledger must say the same.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yarl
+from integration.crashes.program import ledger, serving
+from integration.environment import target
+
+from proxy.gateway.cache import shared
+from proxy.sandbox import app, faults
+from proxy.sandbox.catalog import store as catalogs
+
+NAME = "unlimited"  # the application that is used
+SECONDS = 60
+LINES, QUERIES = 300, 20  # of the bill of materials, and of each request
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Fixture: value of the setting `store`."""
+    if request.param == "redis":
+        return str(request.getfixturevalue("redis_server").url)
+    return f"sqlite:{tmp_path}/state.sqlite"
+
+
+@pytest.fixture
+def cached(configured: Path) -> Path:
+    """The configuration with the shipped cache, but without second attempts at what a busy machine delays."""
+    text = configured.read_text().replace("cache: {seconds: 0}", "coalescing: {stall_seconds: 0}")
+    configured.write_text(text)
+    return configured
+
+
+@pytest.fixture
+def four_workers(cached: Path) -> Path:
+    """The same with four workers."""
+    cached.write_text(cached.read_text() + "listen: {workers: 4}\n")
+    return cached
+
+
+class Buyer:
+    """v3 client that opens a connection for each request, so that any worker may get it."""
+
+    def __init__(self, session: aiohttp.ClientSession, *urls: str) -> None:
+        self._session = session
+        self._urls = urls
+        self._number = 0
+
+    async def match(self, *queries: dict[str, Any]) -> list[Any]:
+        """The results of some queries by the next service in turn."""
+        self._number += 1
+        url = self._urls[self._number % len(self._urls)]
+        async with self._session.get(yarl.URL(url + target(*queries, key=f"KEY-{NAME}"), encoded=True)) as response:
+            assert response.status == 200, await response.text()
+            return list((await response.json())["results"])
+
+    async def buy(self, numbers: list[str]) -> int:
+        """Ask for a bill of materials, a few requests at a time; return the parts shown."""
+        chunks = [numbers[start : start + QUERIES] for start in range(0, len(numbers), QUERIES)]
+        limit = asyncio.Semaphore(4)
+
+        async def one(chunk: list[str]) -> int:
+            async with limit:
+                results = await self.match(*({"mpn": number, "limit": 1} for number in chunk))
+                return sum(len(result["items"]) for result in results)
+
+        return sum(await asyncio.gather(*map(one, chunks)))
+
+
+@pytest.fixture
+def numbers(catalog: catalogs.Catalog) -> list[str]:
+    """Part numbers that exist, each once."""
+    lines = (Path(catalogs.__file__).parent / "data/parts.jsonl").read_text(encoding="utf-8").splitlines()
+    found = list(dict.fromkeys(json.loads(line)["mpn"] for line in lines))[:LINES]
+    assert len(found) == LINES
+    return found
+
+
+@asynccontextmanager
+async def client(*urls: str) -> AsyncIterator[Buyer]:
+    connector = aiohttp.TCPConnector(force_close=True)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(SECONDS)) as session:
+        yield Buyer(session, *urls)
+
+
+async def assert_ledger_agrees(sandbox: app.Sandbox, store: str) -> None:
+    """Wait until the ledger has what the sandbox has billed; usage is settled soon after it is journalled."""
+    async with asyncio.timeout(SECONDS):
+        while (state := (await ledger(store))[NAME]).used < sandbox.part_usage.used(NAME):
+            await asyncio.sleep(0.05)
+    assert (state.used, state.uncertain) == (sandbox.part_usage.used(NAME), 0)
+
+
+async def test_bill_of_materials_is_paid_once_over_four_workers(
+    sandbox: app.Sandbox, four_workers: Path, store: str, numbers: list[str]
+) -> None:
+    with serving(four_workers) as (_, url):
+        async with client(url) as buyer:
+            first, second = await buyer.buy(numbers), await buyer.buy(numbers[::-1])
+        assert LINES == first == second
+        assert LINES <= sandbox.part_usage.used(NAME) <= 1.02 * LINES
+        await assert_ledger_agrees(sandbox, store)
+
+
+async def test_bill_of_materials_is_paid_once_over_two_services_and_a_restart(
+    sandbox: app.Sandbox, cached: Path, store: str, numbers: list[str]
+) -> None:
+    with serving(cached) as (_, one), serving(cached) as (_, two):
+        async with client(one, two) as buyer:
+            assert set(await asyncio.gather(buyer.buy(numbers), buyer.buy(numbers[::-1]))) == {LINES}
+    with serving(cached) as (_, url):
+        async with client(url) as buyer:
+            assert await buyer.buy(numbers) == LINES
+        assert LINES <= sandbox.part_usage.used(NAME) <= 1.02 * LINES
+        await assert_ledger_agrees(sandbox, store)
+
+
+async def test_forty_clients_of_four_workers_pay_for_one_result(
+    sandbox: app.Sandbox, four_workers: Path, store: str
+) -> None:
+    sandbox.faults.replace(faults.parse_faults("latency ms=300"))
+    with serving(four_workers) as (_, url):
+        async with client(url) as buyer:
+            results = await asyncio.gather(*(buyer.match({"mpn": "SN74S74N", "reference": str(n)}) for n in range(40)))
+        assert {len(result[0]["items"]) for result in results} == {3}
+        assert sandbox.part_usage.used(NAME) == 3
+        await assert_ledger_agrees(sandbox, store)
+
+
+async def test_killed_owner_is_replaced_by_one_of_those_that_wait(
+    sandbox: app.Sandbox, cached: Path, store: str
+) -> None:
+    """The parts of the killed process are billed, those of its replacement, and no more; nobody waits longer than
+    the limit."""
+    async with AsyncExitStack() as stack:
+        (owner, first), *waiting = [stack.enter_context(serving(cached)) for _ in range(4)]
+        clients = [await stack.enter_async_context(client(url)) for url in (first, *(url for _, url in waiting))]
+        for each in clients:  # tokens and connections are there
+            await each.match({"mpn": "1N4007", "limit": 1})
+        before = sandbox.part_usage.used(NAME)
+        sandbox.faults.replace(faults.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
+        lost = asyncio.create_task(clients[0].match({"mpn": "SN74S74N"}))
+        async with asyncio.timeout(SECONDS):
+            while sandbox.part_usage.used(NAME) == before:
+                await asyncio.sleep(0.005)
+        others = [asyncio.create_task(each.match({"mpn": "SN74S74N"})) for each in clients[1:]]
+        await asyncio.sleep(0.2)
+        assert not any(task.done() for task in others)
+        os.kill(owner.pid, signal.SIGKILL)
+        async with asyncio.timeout(shared.WAIT_SECONDS + SECONDS / 2):
+            results = await asyncio.gather(*others)
+        assert {len(result[0]["items"]) for result in results} == {3}
+        assert sandbox.part_usage.used(NAME) - before == 6
+        await asyncio.gather(lost, return_exceptions=True)
+
+
+async def test_stopped_owner_keeps_nobody_waiting(sandbox: app.Sandbox, cached: Path, store: str) -> None:
+    """A process that is alive, but does nothing, keeps its claims in a file; those that wait go on without it."""
+    with serving(cached) as (owner, first), serving(cached) as (_, second):
+        async with client(first) as one, client(second) as two:
+            await two.match({"mpn": "1N4007", "limit": 1})
+            sandbox.faults.replace(faults.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
+            before = sandbox.part_usage.used(NAME)
+            lost = asyncio.create_task(one.match({"mpn": "SN74S74N"}))
+            async with asyncio.timeout(SECONDS):
+                while sandbox.part_usage.used(NAME) == before:
+                    await asyncio.sleep(0.005)
+            os.kill(owner.pid, signal.SIGSTOP)
+            async with asyncio.timeout(shared.WAIT_SECONDS + SECONDS / 2):
+                assert len((await two.match({"mpn": "SN74S74N"}))[0]["items"]) == 3
+            os.kill(owner.pid, signal.SIGKILL)
+            await asyncio.gather(lost, return_exceptions=True)
