@@ -83,6 +83,7 @@ async def replaying(settings: config.Config, player: replay.ResponseReplayer) ->
     local, keys = _made(settings)
     applications = {name: _unlimited(entry) for name, entry in local.applications.items()}
     site = NOWHERE if local.upstream == "sandbox" else local.upstream
+    # A replay must not touch the ledger and the tokens of the real service.
     store = config.StoreUrl("memory:")
     local = msgspec.structs.replace(local, applications=applications, upstream=site, store=store)
     async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
@@ -104,7 +105,9 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
     local = msgspec.structs.replace(
         settings,
         applications=applications,
+        # The run has received all of its responses when it ends, so there is nothing to wait for.
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        # Each recorded response has to belong to one request.
         coalescing=config.CoalescingSettings(enabled=False),
         cache=config.CacheSettings(seconds=0.0),
         tracing=config.TracingSettings(),

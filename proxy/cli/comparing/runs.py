@@ -113,6 +113,7 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
             tally.add(comparison)
         left = _remaining(ready, progress)
         recorder = open_recorder(ready, ready.chosen.record, stack)
+        # Such requests are not sent again, because their comparison is saved and parts would be spent twice.
         if progress and recorder and (lacking := progress.done - recorder.known):
             output.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
         notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)

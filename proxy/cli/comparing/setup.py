@@ -130,6 +130,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = local_service.load_config(chosen.config, replayed=chosen.replay is not None)
+            # Checked before anything is started: a sandbox takes seconds.
             if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
         ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
@@ -181,6 +182,7 @@ async def execute(
         free=free,
         notes=tuple(map(ready.redaction.text, source.notes)),
     )
+    # Nothing has been sent so far: declining costs nothing.
     if not output.confirm_cost(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
         return None
     budget = ComparisonBudget(ready.limit, left.spent)
@@ -188,7 +190,7 @@ async def execute(
         ready.ready.sides,
         budget=budget,
         worst=(lambda _: 0) if chosen.replay else estimate.worst_case_parts,
-        paying=progress.asking if progress else lambda *_: None,
+        paying=progress.sending if progress else lambda *_: None,
         redaction=ready.redaction,
         judge=judge,
         upstream_recorder=ready.ready.upstream_recorder,

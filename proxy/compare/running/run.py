@@ -111,6 +111,7 @@ class ComparisonRun:
 
     async def go(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
         """Send all requests, no new one after `stop` is set. Raises ConfigError if the outputs cannot be written."""
+        # All tasks draw from one iterator: whichever is free takes the next request.
         queue = iter(requests)
         try:
             async with asyncio.TaskGroup() as group:
@@ -128,7 +129,7 @@ class ComparisonRun:
             if self._stopped is not None:
                 return
             await self._one(request)
-            self._notes.tell(self._standing())
+            self._notes.tell(self._progress())
 
     async def _one(self, request: V3Request) -> None:
         twice = self._judge is not None and self._judge.is_in_noise_sample(request)
@@ -138,7 +139,7 @@ class ComparisonRun:
         except exchanging.OutOfBudgetError:
             self._counts["left out"] += 1
             return
-        self._look(exchange)
+        self._stop_if_failing(exchange)
         self._counts["not_compared" if exchange.failure else "done"] += 1
         if exchange.failure is None:
             self._record(request, exchange)  # recorded first: a request that is saved as done is never sent again
@@ -175,6 +176,7 @@ class ComparisonRun:
 
     def _record(self, request: V3Request, exchange: exchanging.Exchange) -> None:
         recorder, upstream_recorder = self._notes.recorder, self._notes.upstream_recorder
+        # A resumed run may repeat requests that an earlier run has recorded already.
         if recorder is None or request.id in recorder.known:
             return
         baseline, candidate = exchange.freshest
@@ -182,16 +184,18 @@ class ComparisonRun:
         answers = RecordedExchange(request, baseline, candidate, exchange.notes, application)
         recorder.keep(answers, upstream_recorder.take_shared() if upstream_recorder else ())
 
-    def _look(self, exchange: exchanging.Exchange) -> None:
+    def _stop_if_failing(self, exchange: exchanging.Exchange) -> None:
         """Stop the run when a side fails repeatedly, because further requests would be paid for without a result."""
+        # A recording that lacks responses does not stop a run: the other responses can still be compared.
         if exchange.failure is None:
             self._in_a_row.clear()
         elif exchange.of is not None and exchange.of.live:
+            # Each side is counted by itself: alternating failures of both must not hide that one is down.
             side = id(exchange.of)
             self._in_a_row[side] += 1
             if self._in_a_row[side] >= IN_A_ROW:
                 self._stopped = self._stopped or f"{exchange.failure}, {IN_A_ROW} times in a row"
 
-    def _standing(self) -> RunProgress:
+    def _progress(self) -> RunProgress:
         counts = self._counts
         return RunProgress(counts["done"], counts["not_compared"], counts["left out"], self._spent())

@@ -58,6 +58,7 @@ class ShadowQueue:
     def wants(self, application: str) -> bool:
         """Decide by the application's sampling rate whether to shadow a request."""
         share = self._shares.get(application, 0.0)
+        # Called for every request of the service: applications without a share draw no random number.
         return share > 0.0 and bool(self._tasks) and self._rng.random() < share
 
     def offer(self, job: ComparisonJob) -> None:
@@ -79,12 +80,14 @@ class ShadowQueue:
             tasks, self._tasks = self._tasks, []
             for task in tasks:
                 task.cancel()
+            # Cancelled jobs settle their reservations before the queue is emptied.
             await asyncio.wait(tasks)
             while not self._queue.empty():
                 self._metrics.shadow_dropped[self._next().application, "off"] += 1
 
     def _refusal(self, job: ComparisonJob) -> str | None:
         """Return the reason to drop a request; None if it fits."""
+        # Checked before queueing, so that an outage does not fill the queue with requests that will fail.
         if self._breaker.refusal() is not None:
             return "breaker"
         if self._queue.full() or self._bytes + len(job.response.body) > BYTES_MAX:

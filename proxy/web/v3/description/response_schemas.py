@@ -148,7 +148,7 @@ MATCH = (
                 "all matches, of a number with `*` the most there can be; 0 where the query has an error",
             ),
             ResponseField("reference", ANY, "the query's own, of the same JSON type"),
-            ResponseField("error", either(TEXT, NULL), "what is wrong with this query; the others are answered"),
+            ResponseField("error", either(TEXT, NULL), "what is wrong with this query; the others have results"),
         ),
         "PartsMatchResult",
     ),
