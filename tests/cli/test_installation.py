@@ -28,17 +28,22 @@ KEY = "A_KEY"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def required() -> set[str]:
-    """Names of all distributions that the service needs without an extra, directly or not."""
+def required(packages: Path) -> set[str]:
+    """Names of all distributions that the wheel in a folder of packages needs without an extra, directly or not."""
+    wheel = next(iter(importlib.metadata.distributions(name="v3bridge", path=[str(packages)])))
     found: set[str] = set()
-    left = ["v3bridge"]
+    left = _needs(wheel.requires)
     while left:
         name = canonicalize_name(left.pop())
         if name not in found:
             found.add(name)
-            needs = [Requirement(line) for line in importlib.metadata.requires(name) or []]
-            left += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
-    return found - {"v3bridge"}
+            left += _needs(importlib.metadata.requires(name))
+    return found
+
+
+def _needs(lines: list[str] | None) -> list[str]:
+    needs = [Requirement(line) for line in lines or []]
+    return [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +58,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--python", str(python), "--disable-pip-version-check", "install", "--no-index", "--no-deps", "--quiet"]
     subprocess.run([sys.executable, "-m", "pip", *options, str(wheel)], capture_output=True, check=True)
     packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
-    for name in required():
+    for name in required(packages):
         _link(importlib.metadata.distribution(name), packages)
     return python
 
