@@ -35,10 +35,10 @@ class V3Request(msgspec.Struct, frozen=True):
     @property
     def endpoint(self) -> str:
         """Pattern of the path, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
-        found = endpoints.of(self.path)
-        if found is None:
+        endpoint = endpoints.of(self.path)
+        if endpoint is None:
             raise LookupError(f"{self.path[:80]} is not a v3 path")
-        return found.alias_of or found.path
+        return endpoint.alias_of or endpoint.path
 
     def values(self, name: str) -> list[str]:
         """Return the values of a parameter, with or without brackets after its name."""
@@ -69,7 +69,7 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     fragment: part numbers contain it, and HTTP requests never have fragments. Raises ValueError for anything but a v3
     request.
     """
-    address, _, query = _sound(target).partition("?")
+    address, _, query = _encodable(target).partition("?")
     path = _without_prefix(_without_host(address))
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
@@ -85,7 +85,7 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     return path, tuple(pairs), keys[-1] or unread[-1] or None
 
 
-def _sound(text: str) -> str:
+def _encodable(text: str) -> str:
     """Replace lone surrogates, except those that represent undecodable bytes of the source file."""
     if text.isascii():
         return text

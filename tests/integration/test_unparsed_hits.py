@@ -205,7 +205,7 @@ async def test_rate_limit_counts_every_hit(start: StartEnvironment, unparsed: li
 
 async def test_throttled_address_gets_no_hits_of_others(start: StartEnvironment) -> None:
     proxies = (config.Network("127.0.0.0/8"),)
-    chosen = {"wrong_keys": 2, "trusted_proxies": proxies}
+    chosen = {"failed_auth_per_minute": 2, "trusted_proxies": proxies}
     async with start(**CACHED, listen=chosen) as environment, connected(environment) as client:
         for _ in range(WARM + 1):
             assert (await client.get("X-Forwarded-For: 192.0.2.1")).status == 200
@@ -250,6 +250,17 @@ async def test_unparsed_hits_restart_the_idle_timeout(start: StartEnvironment, u
             assert (await client.get()).status == 200
         assert len(unparsed) == 6
         assert await client.rest() == b""  # then the connection is closed as any idle one
+
+
+async def test_half_closed_client_gets_its_hit(start: StartEnvironment, unparsed: list[bytes]) -> None:
+    async with start(**CACHED) as environment, connected(environment) as client:
+        for _ in range(WARM):
+            await client.get()
+        client.send()
+        client.writer.write_eof()
+        assert (await client.response()).headers["x-cache"] == "hit"
+        assert await client.rest() == b""
+    assert len(unparsed) == 1
 
 
 async def test_client_that_does_not_read_is_disconnected(start: StartEnvironment, unparsed: list[bytes]) -> None:

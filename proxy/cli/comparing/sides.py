@@ -48,6 +48,7 @@ class SideKeys:
         self.clients = clients
         self._baseline = checks.read_key(chosen.baseline_key, "--baseline-key")
         self._candidate = checks.read_key(chosen.candidate_key, "--candidate-key")
+        # Keys that are generated for a run appear in its responses, too.
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
@@ -55,7 +56,7 @@ class SideKeys:
         for_all = self._baseline if side == "baseline" else self._candidate
         return self.clients.key(client, side) if for_all is None else for_all.reveal()
 
-    def also(self, keys: Iterable[str]) -> None:
+    def add_secrets(self, keys: Iterable[str]) -> None:
         """Add keys that were generated here, to be redacted as well."""
         self._more.update(keys)
 
@@ -130,10 +131,12 @@ class _Opening:
         upstream_recorder = ResponseRecorder() if self._chosen.record is not None else None
         free = settings.upstream == "sandbox"
         service = await self._stack.enter_async_context(local_service.running(settings, upstream_recorder))
-        self._keys.also(service.keys.values())
+        self._keys.add_secrets(service.keys.values())
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
         def key(client: str) -> str | None:
+            # With one application, its key serves clients that have none; with several, a guess could bill the wrong
+            # one.
             return self._keys.key(client, "candidate") or alone
 
         def application(client: str) -> str | None:
@@ -147,7 +150,7 @@ class _Opening:
         """Start the service of a configuration, which gets recorded responses of the GraphQL API."""
         player = ResponseReplayer()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
-        self._keys.also(service.keys.values())
+        self._keys.add_secrets(service.keys.values())
         side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)
         candidate = ReplayedSide(recorded, side, player, service.keys)
         return ReadySides(Sides(await self.baseline(None), candidate), free=True)

@@ -19,16 +19,23 @@ REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
 
 def next_steps(result: ComparisonResult) -> list[str]:
     """List the next steps, the most urgent first; never empty."""
-    return [*_keys(result), *_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
+    return [
+        *_keys(result),
+        *_incomplete_run(result),
+        *_differences(result),
+        *_inconclusive_rows(result),
+        *_rules(result),
+        *_ready(result),
+    ]
 
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
     """Yield steps for API keys that the candidate rejects; their requests could not be compared at all."""
-    seen = {key.client: words.key(key) for key in result.keys}
+    names = {key.client: words.key(key) for key in result.keys}
     for failure in _refused(result)[:NAMED]:
         client = failure.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
         yield (
-            f"{NO_APPLICATION.capitalize()} {visible.line(seen.get(client, client))}: add it to the apikeys of an "
+            f"{NO_APPLICATION.capitalize()} {visible.line(names.get(client, client))}: add it to the apikeys of an "
             f"application, or set keys[].candidate or --candidate-key to a known one. "
             f"{words.count(failure.requests, 'request')} could not be compared for this reason."
         )
@@ -38,7 +45,7 @@ def _refused(result: ComparisonResult) -> list[FailedRequests]:
     return [failure for failure in result.failures if NO_APPLICATION in failure.reason]
 
 
-def _whole(result: ComparisonResult) -> Iterator[str]:
+def _incomplete_run(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
         yield "The run is not complete: run the same command again to resume it."
     others = [failure for failure in result.failures if NO_APPLICATION not in failure.reason]
@@ -58,7 +65,7 @@ def _differences(result: ComparisonResult) -> Iterator[str]:
         )
 
 
-def _few(result: ComparisonResult) -> Iterator[str]:
+def _inconclusive_rows(result: ComparisonResult) -> Iterator[str]:
     few = [
         f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
         for row in result.rows

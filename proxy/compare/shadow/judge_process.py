@@ -36,14 +36,14 @@ class JudgeProcess:
         self._settings = loader.load(path, os.environ)
         self._causes = Causes(v3_fields.load(order.site))
         self._uids = frozenset(order.uids)
-        self._tally = msgspec.json.decode(order.gathered, type=Tally) if order.gathered else Tally()
+        self._tally = msgspec.json.decode(order.tally_text, type=Tally) if order.tally_text else Tally()
         self._clock = clock
         self._secrets: set[str] = set()
         self._redaction = Redaction(())
         self._day: date | None = None
         self._judge = self._of_today()
 
-    def answer(self, message: messages.Down) -> messages.Up:
+    def answer(self, message: messages.ToJudge) -> messages.ToWorker:
         """Answer a message."""
         if isinstance(message, messages.JudgePair):
             return self._judged(message)
@@ -56,14 +56,14 @@ class JudgeProcess:
             if job.may_repeat and self._asks_again(job):
                 return messages.PairVerdict("repeat")
             pair = ResponsePair(job.baseline, job.candidate)
-            found = self._of_today().compare(job.request, job.at, pair, baseline_again=job.baseline_again)
-            self._add(found)
+            comparison = self._of_today().compare(job.request, job.at, pair, baseline_again=job.baseline_again)
+            self._add(comparison)
         except Exception as error:
-            found = Comparison(job.request, job.at, failure=f"internal: {type(error).__name__}")
-            self._add(found)
-        if found.failure is not None:
-            return messages.PairVerdict("failure", found.failure.partition(":")[0])
-        return messages.PairVerdict("equivalent" if found.equivalent else "different")
+            comparison = Comparison(job.request, job.at, failure=f"internal: {type(error).__name__}")
+            self._add(comparison)
+        if comparison.failure is not None:
+            return messages.PairVerdict("failure", comparison.failure.partition(":")[0])
+        return messages.PairVerdict("equivalent" if comparison.equivalent else "different")
 
     def _asks_again(self, job: messages.JudgePair) -> bool:
         judge = self._of_today()
@@ -88,18 +88,18 @@ class JudgeProcess:
     def _hidden(self, text: str) -> str:
         return self._redaction.text(text)
 
-    def _add(self, found: Comparison) -> None:
+    def _add(self, comparison: Comparison) -> None:
         """Add a comparison to the tally, redacted: a client may have put its key anywhere in a request."""
-        query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.request.query)
-        request = msgspec.structs.replace(found.request, path=self._hidden(found.request.path), query=query)
-        self._tally.add(msgspec.structs.replace(found, request=request))
+        query = tuple((self._hidden(name), self._hidden(value)) for name, value in comparison.request.query)
+        request = msgspec.structs.replace(comparison.request, path=self._hidden(comparison.request.path), query=query)
+        self._tally.add(msgspec.structs.replace(comparison, request=request))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:
     """Answer messages until the input ends."""
-    answer: Callable[[messages.Down], messages.Up] | None = None
+    answer: Callable[[messages.ToJudge], messages.ToWorker] | None = None
     while head := source.read(messages.HEAD):
-        message = messages.down(source.read(int.from_bytes(head, "big")))
+        message = messages.decode_for_judge(source.read(int.from_bytes(head, "big")))
         if isinstance(message, messages.JudgeSetup):
             answer = JudgeProcess(message, clock).answer
         elif answer is not None:
