@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from proxy.kit import event_loop, garbage
 from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.kit.aiohttp_internals import response
 from proxy.kit.aiohttp_internals.server import Handler
+from proxy.mapping import transforms
 from proxy.stores import sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.web import fast_path
@@ -103,6 +104,22 @@ def _parse_every_request() -> None:
 @_optimisation("coalescing by request target")
 def _join_no_request() -> None:
     encoded_cache.Flights.get = lambda *_: None  # type: ignore[method-assign]
+
+
+@_optimisation("remembered texts of prices")
+def _write_every_text() -> None:
+    def prices_by_currency(prices: Iterable[transforms.PricePoint]) -> dict[str, list[tuple[int, str]]]:
+        table: dict[str, list[tuple[int, str]]] = {}
+        points: list[tuple[int, str]] = []
+        currency = None
+        for price in prices:
+            if price.currency != currency:
+                currency = price.currency
+                points = table.setdefault(currency, [])
+            points.append((price.quantity, f"{price.price:.5f}"))
+        return table
+
+    transforms.TRANSFORMS["prices_by_currency"] = prices_by_currency
 
 
 @_optimisation("uvloop")

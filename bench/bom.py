@@ -21,7 +21,7 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 from bench.goals import Goal
-from bench.processes import TARGET, Changes, Server, redis, service, upstream
+from bench.processes import TARGET, TIMEOUT, Changes, Server, redis, service, upstream
 from bench.soak import servers
 
 QUERIES, CLIENTS, UPSTREAM_MS = 20, 4, 50
@@ -172,7 +172,7 @@ def _send(server: Server, numbers: list[str]) -> float:
 def _ledger(server: Server) -> int:
     """Return the parts of a stopped service's ledger, uncertain ones included: nothing failed, so there are none."""
     command = [sys.executable, "-m", "proxy", "usage", "--json", "--config", str(server.config)]
-    rows = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    rows = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT).stdout)
     return sum(row["used"] + row["uncertain"] for row in rows if row["key"] is None)
 
 
@@ -193,7 +193,7 @@ def _burst(setup: Setup, folder: Path) -> int:
 
 def _send_at_once(clients: list[Server], target: str) -> None:
     """Open a connection for each client, then send the request over all, and read the responses."""
-    connections = [socket.create_connection(("127.0.0.1", server.port)) for server in clients]
+    connections = [socket.create_connection(("127.0.0.1", server.port), TIMEOUT) for server in clients]
     for connection in connections:
         connection.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
     for connection in connections:

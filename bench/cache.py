@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 
 from bench import canned, processes
 from bench.goals import Goal
-from bench.processes import TARGET, Changes, Server, service, upstream
+from bench.processes import TARGET, TIMEOUT, Changes, Server, service, upstream
 from proxy import config, model
 from proxy.config import loader
 from proxy.gateway.applications import Applications
@@ -129,7 +129,7 @@ def _responses(folder: Path) -> dict[str, float]:
 
 def _sent(server: Server, numbers: Iterable[int]) -> _Timing:
     """Request queries one after the other over one connection."""
-    connection, times, before = HTTPConnection("127.0.0.1", server.port), [], server.cpu()
+    connection, times, before = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT), [], server.cpu()
     for number in numbers:
         start = time.perf_counter()
         _request(connection, number)
@@ -146,7 +146,7 @@ def _request(connection: HTTPConnection, number: int) -> bytes:
 def _memory(folder: Path) -> float:
     limit = processes.configuration(9, folder, {})["cache"]["bytes"]
     with upstream() as behind, service(behind, folder) as server:
-        connection = HTTPConnection("127.0.0.1", server.port)
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
         size = len(_request(connection, 0))
         before = server.memory()
         for number in range(1, int(OVERFILL * limit / size)):

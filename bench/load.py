@@ -9,6 +9,7 @@ BURST by a number that as many requests have as there are connections.
 
 import asyncio
 import json
+import os
 import statistics
 import sys
 import time
@@ -40,6 +41,12 @@ class LoadRun:
         self._in_flight = 0
         self._ended = False
         self._drained = asyncio.Event()
+
+    def fail(self, reason: str) -> None:
+        """End the process: figures of a run with errors mean nothing."""
+        if self._in_flight:
+            print(f"load: {reason}", file=sys.stderr, flush=True)
+            os._exit(1)
 
     def send(self, transport: asyncio.Transport) -> None:
         """Send the next request, unless the run has ended."""
@@ -78,10 +85,13 @@ class LoadConnection(asyncio.Protocol):
         if response_end(self._buffer) is None:
             return
         if not self._buffer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(self._buffer[:200])
+            self._run.fail(f"the server responded {self._buffer[:200]!r}")
         self._run.responded(time.perf_counter() - self._sent)
         self._buffer = b""
         self._next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._run.fail(f"a connection was closed: {error}")
 
     def send(self) -> None:
         """Send the next request."""

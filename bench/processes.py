@@ -25,6 +25,7 @@ import yaml
 from proxy.kit import shipped
 
 CONNECTIONS = 64
+TIMEOUT = 60.0  # seconds: a server that hangs must not stop a whole run
 TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNUMBER"}]')
 SAME = TARGET.replace("NUMBER", "74N")
 # Settings of a row that differ from the shipped configuration, by dotted key.
@@ -41,7 +42,7 @@ class Server(NamedTuple):
 
     def body(self, target: str) -> bytes:
         """Return the body of a response."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{target}") as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{target}", timeout=TIMEOUT) as reply:
             return bytes(reply.read())
 
     def cpu(self) -> float:
@@ -186,7 +187,13 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as generator:
         _pin(generator.pid, 1)
-        result = json.loads(generator.communicate()[0])
+        try:
+            printed, _ = generator.communicate(timeout=seconds + TIMEOUT)
+        finally:
+            generator.kill()
+    if generator.returncode:
+        raise RuntimeError("the load generator ended with an error")
+    result = json.loads(printed)
     each = 1e6 / result["responses"]
     return LoadResult(
         result["rate"], result["p50"], result["p99"], (server.cpu() - before) * each, result["cpu"] * each
@@ -207,6 +214,8 @@ def _process(module: str, *arguments: str, core: int, log: IO[bytes] | None = No
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"{module} did not start: {' '.join(arguments)}")
             _pin(process.pid, core)
             yield line, process.pid
         finally:

@@ -14,6 +14,7 @@ from proxy import config, errors
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
+from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
     from proxy.stores.protocols import CacheStore, CacheUsage
@@ -64,7 +65,7 @@ def clear(
             f"{application!r} is none of {', '.join(settings.applications)}", param_hint="--application"
         )
     deleted = _with_cache(settings, lambda cache: cache.clear(application))
-    typer.echo(f"{deleted} entries deleted")
+    typer.echo(f"{counted(deleted, 'entry', 'entries')} deleted")
 
 
 def _with_cache(settings: config.Config, work: "Callable[[CacheStore], Awaitable[T]]") -> T:

@@ -67,11 +67,13 @@ def main() -> None:
     code 2."""
     garbage.collect_rarely()
     try:
+        # Not standalone: typer would print usage and boxes around its errors.
         code = app(standalone_mode=False)
     except errors.StartError as error:
         _end(error.message, 2)
     except ModuleNotFoundError as error:
         missing = _missing_extra(error)
+        # Not an optional package: the traceback is needed.
         if missing is None:
             raise
         _end(missing.message, 2)

@@ -207,10 +207,10 @@ def _prepare_catalog(path: Path, parts: int | None, catalog: Path | None, seed: 
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _ended_like_an_interrupt():
         task = progress.add_task(f"making {path.name}", total=None)
 
-        def show(made: int, wanted: int) -> None:
-            done = made >= wanted
+        def show(parts_done: int, wanted: int) -> None:
+            done = parts_done >= wanted
             description = f"indexing {path.name}" if done else f"making {path.name}"
-            progress.update(task, completed=made, total=wanted, description=description)
+            progress.update(task, completed=parts_done, total=wanted, description=description)
 
         processes = (os.cpu_count() or 1) if (parts or 0) >= _WORTH_PROCESSES else 1
         try:

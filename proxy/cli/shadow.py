@@ -39,6 +39,7 @@ async def _shadow(settings: config.Config, action: ShadowAction, config_file: Pa
     from proxy.cli.comparing import shadow_store
     from proxy.compare.shadow import results
 
+    # The switch is in the store, which all workers read: no signal or port is needed.
     async with shadow_store.open_store(settings) as store:
         if action in (ShadowAction.ON, ShadowAction.OFF):
             await results.switch(store, action is ShadowAction.ON)

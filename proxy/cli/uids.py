@@ -48,12 +48,12 @@ def learn(
     known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
     answers = recorded.Recording(recording)
     try:
-        found = _learnt(answers, known)
+        learned = _learnt(answers, known)
     finally:
         answers.close()
-    if found.learnt:
-        _write(_table(found, recording.name), output)
-    _say(found, output)
+    if learned.learnt:
+        _write(_table(learned, recording.name), output)
+    _say(learned, output)
 
 
 def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_learning.LearnedUids":
@@ -77,11 +77,11 @@ def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_lea
     return learner.learnt(both=both)
 
 
-def _table(found: "uid_learning.LearnedUids", source: str) -> str:
+def _table(learned: "uid_learning.LearnedUids", source: str) -> str:
     lines = [
         f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn. Setting `uids`: docs/reference/uids.md."
     ]
-    for kind, entries in found.lines.items():
+    for kind, entries in learned.lines.items():
         lines.append(f"{kind}:")
         for entry in entries:
             also = f", also: [{', '.join(map(_quoted, entry.also))}]" if entry.also else ""
@@ -106,18 +106,18 @@ def _write(table: str, output: Path | None) -> None:
         raise errors.ConfigError(f"the table {output} cannot be written: {error.strerror}") from error
 
 
-def _say(found: "uid_learning.LearnedUids", output: Path | None) -> None:
+def _say(learned: "uid_learning.LearnedUids", output: Path | None) -> None:
     """Print the counts to standard error: the table may be on standard output."""
     counts = (
-        (found.learnt, "learnt"),
-        (found.known, "already known"),
-        (len(found.conflicts), "conflicting"),
-        (found.unmatched, "not matched"),
+        (learned.learnt, "learnt"),
+        (learned.known, "already known"),
+        (len(learned.conflicts), "conflicting"),
+        (learned.unmatched, "not matched"),
     )
-    _lines(found.conflicts[:SHOWN])
-    if len(found.conflicts) > SHOWN:
-        _lines([f"and {len(found.conflicts) - SHOWN} more conflicts"])
-    where = f" Set uids: {output} in the configuration." if output and found.learnt else ""
+    _lines(learned.conflicts[:SHOWN])
+    if len(learned.conflicts) > SHOWN:
+        _lines([f"and {len(learned.conflicts) - SHOWN} more conflicts"])
+    where = f" Set uids: {output} in the configuration." if output and learned.learnt else ""
     _lines([f"uids: {', '.join(f'{number} {what}' for number, what in counts)}.{where}"])
 
 

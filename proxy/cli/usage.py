@@ -60,6 +60,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
     time = clock.SystemClock()
     store = await opening.open_store(settings.store, time)
     try:
+        # Before reading, so that the printed table shows the result.
         if reopen is not None:
             await store.clear_exhausted(reopen)
         usages, exhausted = await store.all_usage(), await store.exhausted_quotas()

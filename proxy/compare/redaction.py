@@ -33,8 +33,8 @@ class Redaction:
     __slots__ = ("_spellings",)
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
-        self._spellings = tuple(sorted(found, key=lambda each: (-len(each), each)))
+        spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
+        self._spellings = tuple(sorted(spellings, key=lambda each: (-len(each), each)))
 
     def __repr__(self) -> str:
         return f"Redaction({len(self._spellings)} hidden)"
@@ -58,6 +58,7 @@ class Redaction:
         text = body.decode("utf-8", "surrogateescape")
         if text.lstrip()[:1] in ("{", "["):
             there = self._there(text)
+            # The usual case, in one substitution: a substitution in each string takes longer.
             if there and all(map(_only_within_strings, there)):
                 text = _any_of(there).sub(HIDDEN, text)
             elif there:
@@ -98,6 +99,7 @@ def _spellings(secret: str) -> set[str]:
 
 def _pattern(spelling: str) -> str:
     exact = re.escape(spelling)
+    # A short key would be found within ordinary words and numbers.
     return exact if len(spelling) >= WHOLE_WORD else rf"(?<![A-Za-z0-9]){exact}(?![A-Za-z0-9])"
 
 

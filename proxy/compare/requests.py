@@ -35,10 +35,10 @@ class V3Request(msgspec.Struct, frozen=True):
     @property
     def endpoint(self) -> str:
         """Pattern of the path, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
-        found = endpoints.of(self.path)
-        if found is None:
+        endpoint = endpoints.of(self.path)
+        if endpoint is None:
             raise LookupError(f"{self.path[:80]} is not a v3 path")
-        return found.alias_of or found.path
+        return endpoint.alias_of or endpoint.path
 
     def values(self, name: str) -> list[str]:
         """Return the values of a parameter, with or without brackets after its name."""

@@ -116,12 +116,12 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def _pairs_hook(duplicate_keys: list[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(found)
-        if len(made) != len(found):
-            seen: set[str] = set()
-            duplicate_keys.extend(key for key, _ in found if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        return made
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(members)
+        if len(value) != len(members):
+            earlier: set[str] = set()
+            duplicate_keys.extend(key for key, _ in members if key in earlier or earlier.add(key))  # type: ignore[func-returns-value]
+        return value
 
     return pairs
 

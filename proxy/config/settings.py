@@ -78,7 +78,7 @@ class TimeoutSettings(Settings, frozen=True):
     """Timeouts of one upstream. An error message names the timeout that was exceeded."""
 
     connect_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds until a connection stands, above 0 up to 3600")
+        float, Meta(gt=0, le=3600, description="seconds to establish a connection, above 0 up to 3600")
     ] = 5.0
     first_byte_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds without a byte of the response, above 0 up to 3600")
@@ -125,7 +125,7 @@ class UpstreamSettings(Settings, frozen=True):
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     proxy: Annotated[
         ProxyAddress | None,
-        Meta(description="an http:// address, with name:password@ where it asks for them, env:NAME or file:PATH"),
+        Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
     ] = None
     tls: Annotated[TlsSettings, Meta(description="a block of settings")] = TlsSettings()
 

@@ -35,7 +35,7 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `only`     keep elements for which this is true · `order` sort elements by this, smallest first
     `or_else`  a path whose one object stands in for an empty list
     `empty`    what a client sees where the service has null or the plan lacks the `feature`
-    `include`  hidden unless asked for with include[]
+    `include`  hidden unless requested with include[]
     `derived`  how the value comes about where it is not the service's own; `why` explains `always`
     """
 

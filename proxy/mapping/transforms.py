@@ -6,7 +6,6 @@ that is in neither fails at start.
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
@@ -14,9 +13,11 @@ import msgspec
 IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
 
 PRICE_TEXTS: dict[float, str] = {}
-"""Texts of prices, at most `PRICE_TEXTS_MAX`: half of the prices in a recorded list of parts repeat another."""
-PRICE_TEXTS_MAX = 8192  # 1.0 MB
-TIMES_MAX = 8192  # 1.2 MB of remembered times: an offer keeps its time until its seller updates it
+"""Remembered texts of prices: half of the prices in a recorded list of parts repeat another. Times are not remembered,
+because nine in ten differ."""
+PRICE_TEXTS_MAX = 8192  # 1.0 MB, and no more than the prices of one offer beyond it
+
+_parse_time = datetime.fromisoformat
 
 Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
@@ -43,31 +44,27 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int
     table: dict[str, list[tuple[int | str, ...]]] = {}
     points: list[tuple[int | str, ...]] = []
     currency = None
+    if len(PRICE_TEXTS) > PRICE_TEXTS_MAX:
+        PRICE_TEXTS.clear()
     known_text = PRICE_TEXTS.get
     for price in prices:
         if price.currency != currency:  # in most tables only the first is
             currency = price.currency
             points = table.setdefault(currency, [])
         amount = price.price
-        points.append((price.quantity, known_text(amount) or price_text(amount)))
+        text = known_text(amount)
+        if text is None:
+            text = f"{amount:.5f}"
+            if amount:  # 0.0 and -0.0 are one key with two texts
+                PRICE_TEXTS[amount] = text
+        points.append((price.quantity, text))
     table.pop("", None)
     return table
 
 
-def price_text(amount: float) -> str:
-    """Format a price with five decimals, as v3 did, and remember the text."""
-    text = f"{amount:.5f}"
-    if amount:  # 0.0 and -0.0 are one key with two texts
-        if len(PRICE_TEXTS) >= PRICE_TEXTS_MAX:
-            PRICE_TEXTS.clear()
-        PRICE_TEXTS[amount] = text
-    return text
-
-
-@lru_cache(TIMES_MAX)
 def timestamp(time: str) -> Timestamp:
     """Format an RFC 3339 time as v3 did: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
-    moment = datetime.fromisoformat(time)
+    moment = _parse_time(time)
     if time[7::3] == "-T::Z":  # a valid time with these separators is in v3's format
         return time
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,12 +1,13 @@
-"""GraphQL documents: root fields with the selection set of a projection, and the types that responses are decoded
-into.
+"""GraphQL documents: root fields with the selection set of a projection, aggregations over the hits of a search, and
+the types that responses are decoded into (contract graphql.md §1.2).
 
-Made by projection_cache.py. The meaning of errors beside data is decided here, because it depends on which fields of a
-document are nullable.
+Made by projection_cache.py; facets.py turns aggregations into v3's facets and stats. The meaning of errors beside data
+is decided here, because it depends on which fields of a document are nullable.
 """
 
 import re
 import types
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ import msgspec
 
 from proxy import model
 from proxy.mapping import compiler
-from proxy.planning import aggregations
 from proxy.planning.operations import Document, FieldError
 
 REASON_MAX = 500  # characters of the upstream's messages that are passed on
@@ -23,6 +23,107 @@ MARKET_ARGUMENTS = "country: $country, currency: $currency"
 SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
 SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters"
 SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
+SIZE = "$size: Int!"
+
+
+class NamedRecord(msgspec.Struct, gc=False):
+    """Company or category."""
+
+    id: str
+    name: str
+
+
+class CompanyBucket(msgspec.Struct, gc=False):
+    """SupCompanyBucket: hits of one company."""
+
+    company: NamedRecord
+    count: int | None = None
+
+
+class CategoryBucket(msgspec.Struct, gc=False):
+    """SupCategoryBucket: hits in one category."""
+
+    category: NamedRecord
+    count: int | None = None
+
+
+class InStockBucket(msgspec.Struct, gc=False):
+    """SupInStockBucket: hits in stock, or out of stock."""
+
+    isInStock: bool  # noqa: N815 - the service's name
+    count: int | None = None
+
+
+class SpecBucket(msgspec.Struct, gc=False):
+    """SupSpecBucket: hits with one value of a spec."""
+
+    displayValue: str  # noqa: N815 - the service's name
+    floatValue: float | None = None  # noqa: N815 - the service's name
+    count: int | None = None
+
+
+class SpecAttribute(msgspec.Struct, gc=False):
+    """SupAttribute: the attribute that a spec is a value of."""
+
+    name: str
+    shortname: str
+
+
+class SpecDescription(msgspec.Struct, gc=False):
+    """SupSpecAgg without its buckets and statistics."""
+
+    attribute: SpecAttribute
+    valueType: str  # noqa: N815 - the service's name
+    unitsName: str | None = None  # noqa: N815 - the service's name
+    unitsSymbol: str | None = None  # noqa: N815 - the service's name
+
+
+class SpecAgg(SpecDescription, gc=False):
+    """SupSpecAgg: counts and statistics of one spec."""
+
+    buckets: list[SpecBucket] = []
+    siMin: str | None = None  # noqa: N815 - the service's name
+    siMax: str | None = None  # noqa: N815 - the service's name
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """Aggregation field of SupPartResultSet: its declared variables, its GraphQL text, and the type of its items."""
+
+    name: str
+    variables: tuple[str, ...]
+    text: str
+    record: type
+
+
+AGGREGATIONS = {
+    each.name: each
+    for each in (
+        Aggregation(
+            "manufacturerAgg", (SIZE,), "manufacturerAgg(size: $size) { company { id name } count }", CompanyBucket
+        ),
+        Aggregation(
+            "distributorAgg", (SIZE,), "distributorAgg(size: $size) { company { id name } count }", CompanyBucket
+        ),
+        Aggregation("categoryAgg", (SIZE,), "categoryAgg(size: $size) { category { id name } count }", CategoryBucket),
+        Aggregation("inStockAgg", (), "inStockAgg { isInStock count }", InStockBucket),
+        Aggregation(
+            "specAggs",
+            (SIZE, "$attributes: [String!]!", "$selection: SupSpecAggsSelection!"),
+            "specAggs(attributeNames: $attributes, attributeSelection: $selection, size: $size)"
+            " { attribute { name shortname } valueType buckets { displayValue floatValue count }"
+            " siMin siMax unitsName unitsSymbol }",
+            SpecAgg,
+        ),
+        Aggregation(
+            "specKinds",
+            ("$filtered: [String!]!",),
+            "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
+            " { attribute { name shortname } valueType unitsName unitsSymbol }",
+            SpecDescription,
+        ),
+    )
+}
 
 
 def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> Document:
@@ -80,7 +181,7 @@ def listing(name: str, object_: compiler.CompiledObject) -> Document:
 
 def attributes() -> Document:
     """Return the document that lists all specs of the upstream; free of charge."""
-    record = types.GenericAlias(list, (aggregations.SpecAttribute,))
+    record = types.GenericAlias(list, (SpecAttribute,))
     return Root("supAttributes", "", "", "name shortname", record).document()
 
 
@@ -113,7 +214,7 @@ def _numbered(text: str, number: int) -> str:
 
 
 def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.CompiledObject | None) -> Document:
-    chosen = [aggregations.AGGREGATIONS[name] for name in sorted(counted)]
+    chosen = [AGGREGATIONS[name] for name in sorted(counted)]
     declared = dict.fromkeys(name for each in chosen for name in each.variables)
     signature = ", ".join([SEARCH, SORTING, *declared])
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
@@ -130,27 +231,27 @@ def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:
     return data if all(getattr(data, name).results is not None for name in data.__struct_fields__) else None
 
 
-def _mark_lost_aliases(data: dict[str, Any], found: list[model.GraphQLError]) -> Any:
+def _mark_lost_aliases(data: dict[str, Any], graphql_errors: list[model.GraphQLError]) -> Any:
     """Replace each result set without results by its errors, or by all errors where none names it."""
     for alias in [alias for alias, value in data.items() if value.results is None]:
-        data[alias] = FieldError(_reason(found, [alias]))
+        data[alias] = FieldError(_reason(graphql_errors, [alias]))
     return data if any(not isinstance(value, FieldError) for value in data.values()) else None
 
 
-def _mark_lost_parts(data: Any, found: list[model.GraphQLError]) -> Any:
+def _mark_lost_parts(data: Any, graphql_errors: list[model.GraphQLError]) -> Any:
     """Replace each part that is null with an error by the error; null without an error means that it is unknown."""
     if all(part is None for part in data.supParts):
         return None
-    for place in [error.path[1] for error in found if isinstance(error.path, list) and len(error.path) > 1]:
+    for place in [error.path[1] for error in graphql_errors if isinstance(error.path, list) and len(error.path) > 1]:
         if isinstance(place, int) and 0 <= place < len(data.supParts) and data.supParts[place] is None:
-            data.supParts[place] = FieldError(_reason(found, ["supParts", place]))
+            data.supParts[place] = FieldError(_reason(graphql_errors, ["supParts", place]))
     return data
 
 
-def _reason(found: list[model.GraphQLError], at: list[str | int]) -> str:
+def _reason(graphql_errors: list[model.GraphQLError], at: list[str | int]) -> str:
     """Return the messages of the errors at a path, or of all errors if none is."""
-    about = [error.message for error in found if isinstance(error.path, list) and error.path[: len(at)] == at]
-    return "; ".join(dict.fromkeys(about or [error.message for error in found]))[:REASON_MAX]
+    about = [error.message for error in graphql_errors if isinstance(error.path, list) and error.path[: len(at)] == at]
+    return "; ".join(dict.fromkeys(about or [error.message for error in graphql_errors]))[:REASON_MAX]
 
 
 def _result_set(beside: list[Any], part: compiler.CompiledObject | None, counted: list[Any]) -> Any:

@@ -124,9 +124,9 @@ def _check_together(q: str | None, numbers: dict[str, str]) -> None:
     names = list(numbers)
     words = exact_match.normalise(q) if q else ""
     if words and any(words != exact_match.normalise(number) for number in numbers.values()):
-        raise errors.BadRequest(f"q and {names[0]} cannot be asked for together")
+        raise errors.BadRequest(f"q and {names[0]} cannot be combined")
     if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
-        raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be asked for together with wildcards")
+        raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be combined with wildcards")
 
 
 def _check_number(name: str, number: str) -> None:

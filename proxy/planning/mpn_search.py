@@ -132,6 +132,6 @@ def _check_q(q: str, wanted: tuple[str, ...]) -> None:
     words = exact_match.normalise(q)
     if words and any(words != exact_match.normalise(number) for number in wanted):
         raise errors.BadRequest(
-            f"q and a filter by {FIELD} cannot be asked for together, because the service finds parts by either; "
+            f"q and a filter by {FIELD} cannot be combined, because the service finds parts by either; "
             f"leave q out, or put its words into filters such as brand.name"
         )

@@ -220,7 +220,7 @@ def _is_single(tables: Tables, name: str) -> bool:
 def _check_stock(condition: Condition) -> None:
     if (condition.low, condition.high) not in {("1", None), ("0.0", None), ("1.0", None)} or condition.values:
         raise errors.BadRequest(
-            f"{condition.field} can only be asked for as [1 TO *]: the service knows in stock or not"
+            f"{condition.field} can only be requested as [1 TO *]: the service knows in stock or not"
         )
 
 

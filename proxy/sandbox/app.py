@@ -27,7 +27,7 @@ from proxy.sandbox.portal import requests
 
 # Bytes of a request line or header: the old service says by itself what is too long for it.
 MAX_LINE = 65_536
-# Seconds that answers under way are given at the end: some faults would take minutes.
+# Seconds that requests in progress have at the end: some faults would take minutes.
 SHUTDOWN = 1.0
 
 

@@ -17,6 +17,9 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case folding at every look-up
 
+# Characters of an id that are percent-encoded although they need not be: only these can hide an id in a target.
+_ESCAPED = re.compile(r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AFaf]|7[0-9Aa])")
+_KEY = re.compile(r"apikey(\[\d*\])?=")
 _GIVEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
@@ -45,6 +48,8 @@ class RequestIds:
 
 def _is_key(id_: str, target: str) -> bool:
     """Return whether a request target has an API key that begins with this id, in any percent-encoding."""
-    if id_ not in target and "%" not in target:
+    if id_ not in target and not _ESCAPED.search(target):
         return False
-    return re.search(rf"apikey(\[\d*\])?={re.escape(id_)}", parameters.decoded(target)) is not None
+    decoded = parameters.decoded(target)
+    # A pattern with the id in it would be compiled for each request, which takes longer than a cache hit.
+    return any(decoded.startswith(id_, name.end()) for name in _KEY.finditer(decoded))

@@ -99,7 +99,9 @@ async def _compose(
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
-    cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
+    cache = encoded_cache.EncodedResponseCache(
+        settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
+    )
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
     hits = unparsed.UnparsedHits(cache, unparsed.HitContext(authenticator, addresses, requests, ids, metrics))

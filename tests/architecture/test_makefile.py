@@ -78,10 +78,10 @@ def test_test_run_prints_steps_missing_programs_and_skip_reasons(make: Any, tmp_
     assert " -rs " in make("-n", *MADE, "test")
 
 
-def test_skipped_tests_are_shown_with_reasons(make: Any, tmp_path: Path) -> None:
+def test_skipped_tests_are_shown_with_reasons(make: Any, root: Path, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(needs_program):\n    needs_program('no-such-program')\n")
     (tmp_path / "conftest.py").write_text("from tests.conftest import needs_program  # noqa: F401\n")
-    printed = make(*MADE, "test", "WORKERS=0", f"ARGS={tmp_path} -p no:cacheprovider", CI="")
+    printed = make(*MADE, "test", "WORKERS=0", f"ARGS={tmp_path} -p no:cacheprovider -o pythonpath={root}/tests", CI="")
     assert "no-such-program is not installed" in printed
 
 

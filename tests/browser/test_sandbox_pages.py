@@ -94,7 +94,7 @@ def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: app
     window.get(sandbox.account_url)
     _press_tab_until(window, "Sign in as Grace Sandbox")
     window.switch_to.active_element.send_keys(Keys.ENTER)
-    WebDriverWait(window, PATIENCE).until(lambda page: "Your account" in page.title)
+    WebDriverWait(window, PATIENCE).until(lambda page: "Signed-in user" in page.title)
     assert user_directory.DEFAULT_USERS[1].email in window.find_element(By.TAG_NAME, "main").text
     window.delete_all_cookies()
 

@@ -53,7 +53,7 @@ def test_every_timeout_is_documented_with_its_message(page: Any) -> None:
 
 
 def test_documented_signs_of_failure_are_those_of_the_code(page: Any) -> None:
-    (row,) = (row[0] for row in page.table("what happened") if "trouble" in row[0])
+    (row,) = (row[0] for row in page.table("what happened") if "internal GraphQL error" in row[0])
     assert set(re.findall(r"HC\d+", row)) == classify.FAILURE_CODES
     assert {int(status) for status in re.findall(r"\b5\d\d\b", row)} == classify.FAILURE_STATUSES
     assert f"`{classify.FAILURE_MESSAGE}`" in row
@@ -70,7 +70,7 @@ def test_documented_retry_numbers_are_those_of_the_code(words: Any) -> None:
 
 def test_documented_fair_time_is_that_of_the_code(words: Any) -> None:
     assert http_post.FAIR_SHARE == 1 / 2
-    assert "half of the shorter of `first_byte_seconds` and `total_seconds`" in words
+    assert "at least half of `first_byte_seconds` or of `total_seconds`, whichever is shorter" in words
 
 
 def test_documented_token_numbers_are_those_of_the_code(words: Any) -> None:
@@ -78,7 +78,7 @@ def test_documented_token_numbers_are_those_of_the_code(words: Any) -> None:
     assert f"{a_second.count} requests a second, {a_quarter.count} in 15 minutes" in words
     spaced = [f"{window.count:,}".replace(",", " ") for window in (a_half_day, a_week)]
     assert f"{spaced[0]} in 12 hours, {spaced[1]} a week" in words
-    assert f"holds the others up for {token_requests.LOCK_SECONDS:g} seconds" in words
+    assert f"delays the others by {token_requests.LOCK_SECONDS:g} seconds" in words
     assert (
         f"renewed {token_cache.RENEWAL_LEAD / 60:g} to {token_cache.RENEWAL_LEAD / 30:g} minutes before its end"
         in words

@@ -47,6 +47,6 @@ def test_every_documented_command_exists(page: Any) -> None:
 
 
 def test_documented_numbers_are_those_of_the_code(page: Any) -> None:
-    assert f"{queue.BYTES_MAX // 2**20} MB of replies" in page.text
+    assert f"{queue.BYTES_MAX // 2**20} MB of responses" in page.text
     assert controller.NOTE_SECONDS == 5.0
     assert "every five seconds at most" in page.text

@@ -33,6 +33,21 @@ REPLACED = [
     r"lanes?\b",
     r"old calls?",
     r"left out of account",
+    r"in trouble\b",
+    r"own trouble",
+    r"met with",
+    r"asked for\b",
+    r"who asked",
+    r"what became of",
+    r"says so\b",
+    r"whoever",
+    r"nobody",
+    r"somebody",
+    r"anew\b",
+    r"goes on from",
+    r"at worst",
+    r"rules? (?:hid|hides?)\b",
+    r"came to\b",
 ]
 WORD = re.compile(rf"\b(?:{'|'.join(REPLACED)})", re.IGNORECASE)
 CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)

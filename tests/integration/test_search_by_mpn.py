@@ -121,4 +121,4 @@ async def test_query_beside_an_mpn_filter_is_refused_unless_equal(environment: P
     same = await search(environment, **{MPN: NUMBER, "q": "sn74-s74n"})
     assert same["hits"] > 1
     refused = await search(environment, 400, **{MPN: NUMBER, "q": "flip-flop"})
-    assert "q and a filter by mpn cannot be asked for together" in refused["message"]
+    assert "q and a filter by mpn cannot be combined" in refused["message"]

@@ -252,6 +252,17 @@ async def test_unparsed_hits_restart_the_idle_timeout(start: StartEnvironment, u
         assert await client.rest() == b""  # then the connection is closed as any idle one
 
 
+async def test_half_closed_client_gets_its_hit(start: StartEnvironment, unparsed: list[bytes]) -> None:
+    async with start(**CACHED) as environment, connected(environment) as client:
+        for _ in range(WARM):
+            await client.get()
+        client.send()
+        client.writer.write_eof()
+        assert (await client.response()).headers["x-cache"] == "hit"
+        assert await client.rest() == b""
+    assert len(unparsed) == 1
+
+
 async def test_client_that_does_not_read_is_disconnected(start: StartEnvironment, unparsed: list[bytes]) -> None:
     async with start(**CACHED, listen={"write_seconds": 0.3}) as environment, connected(environment) as client:
         for _ in range(WARM):

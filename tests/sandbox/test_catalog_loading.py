@@ -135,5 +135,5 @@ def test_a_number_below_the_shipped_parts_removes_none(tmp_path: Path) -> None:
 def test_too_many_parts_are_an_error_with_the_maximum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.sandbox.catalog.families.FAMILIES", ())
     monkeypatch.setattr("proxy.sandbox.catalog.large_families.FAMILIES", ())
-    with pytest.raises(ValueError, match="parts: 50 were asked for, at most 13 can be made"):
+    with pytest.raises(ValueError, match="parts: 50 were requested, at most 13 can be generated"):
         small_catalog.opened(tmp_path, parts=50)

@@ -57,7 +57,7 @@ async def test_design_services_reject_public_tokens(designer: DesignClient) -> N
                 async with designer.session.request(method, url + path, headers=headers) as response:
                     assert response.status == 401
                     assert json.loads(await response.read()) == {
-                        "error": "this service is asked by the query service only"
+                        "error": "this service accepts requests of the query service only"
                     }
 
 

@@ -140,6 +140,7 @@ def read_key(text: str | None, option: str) -> config.Secret | None:
     """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
     if text is None:
         return None
+    # Other users of a machine can list the arguments of a process.
     if not text.startswith(("env:", "file:")):
         raise typer.BadParameter(
             "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option

@@ -44,8 +44,8 @@ class LocalService(NamedTuple):
         if not apikey:
             return None
         digest = config.digest(apikey)
-        found = (name for name, each in self.settings.applications.items() for key in each.apikeys if key.key == digest)
-        return next(found, None)
+        names = (name for name, each in self.settings.applications.items() for key in each.apikeys if key.key == digest)
+        return next(names, None)
 
 
 def load_config(file: Path | None, *, replayed: bool) -> config.Config:
@@ -67,12 +67,12 @@ async def running(
         if settings.upstream == "sandbox":
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
-        made, keys = _made(settings)
+        local, keys = _made(settings)
         client = (
             None if upstream_recorder is None else partial(replay.RecordingGraphQLClient, recorder=upstream_recorder)
         )
-        url = await stack.enter_async_context(single_process.running(made, client=client))
-        yield LocalService(url, made, keys, legacy)
+        url = await stack.enter_async_context(single_process.running(local, client=client))
+        yield LocalService(url, local, keys, legacy)
 
 
 @asynccontextmanager
@@ -80,13 +80,14 @@ async def replaying(settings: config.Config, player: replay.ResponseReplayer) ->
     """Run the service, which resolves requests from recorded responses only and uses no quota."""
     from proxy.workers import single_process
 
-    made, keys = _made(settings)
-    applications = {name: _unlimited(entry) for name, entry in made.applications.items()}
-    site = NOWHERE if made.upstream == "sandbox" else made.upstream
+    local, keys = _made(settings)
+    applications = {name: _unlimited(entry) for name, entry in local.applications.items()}
+    site = NOWHERE if local.upstream == "sandbox" else local.upstream
+    # A replay must not touch the ledger and the tokens of the real service.
     store = config.StoreUrl("memory:")
-    made = msgspec.structs.replace(made, applications=applications, upstream=site, store=store)
-    async with single_process.running(made, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
-        yield LocalService(url, made, keys, None)
+    local = msgspec.structs.replace(local, applications=applications, upstream=site, store=store)
+    async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
+        yield LocalService(url, local, keys, None)
 
 
 def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
@@ -101,16 +102,18 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         )
         for name, entry in settings.applications.items()
     }
-    made = msgspec.structs.replace(
+    local = msgspec.structs.replace(
         settings,
         applications=applications,
+        # The run has received all of its responses when it ends, so there is nothing to wait for.
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        # Each recorded response has to belong to one request.
         coalescing=config.CoalescingSettings(enabled=False),
         cache=config.CacheSettings(seconds=0.0),
         tracing=config.TracingSettings(),
         shadow=config.ShadowSettings(),
     )
-    return made, keys
+    return local, keys
 
 
 def _unhurried(key: config.ApiKeySettings) -> config.ApiKeySettings:

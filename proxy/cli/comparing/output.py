@@ -68,6 +68,7 @@ def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, f
     if yes or free or not left.parts:
         return True
     most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
+    # The question goes to standard error, because standard output may be a report.
     if sys.stdin.isatty() and sys.stderr.isatty():
         return _confirmed(f"Up to {counted(most, 'part')} may be spent. Continue?")
     if budget is None:
@@ -134,6 +135,7 @@ def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -
         (chosen.junit, junit.render),
         (chosen.save_ignored, rules.render_ignored_counts),
     )
+    # All are written before an error is raised: the parts are spent already.
     failed = [_write(path, render(result)) for path, render in wanted if path is not None]
     for reason in failed:
         if reason is not None:

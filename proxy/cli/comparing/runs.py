@@ -43,9 +43,9 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
     header = RecordingHeader(
         made=ready.clock.now(), baseline=ready.baseline, candidate=ready.candidate, source=ready.source.name
     )
-    made = Recorder(path, header, ready.redaction)
-    stack.callback(made.close)
-    return made
+    recorder = Recorder(path, header, ready.redaction)
+    stack.callback(recorder.close)
+    return recorder
 
 
 async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
@@ -57,13 +57,13 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
                 param_hint="--baseline",
             )
         with ExitStack() as stack:
-            made = open_recorder(ready, chosen.record, stack)
-            known = made.known if made else set()
+            recorder = open_recorder(ready, chosen.record, stack)
+            known = recorder.known if recorder else set()
             requests, worst = plan.remaining(ready.source.plan, known)
             if known:
                 output.say(f"resuming: {counted(len(known), 'request was', 'requests were')} recorded before")
             left = setup.RemainingRequests(requests, worst if ready.ready.sides.candidate else estimate.Estimate(()))
-            ended = await setup.execute(ready, left, run.RunSinks(recorder=made))
+            ended = await setup.execute(ready, left, run.RunSinks(recorder=recorder))
             if ended is not None:
                 _say_recorded(ended, chosen)
             return ended
@@ -113,6 +113,7 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
             tally.add(comparison)
         left = _remaining(ready, progress)
         recorder = open_recorder(ready, ready.chosen.record, stack)
+        # Such requests are not sent again, because their comparison is saved and parts would be spent twice.
         if progress and recorder and (lacking := progress.done - recorder.known):
             output.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
         notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)

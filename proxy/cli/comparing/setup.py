@@ -49,16 +49,16 @@ def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded:
     rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
-        made = plan.make_plan(opened.requests(), chosen.sample, rng)
-        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
+        request_plan = plan.make_plan(opened.requests(), chosen.sample, rng)
+        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(request_plan))
         return RequestsToSend(
-            made, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
+            request_plan, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
         )
     if recorded is None:
         raise AssertionError("checked before: there are requests or recorded responses")
-    made = plan.make_plan(recorded.requests(), chosen.sample, rng)
+    request_plan = plan.make_plan(recorded.requests(), chosen.sample, rng)
     return RequestsToSend(
-        made, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
+        request_plan, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
     )
 
 
@@ -71,9 +71,9 @@ def recording_notes(recorded: Recording) -> Iterator[str]:
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
-def _held(made: plan.RequestPlan) -> Iterator[str]:
-    if made.dropped:
-        dropped = counted(made.dropped, "request is", "requests are")
+def _held(request_plan: plan.RequestPlan) -> Iterator[str]:
+    if request_plan.dropped:
+        dropped = counted(request_plan.dropped, "request is", "requests are")
         yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
 
 
@@ -130,6 +130,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = local_service.load_config(chosen.config, replayed=chosen.replay is not None)
+            # Checked before anything is started: a sandbox takes seconds.
             if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
         ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
@@ -181,6 +182,7 @@ async def execute(
         free=free,
         notes=tuple(map(ready.redaction.text, source.notes)),
     )
+    # Nothing has been sent so far: declining costs nothing.
     if not output.confirm_cost(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
         return None
     budget = ComparisonBudget(ready.limit, left.spent)
@@ -188,7 +190,7 @@ async def execute(
         ready.ready.sides,
         budget=budget,
         worst=(lambda _: 0) if chosen.replay else estimate.worst_case_parts,
-        paying=progress.asking if progress else lambda *_: None,
+        paying=progress.sending if progress else lambda *_: None,
         redaction=ready.redaction,
         judge=judge,
         upstream_recorder=ready.ready.upstream_recorder,

@@ -48,6 +48,7 @@ class SideKeys:
         self.clients = clients
         self._baseline = checks.read_key(chosen.baseline_key, "--baseline-key")
         self._candidate = checks.read_key(chosen.candidate_key, "--candidate-key")
+        # Keys that are generated for a run appear in its responses, too.
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
@@ -134,6 +135,8 @@ class _Opening:
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
         def key(client: str) -> str | None:
+            # With one application, its key serves clients that have none; with several, a guess could bill the wrong
+            # one.
             return self._keys.key(client, "candidate") or alone
 
         def application(client: str) -> str | None:

@@ -166,11 +166,11 @@ def _endpoint(endpoint: str) -> endpoints.Endpoint | None:
     return next((each for each in endpoints.ENDPOINTS if each.path == endpoint), None)
 
 
-def _below(found: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
+def _below(endpoint: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
     """Return the steps below the object that the endpoint responds with; empty outside it."""
-    if found is None:
+    if endpoint is None:
         return ()
-    root = ROOTS[found.action]
+    root = ROOTS[endpoint.action]
     return steps[len(root) :] if steps[: len(root)] == root else ()
 
 

@@ -59,10 +59,12 @@ def diff(baseline: Any, candidate: Any) -> list[Difference]:
         dict,
         list,
     )  # two containers are compared element by element, so comparing them as a whole first would only repeat the work
+    # A list of pending pairs instead of recursion: responses may be nested deeper than Python's stack.
     pending = [ValuePair(baseline, candidate)] if whole or not equality.same(baseline, candidate) else []
     while pending:
         differences, pairs = _step(pending.pop())
         found += differences
+        # The last element is compared next, so reversing keeps the order of the document.
         pending += reversed(pairs)
     return found
 
@@ -112,6 +114,7 @@ def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
     else:
         found = [Difference("missing", *at(baseline[each]), baseline=was) for each, was in missing.items()]
         found += [Difference("extra", *at(label), candidate=pair.candidate[each]) for each, label in candidate.items()]
+    # One difference for the whole list: a moved element shifts all others.
     if matched.moved:
         before, after = ([paths.element(paths.ROOT, *baseline[each]) for each in order] for order in matched.orders())
         found.append(Difference("order", pair.path, pair.place, before, after))

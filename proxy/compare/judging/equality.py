@@ -68,10 +68,10 @@ def timestamp_key(text: str) -> tuple[datetime, str, bool] | None:
 
     The third element keeps a timestamp without a zone unequal to one with a zone.
     """
-    found = MOMENT.fullmatch(text)
-    if not found:
+    match = MOMENT.fullmatch(text)
+    if not match:
         return None
-    date, time, fraction, zone = found.groups()
+    date, time, fraction, zone = match.groups()
     try:
         second = datetime.fromisoformat(f"{date}T{time}+00:00") - _offset(zone)
     except (ValueError, OverflowError):

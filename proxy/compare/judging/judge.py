@@ -93,6 +93,7 @@ class Judge:
         """Judge one request, sent at `at`; either side's response to a repetition may be given."""
         paid = (pair.candidate.parts or 0) + ((candidate_again.parts or 0) if candidate_again else 0)
         baseline, candidate = parse_response(request, pair.baseline), parse_response(request, pair.candidate)
+        # A refused API key says nothing about the translation, so it is a failure and not a difference.
         if failure := _failure(baseline, candidate) or _key_refused(request, baseline, candidate):
             return Comparison(request, at, failure=self._trimming.text(failure, 300), parts=paid)
         later = tuple(parse_response(request, again) if again else None for again in (baseline_again, candidate_again))
@@ -102,6 +103,7 @@ class Judge:
         found = [
             self._finding(each, self.causes.of(request.endpoint, each, refused=refused))
             for each in applied.left
+            # Changed data is neither side's fault, so it is listed separately and does not count.
             if _key(each) not in moved
         ]
         return Comparison(
@@ -129,14 +131,15 @@ class Judge:
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
         """Return all differences of two comparable responses, before rules."""
-        found = _whole(baseline, candidate)
+        differences = _whole(baseline, candidate)
+        # A body of another status has nothing in common with it: its differences would hide the status.
         if baseline.response.status != candidate.response.status and not (
             baseline.body.refused and candidate.body.refused
         ):
-            return self._uids.explained(found, baseline.requested_uids)
+            return self._uids.explained(differences, baseline.requested_uids)
         if baseline.body.problem is None and candidate.body.problem is None:
-            found += self._diff(baseline.body.document, candidate.body.document)
-        return self._uids.explained(found, baseline.requested_uids)
+            differences += self._diff(baseline.body.document, candidate.body.document)
+        return self._uids.explained(differences, baseline.requested_uids)
 
     def _flaky_fields(
         self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None
@@ -171,6 +174,7 @@ class Judge:
             if _key(each) in by_baseline and (_key(each) in by_candidate or paths.is_whole(each.path))
         }
         for one, other in _pairs(first, later):
+            # An error would seem to have no difference left.
             if not (_is_like(one, baseline) and _is_like(other, baseline)):
                 continue
             there = {_key(each) for each in self._found(one, other)}

@@ -68,6 +68,7 @@ class _Unmatched:
         """
         sizes = len(self._baseline), len(self._candidate)
         most = min(sizes)
+        # Most lists are equal except for a few elements, so this leaves little for the quadratic steps.
         head = self._same(range(most))
         tail = self._same(range(-1, head - most - 1, -1))
         starts = [(place, place) for place in range(head)]
@@ -95,6 +96,7 @@ class _Unmatched:
         few = len(self.baseline_left) * len(self.candidate_left) <= ALIKE_MAX
         if few and not self._any_equal(self.baseline_left[:1] if all_or_none else self.baseline_left):
             return []  # a quick exit: the check is cheaper than canonical forms of all elements
+        # Restored below where not all elements match.
         left = self.baseline_left, self.candidate_left
         found = self.by(equality.canonical)
         if all_or_none and self.baseline_left:
@@ -115,13 +117,17 @@ class _Unmatched:
             return []
         if len(self.baseline_left) == 1 == len(self.candidate_left):
             return self._lone(key)
-        waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
-        asking: defaultdict[Hashable, list[int]] = defaultdict(list)
+        candidate_by_key: defaultdict[Hashable, list[int]] = defaultdict(list)
+        baseline_by_key: defaultdict[Hashable, list[int]] = defaultdict(list)
         for place in self.candidate_left:
-            waiting[key(self._candidate[place])].append(place)
+            candidate_by_key[key(self._candidate[place])].append(place)
         for place in self.baseline_left:
-            asking[key(self._baseline[place])].append(place)
-        both = ((places, waiting[each]) for each, places in asking.items() if each is not None and each in waiting)
+            baseline_by_key[key(self._baseline[place])].append(place)
+        both = (
+            (places, candidate_by_key[each])
+            for each, places in baseline_by_key.items()
+            if each is not None and each in candidate_by_key
+        )
         return self._take(
             [
                 pair

@@ -70,15 +70,15 @@ class RuleSet:
 
     def uses(self, ignored: Mapping[str, int]) -> tuple[RuleUse, ...]:
         """Report the usage of each rule, with one entry per field without a source; shipped rules only where used."""
-        found = [
+        uses = [
             use
             for rule in self._all
             for use in (self._fields(rule, ignored) or (self._use(rule, ignored),))
             if use.ignored or not isinstance(rule, ShippedRule)
         ]
-        known = {use.name for use in found}
+        known = {use.name for use in uses}
         gone = (RuleUse(name, "a rule that is not there any more", None, ignored[name], False) for name in ignored)
-        return (*found, *(use for use in gone if use.name not in known))
+        return (*uses, *(use for use in gone if use.name not in known))
 
     def _expired(self, rule: IgnoreRule) -> bool:
         return rule.expires is not None and rule.expires < self._today
@@ -187,7 +187,7 @@ def read_ignored_counts(path: Path) -> IgnoredCounts:
 
 def render_ignored_counts(result: ComparisonResult) -> str:
     """Render the counts of a run."""
-    found = IgnoredCounts(
+    counts = IgnoredCounts(
         sum(row.requests for row in result.rows), {rule.name: rule.ignored for rule in result.rules if rule.ignored}
     )
-    return msgspec.json.format(msgspec.json.encode(found, order="sorted"), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(counts, order="sorted"), indent=2).decode() + "\n"

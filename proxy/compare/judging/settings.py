@@ -55,9 +55,7 @@ class IgnoreRule(Block, frozen=True):
     ] = ()
     varies: Annotated[bool, Meta(description="true or false")] = False
     form: Annotated[tuple[Form, ...], Meta(description=f"one of, or a list of {', '.join(FORMS)}")] = ()
-    name: Annotated[
-        Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="words that stand for it in reports")
-    ] = None
+    name: Annotated[Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="its name in reports")] = None
 
 
 class ShippedRule(IgnoreRule, frozen=True):

@@ -118,10 +118,10 @@ class Summary:
         )
 
     def _rows(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[EndpointResult, ...]:
-        found = {(row.client, row.endpoint): row for row in tally.rows.values()}
+        rows_by_place = {(row.client, row.endpoint): row for row in tally.rows.values()}
         for client, endpoint in run.source_counts or ():
-            found.setdefault((client, endpoint), RowCount(client, endpoint))
-        rows = (self._row(row, run, tally, counts) for _, row in sorted(found.items()))
+            rows_by_place.setdefault((client, endpoint), RowCount(client, endpoint))
+        rows = (self._row(row, run, tally, counts) for _, row in sorted(rows_by_place.items()))
         return tuple(rows)
 
     def _row(self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str]) -> EndpointResult:
@@ -216,13 +216,20 @@ def _single(run: RunInfo) -> frozenset[ClientEndpoint]:
     return frozenset(place for place, count in (run.source_counts or {}).items() if count.requests == 1)
 
 
-def _sample(kept: KeptSample, run: RunInfo) -> DifferenceSample:
-    request = kept.request
+def _sample(sample: KeptSample, run: RunInfo) -> DifferenceSample:
+    request = sample.request
     baseline, candidate = (
         request.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.baseline, run.candidate)
     )
     return DifferenceSample(
-        request.target(), request.origin, kept.place, kept.baseline, kept.candidate, baseline, candidate, kept.message
+        request.target(),
+        request.origin,
+        sample.place,
+        sample.baseline,
+        sample.candidate,
+        baseline,
+        candidate,
+        sample.message,
     )
 
 

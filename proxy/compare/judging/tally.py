@@ -77,46 +77,46 @@ class Tally(msgspec.Struct):
         total.
         """
         if groups.keys() != self.groups.keys():
-            kept = _groups(groups)
-            self.rest += sum(groups[key].differences for key in groups.keys() - kept.keys())
-            groups = kept
+            bounded = _groups(groups)
+            self.rest += sum(groups[key].differences for key in groups.keys() - bounded.keys())
+            groups = bounded
         self.groups = groups
 
 
 def _groups(groups: dict[str, GroupCount]) -> dict[str, GroupCount]:
     sorts: Counter[tuple[str, str, str]] = Counter()
-    kept: dict[str, GroupCount] = {}
+    bounded: dict[str, GroupCount] = {}
     for key in sorted(groups):
         group = groups[key]
         sorts[group.endpoint, group.kind, group.cause] += 1
         if sorts[group.endpoint, group.kind, group.cause] <= GROUPS_OF_A_SORT:
-            kept[key] = group
-    return smallest(kept, GROUPS)
+            bounded[key] = group
+    return smallest(bounded, GROUPS)
 
 
 def _rows(rows: dict[str, RowCount]) -> dict[str, RowCount]:
     """Bound the rows: clients beyond ROWS are counted as one, without group combinations."""
     named = {key: row for key, row in rows.items() if not key.startswith(OTHERS)}
-    kept = smallest(named, ROWS)
-    made = {**{key: row for key, row in rows.items() if key not in named}, **kept}
-    for key in sorted(named.keys() - kept.keys()):
+    bounded = smallest(named, ROWS)
+    combined = {**{key: row for key, row in rows.items() if key not in named}, **bounded}
+    for key in sorted(named.keys() - bounded.keys()):
         row = msgspec.structs.replace(named[key], client=OTHERS, patterns={})
-        made = added(made, {f"{OTHERS} {row.endpoint}": row}, RowCount.__add__)
-    return made
+        combined = added(combined, {f"{OTHERS} {row.endpoint}": row}, RowCount.__add__)
+    return combined
 
 
 def _failures(failures: dict[str, FailureCount]) -> dict[str, FailureCount]:
     named = {key: each for key, each in failures.items() if key != OTHERS}
-    kept = smallest(named, FAILURES)
-    made = {**({OTHERS: failures[OTHERS]} if OTHERS in failures else {}), **kept}
-    for key in sorted(named.keys() - kept.keys()):
+    bounded = smallest(named, FAILURES)
+    combined = {**({OTHERS: failures[OTHERS]} if OTHERS in failures else {}), **bounded}
+    for key in sorted(named.keys() - bounded.keys()):
         other = msgspec.structs.replace(named[key], reason="other reasons")
-        made = added(made, {OTHERS: other}, FailureCount.__add__)
-    return made
+        combined = added(combined, {OTHERS: other}, FailureCount.__add__)
+    return combined
 
 
-def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return added(one, other, int.__add__)
+def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return added(first, second, int.__add__)
 
 
 def _one(comparison: Comparison) -> Tally:
@@ -180,7 +180,7 @@ def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, G
 
 def _group(comparison: Comparison, finding: Finding, key: str, differences: int, shown: bool) -> GroupCount:
     difference, request, at = finding.difference, comparison.request, comparison.at
-    kept = KeptSample(
+    sample = KeptSample(
         request, at, difference.place, _text(difference.baseline), _text(difference.candidate), difference.message
     )
     return GroupCount(
@@ -193,7 +193,7 @@ def _group(comparison: Comparison, finding: Finding, key: str, differences: int,
         first_seen=at,
         last_seen=at,
         clients={digest(request.client): request.client},
-        samples={digest(key, request.id): kept} if shown else {},
+        samples={digest(key, request.id): sample} if shown else {},
     )
 
 

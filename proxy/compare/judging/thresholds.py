@@ -58,8 +58,8 @@ def subject_of(endpoint: str, path: str, subject: Subject) -> str:
     about = subject(path)
     if about != "part":
         return about
-    found = next((each.object for each in endpoints.ENDPOINTS if each.path == endpoint), "Part")
-    return found.lower()
+    object_name = next((each.object for each in endpoints.ENDPOINTS if each.path == endpoint), "Part")
+    return object_name.lower()
 
 
 def parse(text: str) -> Threshold:

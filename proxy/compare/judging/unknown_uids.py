@@ -61,8 +61,10 @@ def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str,
     kind = "Category" if field == "parent_uid" else baseline.get("__class__") or OBJECTS.get(within)
     if type(baseline.get(field)) is not str or not computed(kind, candidate.get(field)):
         return False
+    # Another name means another object, and then the uid is rightly different.
     if any(baseline[name] != candidate[name] for name in NAMES if name in baseline and name in candidate):
         return False
+    # A seller's computed uid is made of its id, so it can be verified.
     if kind != "Seller" or "id" not in candidate:
         return True
     return str(candidate["id"]).isdecimal() and f"{TAGS[kind]}{int(candidate['id']):010x}" == candidate[field]
@@ -82,6 +84,7 @@ def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Ma
         type(each) is dict and "value" in each for each in (*baseline.values(), *candidate.values())
     ):
         return False
+    # The names of facet values are uids here, so only their counts can be compared.
     counts = (Counter(str(each.get("count")) for each in side.values()) for side in (baseline, candidate))
     return next(counts) == next(counts) and all(computed(kind, each["value"]) for each in candidate.values())
 
@@ -112,16 +115,17 @@ class UnknownUids:
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._uids = recorded() | own
 
-    def explained(self, found: Iterable[Difference], requested_uids: frozenset[str]) -> list[Difference]:
+    def explained(self, differences: Iterable[Difference], requested_uids: frozenset[str]) -> list[Difference]:
         """Reclassify the differences of two responses to a request that names the uids `requested_uids`.
 
         Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
         uid is on record become ordinary value differences.
         """
-        left = [self._checked(each) for each in found]
+        left = [self._checked(each) for each in differences]
         unknown = [uid for uid in requested_uids if not self._on_record(uid)]
         if not unknown:
             return left
+        # Computed uids are unknown to the baseline, all others to the candidate.
         ours = frozenset(uid for uid in unknown if computed(None, uid))
         theirs = frozenset(unknown) - ours
         for each in left:

@@ -34,8 +34,10 @@ def exceeds_noise(requests: int, of: int, flaky_fields: int, sample: int, least:
     With fewer than `least` repeated requests, or with no flaky one, there is no measurable noise and any difference
     exceeds it.
     """
+    # A small sample has such a wide interval that it would excuse every difference.
     if flaky_fields == 0 or sample < least:
         return True
+    # The intervals must not overlap: otherwise chance explains the difference.
     return wilson_interval(requests, of).low > wilson_interval(flaky_fields, sample).high
 
 
@@ -53,11 +55,13 @@ def row_verdict(equivalent: int, compared: int, ready: ReadinessSettings, *, who
     """Return the verdict for one client at one endpoint. With `whole`, all requests of the source were compared, so no
     interval is needed.
     """
+    # One request proves nothing about a client, whatever its result.
     if compared <= 1:
         return "inconclusive"
     share, interval = equivalent / compared, wilson_interval(equivalent, compared)
     if whole:
         return "ready" if share >= ready.share else "not ready"
+    # Too many differences are certain after few requests, equivalence is not.
     if interval.high < ready.share:
         return "not ready"
     if compared < ready.min_requests:
@@ -76,6 +80,7 @@ def run_verdict(
     `single` are the rows with one request in the source: equivalent, they do not block the verdict "ready"; different,
     they make the run not ready.
     """
+    # A row of one request can never be ready by itself; it must not block the others.
     alone = [row for row in rows if (row.client, row.endpoint) in single and row.requests == 1]
     verdicts = {row.verdict for row in rows if row not in alone}
     differs = any(not row.equivalent for row in alone)

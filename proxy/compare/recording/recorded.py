@@ -73,8 +73,8 @@ class Recording:
     def line(self, request: V3Request) -> RecordingLine | None:
         """Return the recording of a request: that of its client, else one of the same request by another client."""
         exact = _key(request, request.client)
-        found = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
-        return None if found is None else msgspec.json.decode(found, type=RecordingLine)
+        stored = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
+        return None if stored is None else msgspec.json.decode(stored, type=RecordingLine)
 
     def notes(self, line: RecordingLine) -> tuple[RecordedGraphQLResponse, ...]:
         """Return the GraphQL responses behind a recorded response."""

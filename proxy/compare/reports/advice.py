@@ -24,11 +24,11 @@ def next_steps(result: ComparisonResult) -> list[str]:
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
     """Yield steps for API keys that the candidate rejects; their requests could not be compared at all."""
-    seen = {key.client: words.key(key) for key in result.keys}
+    names = {key.client: words.key(key) for key in result.keys}
     for failure in _refused(result)[:NAMED]:
         client = failure.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
         yield (
-            f"{NO_APPLICATION.capitalize()} {visible.line(seen.get(client, client))}: add it to the apikeys of an "
+            f"{NO_APPLICATION.capitalize()} {visible.line(names.get(client, client))}: add it to the apikeys of an "
             f"application, or set keys[].candidate or --candidate-key to a known one. "
             f"{words.count(failure.requests, 'request')} could not be compared for this reason."
         )

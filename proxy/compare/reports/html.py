@@ -79,12 +79,14 @@ class Scale(NamedTuple):
 
 def latency_chart(sides: Iterable[LatencyDistribution]) -> Chart | None:
     """Lay out the latency chart; None without any response."""
-    found = [times for times in sides if sum(times.buckets)]
-    if not found:
+    distributions = [times for times in sides if sum(times.buckets)]
+    if not distributions:
         return None
-    scale = _scale(found)
-    highest = max(max(times.buckets) / sum(times.buckets) for times in found)
-    rows = tuple(_row(times, GAP + place * (ROW + GAP) + ROW, scale, highest) for place, times in enumerate(found))
+    scale = _scale(distributions)
+    highest = max(max(times.buckets) / sum(times.buckets) for times in distributions)
+    rows = tuple(
+        _row(times, GAP + place * (ROW + GAP) + ROW, scale, highest) for place, times in enumerate(distributions)
+    )
     return Chart(rows[-1].base + BOTTOM, rows, _ticks(scale))
 
 
@@ -100,9 +102,11 @@ def _edges(times: LatencyDistribution) -> list[tuple[float, float | None]]:
     return list(zip((first, *times.bounds), (*times.bounds, None), strict=True))
 
 
-def _scale(found: list[LatencyDistribution]) -> Scale:
+def _scale(distributions: list[LatencyDistribution]) -> Scale:
     """Fit the scale to the non-empty buckets."""
-    pairs = [(times, edge) for times in found for edge, n in zip(_edges(times), times.buckets, strict=True) if n]
+    pairs = [
+        (times, edge) for times in distributions for edge, n in zip(_edges(times), times.buckets, strict=True) if n
+    ]
     low = min(edge[0] for _, edge in pairs)
     high = max(edge[1] or max(edge[0] * 2, times.p99) for times, edge in pairs)
     return Scale(max(low, 1e-6), max(high, low * 2, 2e-6))

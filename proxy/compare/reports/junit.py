@@ -86,8 +86,8 @@ def _case(suite: Element, name: str) -> Element:
 
 
 def _outcome(case: Element, kind: str, message: str, text: str = "") -> None:
-    found = SubElement(case, kind, message=visible.line(message))
-    found.text = visible.block(text) or None
+    outcome = SubElement(case, kind, message=visible.line(message))
+    outcome.text = visible.block(text) or None
 
 
 def _counted(suite: Element) -> Element:

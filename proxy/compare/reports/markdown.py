@@ -134,11 +134,11 @@ def _side(side: highlight.HighlightedText | None) -> list[str]:
 
 
 def _rules(result: ComparisonResult) -> Iterator[str]:
-    told = [rule for rule in result.rules if rule.expired or not rule.ignored]
+    listed = [rule for rule in result.rules if rule.expired or not rule.ignored]
     ignored = sum(rule.ignored for rule in result.rules if not rule.expired)
     if result.rules:
         yield f"{words.count(len(result.rules), 'rule')} ignored {words.count(ignored, 'difference')}"
-    yield from (f"{rule.name}: {words.used(rule)}" for rule in ordering.rules(result) if rule in told)
+    yield from (f"{rule.name}: {words.used(rule)}" for rule in ordering.rules(result) if rule in listed)
 
 
 def _sides(result: ComparisonResult) -> str:

@@ -21,9 +21,9 @@ def rules(result: ComparisonResult) -> list[RuleUse]:
     return sorted(result.rules, key=lambda rule: (not rule.expired, rule.ignored > 0, -rule.ignored, rule.name))
 
 
-def times(found: Iterable[LatencyDistribution]) -> list[tuple[str, dict[str, LatencyDistribution]]]:
+def times(distributions: Iterable[LatencyDistribution]) -> list[tuple[str, dict[str, LatencyDistribution]]]:
     """Group latencies by endpoint, in the order of the result, each with its sides by name."""
     by_endpoint: dict[str, dict[str, LatencyDistribution]] = {}
-    for each in found:
+    for each in distributions:
         by_endpoint.setdefault(each.endpoint, {})[each.side] = each
     return list(by_endpoint.items())

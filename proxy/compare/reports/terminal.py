@@ -102,9 +102,9 @@ def _failures(result: ComparisonResult) -> Iterator[Text]:
 
 
 def _lines(texts: Iterable[Text]) -> list[Text | Table | Padding]:
-    found = list(texts)
-    more = [Text(f"… and {words.number(len(found) - LINES)} more", style="dim")] if len(found) > LINES else []
-    return [*found[:LINES], *more]
+    lines = list(texts)
+    more = [Text(f"… and {words.number(len(lines) - LINES)} more", style="dim")] if len(lines) > LINES else []
+    return [*lines[:LINES], *more]
 
 
 def _steps(result: ComparisonResult) -> Iterator[Table]:
@@ -120,9 +120,9 @@ SAMPLE = 320  # characters per side
 
 def _group_parts(result: ComparisonResult) -> Iterator[Text | Table | Padding]:
     """Yield the content of the section in order."""
-    found = ordering.groups(result)
-    counting = [group for group in found if group.counts]
-    others = [group for group in found if not group.counts]
+    groups = ordering.groups(result)
+    counting = [group for group in groups if group.counts]
+    others = [group for group in groups if not group.counts]
     for place, group in enumerate(counting[:FULL], 1):
         yield _head(place, group, result)
         yield Padding(_body(group), (0, 0, 1 if place < len(counting) or others else 0, 4), expand=False)

@@ -32,5 +32,5 @@ def _cut(text: str, most: int) -> str:
     return f"… ({len(text) - most:,} characters more)".replace(",", "\u00a0") if len(text) > most else ""
 
 
-def _escape(found: re.Match[str]) -> str:
-    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(found[0], f"\\u{ord(found[0]):04x}")
+def _escape(match: re.Match[str]) -> str:
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(match[0], f"\\u{ord(match[0]):04x}")

@@ -184,11 +184,11 @@ def used(rule: RuleUse) -> str:
     return f"ignored {count(rule.ignored, 'difference')}" if rule.ignored else "unused"
 
 
-def key(seen: UnnamedKey) -> str:
+def key(unnamed: UnnamedKey) -> str:
     """Format an unnamed API key: `key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
-    places = seen.first if seen.first == seen.last else f"{seen.first} to {seen.last}"
-    message = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
-    return visible.line(f"{seen.client} ({', '.join(message)})")
+    places = unnamed.first if unnamed.first == unnamed.last else f"{unnamed.first} to {unnamed.last}"
+    message = [f"fingerprint {unnamed.fingerprint}", places, *([unnamed.agent] if unnamed.agent else [])]
+    return visible.line(f"{unnamed.client} ({', '.join(message)})")
 
 
 def spent(cost: ComparisonCost) -> str:

@@ -41,10 +41,10 @@ class ComparisonBudget:
             self._held += parts
             return True
 
-    async def settle(self, held: int, cost: int) -> None:
+    async def settle(self, reserved: int, cost: int) -> None:
         """Release a reservation and book the actual cost."""
         async with self._changed:
-            self._held -= held
+            self._held -= reserved
             self.spent += cost
             self._changed.notify_all()
 
@@ -123,88 +123,94 @@ class Exchanger:
 
     async def exchange(self, request: V3Request, *, twice: bool = False) -> Exchange:
         """Send a request to both sides. Raises OutOfBudgetError before anything is spent."""
-        held = await self._hold(request)
+        reserved = await self._reserve(request)
         try:
-            baseline = await self._ask(self._baseline, request)
+            baseline = await self._fetch(self._baseline, request)
         except BaseException:
-            await self._budget.settle(held, 0)
+            await self._budget.settle(reserved, 0)
             raise
+        # The candidate is not requested: without a baseline response its parts would be spent for nothing.
         if baseline is not None and baseline.failure:
-            await self._budget.settle(held, 0)
+            await self._budget.settle(reserved, 0)
             return Exchange(baseline, failure=f"the baseline {baseline.failure}", of=self._baseline)
         if self._candidate is None:
             return Exchange(baseline)
-        candidate, cost, notes = await self._pay(request, held)
-        found = Exchange(baseline, candidate, cost=cost, notes=notes)
+        candidate, cost, notes = await self._fetch_candidate(request, reserved)
+        exchange = Exchange(baseline, candidate, cost=cost, notes=notes)
         if candidate.failure:
-            return found._replace(failure=f"the candidate {candidate.failure}", of=self._candidate)
+            return exchange._replace(failure=f"the candidate {candidate.failure}", of=self._candidate)
         if baseline is None or self._judge is None:
-            return found
-        return await self._again(self._judge, request, found, (baseline, candidate), twice)
+            return exchange
+        return await self._repeat(self._judge, request, exchange, (baseline, candidate), twice)
 
-    async def _again(
+    async def _repeat(
         self,
         judge: DifferenceFinder,
         request: V3Request,
-        found: Exchange,
+        exchange: Exchange,
         pair: tuple[SideResponse, SideResponse],
         twice: bool,
     ) -> Exchange:
         """Repeat the request where that gives information. A failed repetition is ignored."""
         baseline, candidate = pair
+        # A recording gives the same response each time, so a repetition tells nothing.
         if self._baseline is None or not self._baseline.live:
-            return found
+            return exchange
         differ = bool(judge.differences(request, baseline, candidate))
         if not (differ or twice):
-            return found
-        baseline_again = await self._ask(self._baseline, request)
+            return exchange
+        baseline_again = await self._fetch(self._baseline, request)
         if baseline_again is None or baseline_again.failure:
-            return found
-        found = found._replace(baseline_again=baseline_again)
+            return exchange
+        exchange = exchange._replace(baseline_again=baseline_again)
+        # Both baseline responses differ from the candidate and from each other: the data changes quickly, and only a
+        # current response of the candidate can be compared with the current baseline.
         if (
             differ
             and judge.differences(request, baseline_again, candidate)
             and judge.differences(request, baseline, baseline_again)
         ):
-            return await self._once_more(request, found)
-        return found
+            return await self._repeat_candidate(request, exchange)
+        return exchange
 
-    async def _once_more(self, request: V3Request, found: Exchange) -> Exchange:
+    async def _repeat_candidate(self, request: V3Request, exchange: Exchange) -> Exchange:
         """Request the candidate's current response, if the budget covers it."""
         try:
-            held = await self._hold(request)
+            reserved = await self._reserve(request)
         except OutOfBudgetError:
-            return found
-        candidate_again, cost, notes = await self._pay(request, held)
-        found = found._replace(cost=found.cost + cost)
-        return found if candidate_again.failure else found._replace(candidate_again=candidate_again, notes=notes)
+            return exchange
+        candidate_again, cost, notes = await self._fetch_candidate(request, reserved)
+        exchange = exchange._replace(cost=exchange.cost + cost)
+        return exchange if candidate_again.failure else exchange._replace(candidate_again=candidate_again, notes=notes)
 
-    async def _hold(self, request: V3Request) -> int:
+    async def _reserve(self, request: V3Request) -> int:
         worst = self._worst(request) if self._candidate is not None else 0
         if not await self._budget.hold(worst):
             raise OutOfBudgetError
         return worst
 
-    async def _pay(
-        self, request: V3Request, held: int
+    async def _fetch_candidate(
+        self, request: V3Request, reserved: int
     ) -> tuple[SideResponse, int, tuple[RecordedGraphQLResponse, ...]]:
         """Return the candidate's response, its cost, and its GraphQL operations. An unknown cost is booked as the
         maximum.
         """
         assert self._candidate is not None  # noqa: S101 - the callers check it
-        cost = held
+        # A request that is cancelled in flight may have been billed, so its maximum is booked.
+        cost = reserved
         try:
-            if held:
-                self._paying(request.id, held)
+            # Written before sending: after a crash these parts count as spent.
+            if reserved:
+                self._paying(request.id, reserved)
             request_id = self._id()
             response = await self._candidate.fetch(request, request_id)
             notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
-            cost = _cost(response, held)
+            cost = _cost(response, reserved)
             return self._redacted(response), cost, notes
         finally:
-            await self._budget.settle(held, cost)
+            await self._budget.settle(reserved, cost)
 
-    async def _ask(self, side: ComparedSide | None, request: V3Request) -> SideResponse | None:
+    async def _fetch(self, side: ComparedSide | None, request: V3Request) -> SideResponse | None:
         return None if side is None else self._redacted(await side.fetch(request, self._id()))
 
     def _redacted(self, response: SideResponse) -> SideResponse:

@@ -44,7 +44,7 @@ class RequestPacer:
 
 
 CONNECT_SECONDS = 10.0
-PATIENCE_SECONDS = 30.0  # longest Retry-After that is honoured; with a longer one, the response counts as it is
+RETRY_DELAY_MAX = 30.0  # longest Retry-After that is honoured; with a longer one, the response counts as it is
 WAITS = (1.0, 2.0, 4.0)  # seconds before each retry, where the side does not send Retry-After
 REDIRECTS = 3
 REDIRECTED = (301, 302, 303, 307, 308)
@@ -81,38 +81,43 @@ class HttpSide:
         self._clock = clock
         self._sleep = sleep
         self._pace = RequestPacer(limits.a_second, clock, sleep)
-        self._places = asyncio.Semaphore(limits.at_once)
+        self._slots = asyncio.Semaphore(limits.at_once)
 
     async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
         """Send a request; a failure is returned as a response with its reason."""
         url = yarl.URL(self.place + request.target(self._key(request.client)), encoded=True)
         try:
-            async with self._places:
-                return await self._patiently(url, request_id)
+            async with self._slots:
+                return await self._with_retries(url, request_id)
         except failures.SideError as failure:
             return SideResponse(0, b"", 0.0, parts=0 if failure.free else None, failure=str(failure))
 
-    async def _patiently(self, url: yarl.URL, request_id: str) -> SideResponse:
+    async def _with_retries(self, url: yarl.URL, request_id: str) -> SideResponse:
         for wait in (*WAITS, None):
+            # Retries take a turn, too: a side that limits the rate must not get them in addition.
             await self._pace.turn()
-            response, retry_after = await self._once(url, request_id)
-            pause = (
-                None if response.parts else _pause(response.status, retry_after, wait)
+            response, retry_after = await self._send_once(url, request_id)
+            delay = (
+                None if response.parts else _retry_delay(response.status, retry_after, wait)
             )  # a response that has cost parts is final
-            if wait is None or pause is None:
+            if wait is None or delay is None:
                 break
-            self._pace.hold(pause)
-            await self._sleep(pause)
+            # All requests wait: the limit that one has met applies to the others as well.
+            self._pace.hold(delay)
+            await self._sleep(delay)
         failures.check_response(response)
         return response
 
-    async def _once(self, url: yarl.URL, request_id: str) -> tuple[SideResponse, str]:
+    async def _send_once(self, url: yarl.URL, request_id: str) -> tuple[SideResponse, str]:
         """Send once, following redirects within the side; return the response and its Retry-After."""
         started = self._clock.monotonic()
         try:
             for _ in range(REDIRECTS + 1):
                 async with self._session.get(
-                    url, headers={"X-Request-Id": request_id}, allow_redirects=False
+                    # Redirects are followed here and not by aiohttp, which would send the API key to other servers.
+                    url,
+                    headers={"X-Request-Id": request_id},
+                    allow_redirects=False,
                 ) as response:
                     body = await self._read(response)
                     if response.status not in REDIRECTED:
@@ -120,7 +125,7 @@ class HttpSide:
                     url = _next(url, response.headers.get("Location", ""))
         except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is a subclass of OSError
             raise failures.from_exception(error, self._limits.seconds) from error
-        raise failures.SideError("redirects in a circle")
+        raise failures.SideError("redirects in a loop")
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         body = bytearray()
@@ -142,9 +147,11 @@ async def open_session(limits: SideLimits) -> AsyncIterator[aiohttp.ClientSessio
     """Open a session for one side: no cookies, no proxy or credentials from the environment."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=limits.at_once),
+        # Cookies would make responses depend on earlier requests.
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=limits.seconds, sock_connect=min(CONNECT_SECONDS, limits.seconds)),
         headers={"User-Agent": f"v3bridge-compare/{proxy.__version__}", "Accept": "application/json, */*"},
+        # Redirects of long searches repeat the whole query in Location.
         max_line_size=65_536,
         max_field_size=65_536,
     ) as opened:
@@ -161,16 +168,17 @@ def _next(url: yarl.URL, location: str) -> yarl.URL:
     return there
 
 
-def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
+def _retry_delay(status: int, retry_after: str, usual: float | None) -> float | None:
     """Return the seconds before a retry; None for no retry.
 
     Retried are 429, and 503 with Retry-After: a 503 without it may have been billed.
     """
+    # Only the form in seconds is read: a date is treated as absent.
     text = retry_after.strip()
     message = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
     if status == 429 or (status == 503 and message is not None):
-        pause = usual if message is None else message
-        return pause if pause is None or pause <= PATIENCE_SECONDS else None
+        delay = usual if message is None else message
+        return delay if delay is None or delay <= RETRY_DELAY_MAX else None
     return None
 
 

@@ -59,9 +59,10 @@ class DistinctRequests:
     def add(self, request: V3Request) -> None:
         """Count a request, and keep it if it is new."""
         self.occurrences += request.times
-        known, group = request.id, _kin(request)
+        known, group = request.id, _drop_group(request)
         if known in self._times:
             self._times[known] += request.times
+        # Its id is above those kept of a group that was cut: it would have been dropped, too.
         elif group in self._below and known >= self._below[group]:
             self.dropped += request.times
         else:
@@ -96,7 +97,7 @@ class DistinctRequests:
             self._below[group] = str(highest)
 
 
-def _kin(request: V3Request) -> Stratum:
+def _drop_group(request: V3Request) -> Stratum:
     """Return the group of a request for dropping: like its stratum, but by the length of its text, which needs no
     plan.
     """
@@ -162,10 +163,10 @@ class RequestPlan(NamedTuple):
     @property
     def digest(self) -> str:
         """Digest of the requests and their order."""
-        found = hashlib.blake2b(digest_size=16)
+        hasher = hashlib.blake2b(digest_size=16)
         for request in self.requests:
-            found.update(request.id.encode())
-        return found.hexdigest()
+            hasher.update(request.id.encode())
+        return hasher.hexdigest()
 
 
 def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
@@ -173,8 +174,9 @@ def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held
     memory.
     """
     distinct = deduplicate(requests, held)
-    kept = distinct.requests()
-    chosen = kept if most is None else sample(kept, most, rng)
+    requests_held = distinct.requests()
+    chosen = requests_held if most is None else sample(requests_held, most, rng)
+    # A shuffled copy: logs are ordered by time, so their beginning is no fair sample.
     mixed = rng.sample(chosen, len(chosen))
     return RequestPlan(
         mixed, distinct.places, sum(each.requests for each in distinct.places.values()), distinct.dropped

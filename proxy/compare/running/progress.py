@@ -45,11 +45,11 @@ _WORDS = {
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Line of the file. `asking` and `parts`: id and maximum cost of a request to be sent. `done` and `comparison`: its
-    result.
+    """Line of the file. `sending` and `parts`: id and maximum cost of a request to be sent. `done` and `comparison`:
+    its result.
     """
 
-    asking: str | None = None
+    sending: str | None = None
     parts: int = 0
     done: str | None = None
     comparison: Comparison | None = None
@@ -77,10 +77,11 @@ class ProgressFile:
             self._file: IO[bytes] = line_files.open_locked(path)
         except OSError as error:
             raise errors.ConfigError(f"the progress file {path} cannot be written: {error.strerror}") from error
+        # Closes the file, and so releases its lock, if the constructor raises.
         with contextlib.ExitStack() as if_refused:
             if_refused.enter_context(self._file)
-            if _begun(path) and not (fresh and self._may_go()):
-                self._go_on(header)
+            if _begun(path) and not (fresh and self._may_overwrite()):
+                self._resume(header)
             else:
                 self._file.truncate(0)
                 self._write(header)
@@ -96,9 +97,9 @@ class ProgressFile:
                 seen.add(line.done)
                 yield line.comparison
 
-    def asking(self, request_key: str, parts: int) -> None:
+    def sending(self, request_key: str, parts: int) -> None:
         """Write that a request, which may cost so many parts, is about to be sent."""
-        self._write(_Line(asking=request_key, parts=parts))
+        self._write(_Line(sending=request_key, parts=parts))
 
     def note(self, request_key: str, comparison: Comparison) -> None:
         """Write the result of a request. It is in the file on return."""
@@ -113,19 +114,20 @@ class ProgressFile:
         self._file.close()
         self.path.unlink(missing_ok=True)
 
-    def _go_on(self, header: ProgressHeader) -> None:
+    def _resume(self, header: ProgressHeader) -> None:
         self._check(header)
-        held: dict[str, int] = {}
+        reserved: dict[str, int] = {}
         for line in self._lines():
-            if line.asking is not None:
-                held[line.asking] = held.get(line.asking, 0) + line.parts
+            if line.sending is not None:
+                reserved[line.sending] = reserved.get(line.sending, 0) + line.parts
             if line.done is not None and line.comparison is not None:
-                held.pop(line.done, None)
+                reserved.pop(line.done, None)
                 self.spent += line.comparison.parts
                 if line.comparison.failure is None:
                     self.done.add(line.done)
-        self.spent += sum(held.values())
-        self._mend()
+        # Requests without a result were in flight when the run ended: they may have been billed.
+        self.spent += sum(reserved.values())
+        self._drop_partial_line()
 
     def _lines(self) -> Iterator[_Line]:
         lines = iter(line_files.WholeLines(self.path))
@@ -134,38 +136,40 @@ class ProgressFile:
             try:
                 yield _decode(text)
             except (msgspec.MsgspecError, UnicodeDecodeError):
-                self._other("has a line that cannot be read")
+                self._refuse("has a line that cannot be read")
 
     def _check(self, header: ProgressHeader) -> None:
         first = next(iter(line_files.WholeLines(self.path)), b"")
         try:
-            found = msgspec.json.decode(first, type=ProgressHeader)
+            saved = msgspec.json.decode(first, type=ProgressHeader)
         except msgspec.MsgspecError:
-            self._other("is no progress file")
-        if found.format != FORMAT:
-            self._other(f"is of format {found.format}; this program writes {FORMAT}")
+            self._refuse("is no progress file")
+        if saved.format != FORMAT:
+            self._refuse(f"is of format {saved.format}; this program writes {FORMAT}")
         for name, words in _WORDS.items():
-            if getattr(found, name) != getattr(header, name):
-                self._other(f"belongs to another run: {words.format(getattr(found, name))}")
+            # Results of another command would be mixed with those of this one.
+            if getattr(saved, name) != getattr(header, name):
+                self._refuse(f"belongs to another run: {words.format(getattr(saved, name))}")
 
-    def _may_go(self) -> bool:
+    def _may_overwrite(self) -> bool:
         """Return true if the file is a progress file and may be overwritten; raises ConfigError otherwise."""
         with self.path.open("rb") as file:
             if file.read(len(_MARK)) == _MARK:
                 return True
-        raise errors.ConfigError(f"{self.path} is no progress file, and is left as it is: name another")
+        raise errors.ConfigError(f"{self.path} is no progress file, and is left unchanged: name another")
 
-    def _other(self, what: str) -> NoReturn:
+    def _refuse(self, what: str) -> NoReturn:
         raise errors.ConfigError(
             f"{self.path} {what}. Name another file with --progress, or restart this run with --fresh"
         )
 
-    def _mend(self) -> None:
+    def _drop_partial_line(self) -> None:
         """Remove a truncated last line, so that the next one begins on a new line."""
         self._file.truncate(_end_of_lines(self.path))
 
     def _write(self, line: ProgressHeader | _Line) -> None:
         self._file.write(_encode(line) + b"\n")
+        # Without buffering: a killed run must not lose results that were paid for.
         self._file.flush()
 
 

@@ -111,13 +111,14 @@ class ComparisonRun:
 
     async def go(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
         """Send all requests, no new one after `stop` is set. Raises ConfigError if the outputs cannot be written."""
+        # All tasks draw from one iterator: whichever is free takes the next request.
         queue = iter(requests)
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(min(self._at_once, len(requests))):
                     group.create_task(self._work(queue, stop), name=f"requests to compare, {number + 1}")
-        except* OSError as found:
-            words = getattr(found.exceptions[0], "strerror", None) or "unknown disk error"
+        except* OSError as failures:
+            words = getattr(failures.exceptions[0], "strerror", None) or "unknown disk error"
             raise errors.ConfigError(f"the results cannot be written: {words}") from None
         return RunOutcome(self._stopped, self._counts["left out"], self._counts["not_compared"], self._spent())
 
@@ -128,34 +129,39 @@ class ComparisonRun:
             if self._stopped is not None:
                 return
             await self._one(request)
-            self._notes.tell(self._standing())
+            self._notes.tell(self._progress())
 
     async def _one(self, request: V3Request) -> None:
         twice = self._judge is not None and self._judge.is_in_noise_sample(request)
         at = self._clock.now()
         try:
-            found = await self._exchanger.exchange(request, twice=twice)
+            exchange = await self._exchanger.exchange(request, twice=twice)
         except exchanging.OutOfBudgetError:
             self._counts["left out"] += 1
             return
-        self._look(found)
-        self._counts["not_compared" if found.failure else "done"] += 1
-        if found.failure is None:
-            self._record(request, found)  # recorded first: a request that is saved as done is never sent again
+        self._stop_if_failing(exchange)
+        self._counts["not_compared" if exchange.failure else "done"] += 1
+        if exchange.failure is None:
+            self._record(request, exchange)  # recorded first: a request that is saved as done is never sent again
         if self._judge is not None:
-            self._note(request, self._judged(request, at, found))
+            self._note(request, self._judged(request, at, exchange))
 
-    def _judged(self, request: V3Request, at: float, found: exchanging.Exchange) -> Comparison:
-        made = self._compared(request, at, found)
-        return redact_comparison(msgspec.structs.replace(made, parts=found.cost), self._redaction)
+    def _judged(self, request: V3Request, at: float, exchange: exchanging.Exchange) -> Comparison:
+        comparison = self._compared(request, at, exchange)
+        return redact_comparison(msgspec.structs.replace(comparison, parts=exchange.cost), self._redaction)
 
-    def _compared(self, request: V3Request, at: float, found: exchanging.Exchange) -> Comparison:
-        if found.failure is not None or found.baseline is None or found.candidate is None or self._judge is None:
-            return Comparison(request, at, failure=found.failure)
-        pair = ResponsePair(found.baseline, found.candidate)
+    def _compared(self, request: V3Request, at: float, exchange: exchanging.Exchange) -> Comparison:
+        if (
+            exchange.failure is not None
+            or exchange.baseline is None
+            or exchange.candidate is None
+            or self._judge is None
+        ):
+            return Comparison(request, at, failure=exchange.failure)
+        pair = ResponsePair(exchange.baseline, exchange.candidate)
         try:
             return self._judge.compare(
-                request, at, pair, baseline_again=found.baseline_again, candidate_again=found.candidate_again
+                request, at, pair, baseline_again=exchange.baseline_again, candidate_again=exchange.candidate_again
             )
         except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)
@@ -168,25 +174,28 @@ class ComparisonRun:
         if self._notes.add is not None:
             self._notes.add(comparison)
 
-    def _record(self, request: V3Request, found: exchanging.Exchange) -> None:
+    def _record(self, request: V3Request, exchange: exchanging.Exchange) -> None:
         recorder, upstream_recorder = self._notes.recorder, self._notes.upstream_recorder
+        # A resumed run may repeat requests that an earlier run has recorded already.
         if recorder is None or request.id in recorder.known:
             return
-        baseline, candidate = found.freshest
+        baseline, candidate = exchange.freshest
         application = self._notes.application(request.client)
-        answers = RecordedExchange(request, baseline, candidate, found.notes, application)
+        answers = RecordedExchange(request, baseline, candidate, exchange.notes, application)
         recorder.keep(answers, upstream_recorder.take_shared() if upstream_recorder else ())
 
-    def _look(self, found: exchanging.Exchange) -> None:
+    def _stop_if_failing(self, exchange: exchanging.Exchange) -> None:
         """Stop the run when a side fails repeatedly, because further requests would be paid for without a result."""
-        if found.failure is None:
+        # A recording that lacks responses does not stop a run: the other responses can still be compared.
+        if exchange.failure is None:
             self._in_a_row.clear()
-        elif found.of is not None and found.of.live:
-            side = id(found.of)
+        elif exchange.of is not None and exchange.of.live:
+            # Each side is counted by itself: alternating failures of both must not hide that one is down.
+            side = id(exchange.of)
             self._in_a_row[side] += 1
             if self._in_a_row[side] >= IN_A_ROW:
-                self._stopped = self._stopped or f"{found.failure}, {IN_A_ROW} times in a row"
+                self._stopped = self._stopped or f"{exchange.failure}, {IN_A_ROW} times in a row"
 
-    def _standing(self) -> RunProgress:
+    def _progress(self) -> RunProgress:
         counts = self._counts
         return RunProgress(counts["done"], counts["not_compared"], counts["left out"], self._spent())

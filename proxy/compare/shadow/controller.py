@@ -65,12 +65,12 @@ class ShadowController:
     async def look(self) -> None:
         """Refresh once."""
         with contextlib.suppress(errors.StoreUnavailable):  # the quota logs an unreachable store
-            told = await self._gathering.look()
-            if told.epoch != self._epoch or not self._gathering.placed:
+            control = await self._gathering.look()
+            if control.epoch != self._epoch or not self._gathering.placed:
                 await self._judge.close()  # its tally is of an old epoch, or of a slot that another worker may hold now
-            self._epoch = told.epoch
+            self._epoch = control.epoch
             await self._budget.look()
-            if told.on:
+            if control.on:
                 await self._shadow.switch(True)
                 if self._clock.monotonic() >= self._due:
                     await self._note()

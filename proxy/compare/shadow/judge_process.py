@@ -56,14 +56,14 @@ class JudgeProcess:
             if job.may_repeat and self._asks_again(job):
                 return messages.PairVerdict("repeat")
             pair = ResponsePair(job.baseline, job.candidate)
-            found = self._of_today().compare(job.request, job.at, pair, baseline_again=job.baseline_again)
-            self._add(found)
+            comparison = self._of_today().compare(job.request, job.at, pair, baseline_again=job.baseline_again)
+            self._add(comparison)
         except Exception as error:
-            found = Comparison(job.request, job.at, failure=f"internal: {type(error).__name__}")
-            self._add(found)
-        if found.failure is not None:
-            return messages.PairVerdict("failure", found.failure.partition(":")[0])
-        return messages.PairVerdict("equivalent" if found.equivalent else "different")
+            comparison = Comparison(job.request, job.at, failure=f"internal: {type(error).__name__}")
+            self._add(comparison)
+        if comparison.failure is not None:
+            return messages.PairVerdict("failure", comparison.failure.partition(":")[0])
+        return messages.PairVerdict("equivalent" if comparison.equivalent else "different")
 
     def _asks_again(self, job: messages.JudgePair) -> bool:
         judge = self._of_today()
@@ -88,11 +88,11 @@ class JudgeProcess:
     def _hidden(self, text: str) -> str:
         return self._redaction.text(text)
 
-    def _add(self, found: Comparison) -> None:
+    def _add(self, comparison: Comparison) -> None:
         """Add a comparison to the tally, redacted: a client may have put its key anywhere in a request."""
-        query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.request.query)
-        request = msgspec.structs.replace(found.request, path=self._hidden(found.request.path), query=query)
-        self._tally.add(msgspec.structs.replace(found, request=request))
+        query = tuple((self._hidden(name), self._hidden(value)) for name, value in comparison.request.query)
+        request = msgspec.structs.replace(comparison.request, path=self._hidden(comparison.request.path), query=query)
+        self._tally.add(msgspec.structs.replace(comparison, request=request))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:

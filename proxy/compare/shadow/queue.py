@@ -26,7 +26,7 @@ log = structlog.get_logger()
 class JobRunning(Protocol):
     """Interface of the job runner."""
 
-    async def run(self, seen: ComparisonJob) -> None:
+    async def run(self, job: ComparisonJob) -> None:
         """Run a job to its end."""
 
 
@@ -58,16 +58,17 @@ class ShadowQueue:
     def wants(self, application: str) -> bool:
         """Decide by the application's sampling rate whether to shadow a request."""
         share = self._shares.get(application, 0.0)
+        # Called for every request of the service: applications without a share draw no random number.
         return share > 0.0 and bool(self._tasks) and self._rng.random() < share
 
-    def offer(self, seen: ComparisonJob) -> None:
+    def offer(self, job: ComparisonJob) -> None:
         """Queue a sampled request, or drop it."""
-        reason = self._refusal(seen)
+        reason = self._refusal(job)
         if reason is not None:
-            self._metrics.shadow_dropped[seen.application, reason] += 1
+            self._metrics.shadow_dropped[job.application, reason] += 1
             return
-        self._queue.put_nowait(seen)
-        self._waiting(len(seen.response.body))
+        self._queue.put_nowait(job)
+        self._waiting(len(job.response.body))
 
     async def switch(self, on: bool) -> None:
         """Switch on, or off: queued requests are dropped and running ones cancelled."""
@@ -79,32 +80,34 @@ class ShadowQueue:
             tasks, self._tasks = self._tasks, []
             for task in tasks:
                 task.cancel()
+            # Cancelled jobs settle their reservations before the queue is emptied.
             await asyncio.wait(tasks)
             while not self._queue.empty():
                 self._metrics.shadow_dropped[self._next().application, "off"] += 1
 
-    def _refusal(self, seen: ComparisonJob) -> str | None:
+    def _refusal(self, job: ComparisonJob) -> str | None:
         """Return the reason to drop a request; None if it fits."""
+        # Checked before queueing, so that an outage does not fill the queue with requests that will fail.
         if self._breaker.refusal() is not None:
             return "breaker"
-        if self._queue.full() or self._bytes + len(seen.response.body) > BYTES_MAX:
+        if self._queue.full() or self._bytes + len(job.response.body) > BYTES_MAX:
             return "queue"
         return "rate" if self._rate.try_take() else None
 
     async def _work(self) -> None:
         while True:
-            seen = await self._queue.get()
-            self._waiting(-len(seen.response.body))
+            job = await self._queue.get()
+            self._waiting(-len(job.response.body))
             try:
-                await self._jobs.run(seen)
+                await self._jobs.run(job)
             except Exception as error:  # an unexpected error must not end the task
-                self._metrics.shadow_errors[seen.application, "internal"] += 1
+                self._metrics.shadow_errors[job.application, "internal"] += 1
                 log.error("shadow comparison failed", exc_info=error)
 
     def _next(self) -> ComparisonJob:
-        seen = self._queue.get_nowait()
-        self._waiting(-len(seen.response.body))
-        return seen
+        job = self._queue.get_nowait()
+        self._waiting(-len(job.response.body))
+        return job
 
     def _waiting(self, size: int) -> None:
         self._bytes += size

@@ -62,14 +62,14 @@ def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
         yield _no_column(first, named)
         return
     waiting: list[_Query] = []
-    for found in _queries(chain(first[header + 1 :], filled), columns(first[header][1], named)):
-        if not isinstance(found, _Query):
-            yield found
+    for entry in _queries(chain(first[header + 1 :], filled), columns(first[header][1], named)):
+        if not isinstance(entry, _Query):
+            yield entry
             continue
-        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, found])) > TARGET_MAX:
+        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, entry])) > TARGET_MAX:
             yield _request(waiting)
             waiting = []
-        waiting.append(found)
+        waiting.append(entry)
     if waiting:
         yield _request(waiting)
 
@@ -83,8 +83,8 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
     places = {
         key: [names.index(name) for name in known if name in names] for key, known in {**_KNOWN, **wanted}.items()
     }
-    found = {key: at[0] for key, at in places.items() if at}
-    return found if any(key in found for key in NUMBERS) and named.keys() <= found.keys() else {}
+    entry = {key: at[0] for key, at in places.items() if at}
+    return entry if any(key in entry for key in NUMBERS) and named.keys() <= entry.keys() else {}
 
 
 def _plain(name: str) -> str:

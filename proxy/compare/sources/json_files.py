@@ -77,14 +77,14 @@ def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: i
     taken.
     """
     inner = []
-    for key, found in value.items():
+    for key, content in value.items():
         name = "".join(filter(str.isalnum, key)).lower()
-        if isinstance(found, dict) and name in _INSIDE and depth:
-            inner.append((name, found))
+        if isinstance(content, dict) and name in _INSIDE and depth:
+            inner.append((name, content))
         for known in (prefix + name, name):
-            fields.setdefault(known, found)
-    for name, found in inner:
-        _gather(found, prefix + name, fields, depth - 1)
+            fields.setdefault(known, content)
+    for name, content in inner:
+        _gather(content, prefix + name, fields, depth - 1)
 
 
 def _request_line_of(fields: dict[str, Any]) -> tuple[str, str] | None:
@@ -119,8 +119,8 @@ def _agent(fields: dict[str, Any]) -> str | None:
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
     """Return the first non-empty text, with lone surrogates replaced by question marks."""
-    found = next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
-    return None if found is None else found.encode("utf-8", "replace").decode()
+    text = next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
+    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 RECORDING_HEADER = "v3bridge-recording"

@@ -58,8 +58,8 @@ def _unescaped(written: str) -> str:
     return _ESCAPE.sub(_byte, written.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
-def _byte(found: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(found[1].decode()) if found[1] else _CONTROLS.get(found[2], found[2])
+def _byte(match: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(match[1].decode()) if match[1] else _CONTROLS.get(match[2], match[2])
 
 
 ADDRESS = re.compile(r"(?:[A-Z]{2,10} )?(?:[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/]|/|[\w.-]+(?::\d+)?/)")

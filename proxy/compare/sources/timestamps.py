@@ -16,10 +16,10 @@ _UNITS = (1e17, 1e9), (1e14, 1e6), (1e11, 1e3)  # numbers above the first are in
 def find(text: str) -> float | None:
     """Find the first timestamp in a line, in common log format or ISO 8601; without a zone it is UTC."""
     try:
-        if found := COMMON.search(text):
-            return _common(found)
-        if found := ISO.search(text):
-            return _iso(found[0])
+        if match := COMMON.search(text):
+            return _common(match)
+        if match := ISO.search(text):
+            return _iso(match[0])
     except (ValueError, OverflowError):  # invalid, such as the 31st of June
         return None
     return None
@@ -35,8 +35,8 @@ def from_value(value: Any) -> float | None:
     return _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _common(found: re.Match[str]) -> float | None:
-    day, month, year, hour, minute, second, sign, hours, minutes = found.groups()
+def _common(match: re.Match[str]) -> float | None:
+    day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
     if month not in _MONTHS:
         return None
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))

@@ -222,7 +222,7 @@ def _exactly(
             return
     if count > 0:
         have = len(validator.taken)
-        raise ValueError(f"parts: {count + have} were asked for, at most {yielded + have} can be made")
+        raise ValueError(f"parts: {count + have} were requested, at most {yielded + have} can be generated")
 
 
 def generated_parts(

@@ -79,7 +79,7 @@ class DesignService:
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         credential = request.headers.get(CREDENTIAL, "")
         if not hmac.compare_digest(credential.encode(), self._credential.encode()):
-            return _error("this service is asked by the query service only", 401)
+            return _error("this service accepts requests of the query service only", 401)
         await self.store.open()
         try:
             return await handler(request)

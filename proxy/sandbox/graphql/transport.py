@@ -141,10 +141,10 @@ class HttpTransport:
                 raise errors.not_acceptable(", ".join(accept))
             graphql_request = await _read(request)
         except errors.RequestError as error:
-            answer = self._queries.error_response(error)
+            result = self._queries.error_response(error)
         else:
-            answer = await self._queries.execute(graphql_request, websockets.access_token(request.headers), exchange)
-        return _response(answer, media_type or FALLBACK)
+            result = await self._queries.execute(graphql_request, websockets.access_token(request.headers), exchange)
+        return _response(result, media_type or FALLBACK)
 
 
 async def _read(request: web.Request) -> requests.GraphQLRequest:
@@ -166,12 +166,12 @@ async def _body(request: web.Request) -> bytes:
     return bytes(body)
 
 
-def _response(answer: service.QueryResponse, media_type: MediaType) -> web.Response:
-    status = media_type.status(answer.status, fixed=answer.fixed, has_data="data" in answer.body)
+def _response(result: service.QueryResponse, media_type: MediaType) -> web.Response:
+    status = media_type.status(result.status, fixed=result.fixed, has_data="data" in result.body)
     headers = {"Content-Type": f"{media_type.name}; charset=utf-8", "Vary": "Accept"}
     if status == 405:
         headers["Allow"] = "POST"
-    return web.Response(body=_escaped(orjson.dumps(answer.body)), status=status, headers=headers)
+    return web.Response(body=_escaped(orjson.dumps(result.body)), status=status, headers=headers)
 
 
 def _wants_page(request: web.Request) -> bool:

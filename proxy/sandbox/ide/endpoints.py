@@ -39,12 +39,12 @@ class IdeEndpoints:
         registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
         usage: part_usage.PartUsage,
-        asking: token_client.IdeTokenClient,
+        client: token_client.IdeTokenClient,
         issuer: str | None,
         token_required: bool,
     ) -> None:
         self._sessions, self._registry, self._users, self._usage = browser_sessions, registry, users, usage
-        self._asking, self._issuer, self._token_required = asking, issuer, token_required
+        self._client, self._issuer, self._token_required = client, issuer, token_required
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoints."""
@@ -87,7 +87,7 @@ class IdeEndpoints:
             self._let_back(application, address)
         except TOKEN_ERRORS as refused:
             return _refused(refused)
-        query = self._asking.start(session, application, address, fields.get("scope") or _scope(application))
+        query = self._client.start(session, application, address, fields.get("scope") or _scope(application))
         return forms.json_response(
             {"url": f"{request.url.origin()}{authorization_endpoint.AUTHORIZE_PATH}?{query}"}, 200
         )
@@ -107,15 +107,15 @@ class IdeEndpoints:
     ) -> token_client.IdeToken:
         # The page has come back from the authorization endpoint.
         if "code" in fields:
-            return await self._asking.finish(session, application, fields["code"], fields.get("state", ""), request)
-        token = self._asking.cached(session, application)
+            return await self._client.finish(session, application, fields["code"], fields.get("state", ""), request)
+        token = self._client.cached(session, application)
         if token is not None and "renew" not in fields and "grant" not in fields:
             return token
         grant = fields.get("grant") or _grant(application)
         if grant == applications.CLIENT_CREDENTIALS:
-            return await self._asking.by_itself(session, application, request)
+            return await self._client.by_itself(session, application, request)
         # A user has authorized the application before, if there is a refresh token.
-        refreshed = await self._asking.refresh(session, application, request)
+        refreshed = await self._client.refresh(session, application, request)
         if refreshed is None:
             raise token_client.TokenRequestError(
                 409, "interaction_required", "The user has to authorize the application."
@@ -146,7 +146,7 @@ class IdeEndpoints:
             "parts_used": self._usage.used(application.application_id),
             "part_limit": self._usage.limit(application),
             "grant": grant,
-            "needs_user": grant == applications.AUTHORIZATION_CODE and self._asking.needs_user(session, application),
+            "needs_user": grant == applications.AUTHORIZATION_CODE and self._client.needs_user(session, application),
             "grants": sorted(application.flows & {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}),
             "settings": {
                 "authorize_url": issuer + authorization_endpoint.AUTHORIZE_PATH,
@@ -221,14 +221,14 @@ class Ide:
         issuer: str | None,
         token_required: bool,
     ) -> None:
-        asking = token_client.IdeTokenClient(identity.token, exchange_middleware, clock, random.SystemRandom())
+        client = token_client.IdeTokenClient(identity.token, exchange_middleware, clock, random.SystemRandom())
         self._page, self._assets = assets.IdePage(), assets.Assets()
         self._access = IdeEndpoints(
             browser_sessions=identity.sessions,
             registry=registry,
             users=users,
             usage=usage,
-            asking=asking,
+            client=client,
             issuer=issuer,
             token_required=token_required,
         )

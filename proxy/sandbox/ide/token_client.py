@@ -149,13 +149,13 @@ class IdeTokenClient:
         request: web.Request,
     ) -> IdeToken:
         with self._exchange_middleware.record("token", request) as exchange:
-            answer = await self._endpoint.ask_for(application, form, request, exchange)
-            exchange.entry.status = answer.status
-        body = orjson.loads(answer.body if isinstance(answer.body, bytes) else b"{}")
-        if answer.status != 200:
+            response = await self._endpoint.ask_for(application, form, request, exchange)
+            exchange.entry.status = response.status
+        body = orjson.loads(response.body if isinstance(response.body, bytes) else b"{}")
+        if response.status != 200:
             description = body.get("error_description") or f"The token endpoint says {body['error']}."
-            wait = int(answer.headers.get("Retry-After", 0))
-            raise TokenRequestError(answer.status, body["error"], description, wait)
+            wait = int(response.headers.get("Retry-After", 0))
+            raise TokenRequestError(response.status, body["error"], description, wait)
         token = IdeToken(
             body["access_token"],
             math.floor(self._clock.now()) + body["expires_in"],

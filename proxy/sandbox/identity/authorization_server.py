@@ -125,13 +125,13 @@ class OAuthServer(AuthorizationServer):
 
     def token(self, protocol_request: ProtocolRequest) -> ProtocolResponse:
         """Response of the token endpoint."""
-        answer: ProtocolResponse = self.create_token_response(protocol_request)  # type: ignore[assignment]
-        return answer
+        response: ProtocolResponse = self.create_token_response(protocol_request)  # type: ignore[assignment]
+        return response
 
     def endpoint(self, name: str, protocol_request: ProtocolRequest) -> ProtocolResponse:
         """Response of the endpoint with this name."""
-        answer: ProtocolResponse = self.create_endpoint_response(name, protocol_request)  # type: ignore[no-untyped-call]
-        return answer
+        response: ProtocolResponse = self.create_endpoint_response(name, protocol_request)  # type: ignore[no-untyped-call]
+        return response
 
     def consent(self, protocol_request: ProtocolRequest) -> ConsentRequest:
         """Validate an authorization request. Raises OAuth2Error, or ValueError for texts that it cannot hold."""
@@ -140,8 +140,8 @@ class OAuthServer(AuthorizationServer):
 
     def finish(self, grant: ConsentRequest, sign_in: tokens.SignIn | None) -> ProtocolResponse:
         """The redirect with a code for the user's sign-in; None: access denied."""
-        answer: ProtocolResponse = self.create_authorization_response(grant.request, grant_user=sign_in, grant=grant)  # type: ignore[assignment]
-        return answer
+        response: ProtocolResponse = self.create_authorization_response(grant.request, grant_user=sign_in, grant=grant)  # type: ignore[assignment]
+        return response
 
     def sign_out(self, protocol_request: ProtocolRequest) -> EndSessionRequest:
         """Validate an end-session request. Raises as `consent` does."""

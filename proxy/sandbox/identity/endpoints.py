@@ -83,7 +83,7 @@ class TokenEndpoint:
             return forms.json_response({"error": refused.code}, 400)
         exchange.entry.application = application.application_id
         sign_in = await self._sign_in(application, form)
-        return self._answer(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
+        return self._respond(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
 
     def _wait(self, client_id: str) -> float:
         """Seconds until the rate limit admits a request. Drops limits of deleted applications."""
@@ -103,7 +103,7 @@ class TokenEndpoint:
         user = await self._server.users.authenticate(form.get("username", ""), form.get("password", ""))
         return None if user is None else tokens.SignIn(user.id, int(self._clock.now()))
 
-    def _answer(
+    def _respond(
         self,
         form: Mapping[str, str],
         application: applications.SandboxApplication,
@@ -118,10 +118,10 @@ class TokenEndpoint:
         protocol_request = ProtocolRequest(
             "POST", tuple(form.items()), issuer, application, sign_in, ahead, "exp" in lacks
         )
-        answer = self._server.token(protocol_request)
-        if answer.status != 200:
-            return forms.json_response(answer.body, answer.status)
-        body = {name: value for name, value in forms.order_token_fields(answer.body).items() if name not in lacks}
+        response = self._server.token(protocol_request)
+        if response.status != 200:
+            return forms.json_response(response.body, response.status)
+        body = {name: value for name, value in forms.order_token_fields(response.body).items() if name not in lacks}
         if fault is not None and (ahead or lacks):
             exchange.record_fault(type(fault))
         return forms.json_response(
@@ -197,8 +197,8 @@ class ResourceEndpoints:
         protocol_request = ProtocolRequest(
             "POST", tuple(form.items()), forms.issuer(request, self._issuer), application
         )
-        answer = self._server.endpoint(name, protocol_request)
-        return forms.json_response(answer.body, answer.status)
+        response = self._server.endpoint(name, protocol_request)
+        return forms.json_response(response.body, response.status)
 
 
 async def _bearer(request: web.Request) -> str:

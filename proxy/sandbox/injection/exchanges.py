@@ -65,8 +65,8 @@ class ExchangeMiddleware:
             injected = self._injector.draw(service) if self._injector.active else injector.NO_FAULT
             exchange, is_complete = Exchange(self._journal.begin(service), self._journal, injected, request), False
             try:
-                answer = await _answer(request, exchange, handler)
-                response, is_complete = await _deliver(request, exchange, answer)
+                original = await _original_response(request, exchange, handler)
+                response, is_complete = await _deliver(request, exchange, original)
             except web.HTTPException as refused:
                 exchange.entry.status, is_complete = refused.status, True
                 raise
@@ -87,7 +87,7 @@ class ExchangeMiddleware:
             self._journal.finish(exchange.entry, is_complete=True)
 
 
-async def _answer(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
+async def _original_response(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
     """The response of the handler, or of a fault that replaces it."""
     replacement = replacement_response(exchange.fault, exchange.entry.service) if exchange.fault else None
     if replacement is None:
@@ -96,11 +96,11 @@ async def _answer(request: web.Request, exchange: Exchange, handler: Handler) ->
     return replacement
 
 
-async def _deliver(request: web.Request, exchange: Exchange, answer: web.Response) -> tuple[web.StreamResponse, bool]:
+async def _deliver(request: web.Request, exchange: Exchange, original: web.Response) -> tuple[web.StreamResponse, bool]:
     """Send the response, modified by faults. Returns it, and whether the original was delivered completely."""
     if exchange.injected is injector.NO_FAULT:
-        exchange.entry.status = answer.status
-        return answer, await send(request, answer)
+        exchange.entry.status = original.status
+        return original, await send(request, original)
     if exchange.injected.delay:
         exchange.record_fault(faults.LatencyFault)
         await asyncio.sleep(exchange.injected.delay)
@@ -109,14 +109,14 @@ async def _deliver(request: web.Request, exchange: Exchange, answer: web.Respons
         exchange.record_fault(type(fault))
     if isinstance(fault, faults.ResetFault):
         reset_connection(request)
-        return answer, False
-    delivered = malformed_response(answer, fault) if isinstance(fault, faults.MalformedBodyFault) else answer
+        return original, False
+    delivered = malformed_response(original, fault) if isinstance(fault, faults.MalformedBodyFault) else original
     exchange.entry.status = delivered.status
     if isinstance(fault, faults.TruncationFault):
         return await send_truncated(request, delivered, fault.after), False
     if isinstance(fault, faults.SlowBodyFault):
         return await send_slowly(request, delivered, fault.ms / 1000)
-    return delivered, await send(request, delivered) and delivered is answer
+    return delivered, await send(request, delivered) and delivered is original
 
 
 # Faults that are applied here; the services apply the others.
@@ -152,12 +152,12 @@ def replacement_response(fault: faults.RandomFault, service: str) -> web.Respons
     return web.Response() if isinstance(fault, faults.ResetFault) and fault.when == "before" else None
 
 
-def malformed_response(answer: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
+def malformed_response(original: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
     """The response with a malformed body and status 200."""
     if fault.body == "html":
         return web.Response(text=_error_page(200), content_type="text/html")
-    body = _body(answer)
-    return web.Response(body=body[: len(body) // 2] if fault.body == "half" else b"", headers=_headers(answer))
+    body = _body(original)
+    return web.Response(body=body[: len(body) // 2] if fault.body == "half" else b"", headers=_headers(original))
 
 
 async def send(request: web.Request, response: web.StreamResponse) -> bool:
@@ -170,10 +170,10 @@ async def send(request: web.Request, response: web.StreamResponse) -> bool:
     return True
 
 
-async def send_truncated(request: web.Request, answer: web.Response, after: int) -> web.StreamResponse:
+async def send_truncated(request: web.Request, original: web.Response, after: int) -> web.StreamResponse:
     """Announce the full Content-Length, send the first `after` bytes (never all), and close the connection."""
-    body = _body(answer)
-    announced = _announced_response(answer, body)
+    body = _body(original)
+    announced = _announced_response(original, body)
     try:
         await announced.prepare(request)
         await announced.write(body[: min(after, len(body) - 1)])
@@ -184,10 +184,10 @@ async def send_truncated(request: web.Request, answer: web.Response, after: int)
     return announced
 
 
-async def send_slowly(request: web.Request, answer: web.Response, seconds: float) -> tuple[web.StreamResponse, bool]:
+async def send_slowly(request: web.Request, original: web.Response, seconds: float) -> tuple[web.StreamResponse, bool]:
     """Send the body byte by byte, `seconds` apart. Returns the response and whether the connection stayed open."""
-    body = _body(answer)
-    announced = _announced_response(answer, body)
+    body = _body(original)
+    announced = _announced_response(original, body)
     try:
         await announced.prepare(request)
         for position in range(len(body)):
@@ -210,18 +210,18 @@ def reset_connection(request: web.Request) -> None:
     transport.abort()
 
 
-def _announced_response(answer: web.Response, body: bytes) -> web.StreamResponse:
-    announced = web.StreamResponse(status=answer.status, headers=_headers(answer))
+def _announced_response(original: web.Response, body: bytes) -> web.StreamResponse:
+    announced = web.StreamResponse(status=original.status, headers=_headers(original))
     announced.content_length = len(body)
     return announced
 
 
-def _headers(answer: web.Response) -> dict[str, str]:
-    return {name: value for name, value in answer.headers.items() if name != "Content-Length"}
+def _headers(original: web.Response) -> dict[str, str]:
+    return {name: value for name, value in original.headers.items() if name != "Content-Length"}
 
 
-def _body(answer: web.Response) -> bytes:
-    return answer.body if isinstance(answer.body, bytes) else b""
+def _body(original: web.Response) -> bytes:
+    return original.body if isinstance(original.body, bytes) else b""
 
 
 def _error_page(status: int) -> str:

@@ -24,7 +24,7 @@ ADMIN_PATH = "/admin/legacy"
 MAX_TARGET = 8_192
 _CLASSES = {"parts": "Part", "brands": "Brand", "categories": "Category", "sellers": "Seller"}
 
-Answer = Callable[[service.LegacyRequest, web.Request], dict[str, Any]]
+Resolver = Callable[[service.LegacyRequest, web.Request], dict[str, Any]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -44,19 +44,19 @@ class LegacyEndpoints:
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register paths with and without a trailing slash; unknown paths get a 404 in JSON."""
-        answers = self._answers()
+        resolvers = self._resolvers()
         for prefix in PREFIXES:
-            for path, answer in answers.items():
-                handler = self._over(path, answer)
+            for path, resolve in resolvers.items():
+                handler = self._over(path, resolve)
                 router.add_get(prefix + path, handler)
                 router.add_get(f"{prefix}{path}/", handler)
             router.add_route("*", prefix, self._over("", _nothing_there))
             router.add_route("*", prefix + "/{rest:.*}", self._over("", _nothing_there))
         router.add_route("*", "/api/{rest:.*}", self._over("", _nothing_there))
 
-    def _answers(self) -> dict[str, Answer]:
+    def _resolvers(self) -> dict[str, Resolver]:
         served = self._served
-        handlers: dict[str, Answer] = {"/parts/match": partial(_match, served)}
+        handlers: dict[str, Resolver] = {"/parts/match": partial(_match, served)}
         for path, name in _CLASSES.items():
             handlers[f"/{path}/search"] = partial(_of_class, served.search, name)
             handlers[f"/{path}/get_multi"] = partial(_of_class, served.get_multi, name)
@@ -64,12 +64,12 @@ class LegacyEndpoints:
             handlers[f"/{path}/{{uid}}"] = partial(_one, served.get_one, name)
         return {**handlers, "/seller/{uid}": handlers["/sellers/{uid}"]}
 
-    def _over(self, path: str, answer: Answer) -> Handler:
+    def _over(self, path: str, resolve: Resolver) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             entry = self._journal.begin("legacy")
             entry.operation = path or None
             try:
-                response = await self._answer(request, answer, entry)
+                response = await self._respond(request, resolve, entry)
                 entry.status = response.status
             finally:
                 self._journal.finish(entry, is_complete=entry.status is not None)
@@ -77,7 +77,7 @@ class LegacyEndpoints:
 
         return handle
 
-    async def _answer(self, request: web.Request, answer: Answer, entry: journal.JournalEntry) -> web.Response:
+    async def _respond(self, request: web.Request, resolve: Resolver, entry: journal.JournalEntry) -> web.Response:
         if len(request.raw_path) > MAX_TARGET:
             return html_error_page(414)
         parameters, draws = query_string.QueryString(request.raw_path), self._served.disturbances.begin()
@@ -91,7 +91,7 @@ class LegacyEndpoints:
             if error := draws.error:
                 self._journal.record_fault(entry, declaration_syntax.kind_name(type(error)))
                 return _failed(error, style, request)
-            return success_response(answer(caller, request), style, request)
+            return success_response(resolve(caller, request), style, request)
         except errors.LegacyError as why:
             return error_response(why, style, request)
 

@@ -213,8 +213,8 @@ class PartSearch:
 
     def _metadata(self, names: list[str]) -> Object:
         """Metadata of the specs that were filtered or counted, by the requested key."""
-        asked_for = ((name.split(".")[1], self._fields.of(name).spec) for name in names if _is_spec(name))
-        return {key: spec_names.metadata(spec.key, spec.about) for key, spec in asked_for if spec and spec.about}
+        named_specs = ((name.split(".")[1], self._fields.of(name).spec) for name in names if _is_spec(name))
+        return {key: spec_names.metadata(spec.key, spec.about) for key, spec in named_specs if spec and spec.about}
 
 
 def _is_spec(field: str) -> bool:

@@ -19,6 +19,7 @@ import cachetools
 
 from proxy import errors
 from proxy.gateway.applications import Client
+from proxy.gateway.cache import entries
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import Clock
 from proxy.web.v3 import responses
@@ -179,7 +180,7 @@ class Flights:
 
 
 def _size(response: EncodedResponse) -> int:
-    return ENTRY_OVERHEAD + len(response.body.body)
+    return entries.memory_of(len(response.body.body))
 
 
 def _digest(target: str) -> bytes:

@@ -48,7 +48,11 @@ class _ServicePair:
     @property
     def sides(self) -> Any:
         """The options that name them."""
-        return ("--baseline", self.baseline_url, "--candidate", self.candidate_url, "--baseline-rate", "0")
+        return self.with_candidate(self.candidate_url)
+
+    def with_candidate(self, url: str) -> Any:
+        """The options that name the baseline and another candidate."""
+        return ("--baseline", self.baseline_url, "--candidate", url, "--baseline-rate", "0")
 
 
 @pytest.fixture

@@ -28,18 +28,8 @@ async def test_failed_requests_are_repeated_by_the_same_command(
         return await services.candidate.handle(request)
 
     async with serve(odd) as url:
-        command = (
-            "compare",
-            "--baseline",
-            services.baseline_url,
-            "--candidate",
-            url,
-            "--baseline-rate",
-            "0",
-            "--requests",
-            make_request_file(6),
-            "--yes",
-        )
+        sides = services.with_candidate(url)
+        command = ("compare", *sides, "--requests", make_request_file(6), "--yes")
         found = await run_command(*command, "--timeout", "1", "--json", "r.json")
         assert "progress is saved: run the same command again to resume" in found.err
         result = json.loads((tmp_path / "r.json").read_text())
@@ -71,18 +61,8 @@ async def test_interrupted_run_resumes_without_repeating_requests(
         return await services.candidate.handle(request)
 
     async with serve(holding) as url:
-        command = (
-            "compare",
-            "--baseline",
-            services.baseline_url,
-            "--candidate",
-            url,
-            "--baseline-rate",
-            "0",
-            "--requests",
-            make_request_file(40),
-            "--yes",
-        )
+        sides = services.with_candidate(url)
+        command = ("compare", *sides, "--requests", make_request_file(40), "--yes")
         process = await start(*command)
         async with asyncio.timeout(commands.SECONDS):
             await reached.wait()

@@ -49,7 +49,7 @@ def four_workers(cached: Path) -> Path:
     return cached
 
 
-class Client:
+class Buyer:
     """v3 client that opens a connection for each request, so that any worker may get it."""
 
     def __init__(self, session: aiohttp.ClientSession, *urls: str) -> None:
@@ -88,10 +88,10 @@ def numbers(catalog: catalogs.Catalog) -> list[str]:
 
 
 @asynccontextmanager
-async def client(*urls: str) -> AsyncIterator[Client]:
+async def client(*urls: str) -> AsyncIterator[Buyer]:
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(SECONDS)) as session:
-        yield Client(session, *urls)
+        yield Buyer(session, *urls)
 
 
 async def assert_ledger_agrees(sandbox: app.Sandbox, store: str) -> None:

@@ -84,6 +84,12 @@ def test_load_counts_every_response_and_the_cpu_time_of_both_sides() -> None:
         assert min(result.cpu, result.load_cpu) > 0
 
 
+def test_load_of_refused_requests_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with processes.constant(1000) as server, pytest.raises(RuntimeError, match="ended with an error"):
+        processes.load(server, "/nowhere", 0.2)
+    assert "HTTP/1.1 404 Not Found" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("lines, distinct", bom.DISTINCT.items())
 def test_bill_of_materials_has_so_many_lines(lines: int, distinct: int) -> None:
     numbers = bom.part_numbers(lines)

@@ -53,9 +53,12 @@ def test_zero_and_negative_zero_are_not_confused() -> None:
 
 
 def test_remembered_price_texts_are_bounded() -> None:
-    for amount in range(1, 2 * transforms.PRICE_TEXTS_MAX + 100):
-        assert transforms.price_text(amount) == f"{amount}.00000"
-        assert len(transforms.PRICE_TEXTS) <= transforms.PRICE_TEXTS_MAX
+    for number in range(1, 3 * transforms.PRICE_TEXTS_MAX, 7):
+        amounts = range(number, number + 7)
+        assert written([price(1, amount, "USD") for amount in amounts]) == {
+            "USD": [[1, f"{amount}.00000"] for amount in amounts]
+        }
+        assert len(transforms.PRICE_TEXTS) <= transforms.PRICE_TEXTS_MAX + 7
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from proxy import errors
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.model import FacetField
-from proxy.planning import aggregations, facets
+from proxy.planning import documents, facets
 
 TABLES = loader.load(shipped.path("mappings"), "octopart").tables
 ALL = frozenset({"TECH_SPECS"})
@@ -20,11 +20,11 @@ def field(name: str, **more: Any) -> FacetField:
     return FacetField(name, include=True, **more)
 
 
-def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> aggregations.SpecAgg:
+def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> documents.SpecAgg:
     kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
-    return aggregations.SpecAgg(
-        attribute=aggregations.SpecAttribute(shortname.title(), shortname),
-        buckets=[aggregations.SpecBucket(*bucket) for bucket in buckets],
+    return documents.SpecAgg(
+        attribute=documents.SpecAttribute(shortname.title(), shortname),
+        buckets=[documents.SpecBucket(*bucket) for bucket in buckets],
         **{"valueType": kind, **more},
     )
 
@@ -83,14 +83,14 @@ def test_plan_without_specs_has_no_drilldown() -> None:
 
 
 COMPANIES = [
-    aggregations.CompanyBucket(aggregations.NamedRecord("370", "Texas Instruments"), 4),
-    aggregations.CompanyBucket(aggregations.NamedRecord("621", "Yageo")),
+    documents.CompanyBucket(documents.NamedRecord("370", "Texas Instruments"), 4),
+    documents.CompanyBucket(documents.NamedRecord("621", "Yageo")),
 ]
 FOUND = SimpleNamespace(
     manufacturerAgg=COMPANIES,
     distributorAgg=COMPANIES,
-    categoryAgg=[aggregations.CategoryBucket(aggregations.NamedRecord("4161", "Electronic Parts"), 2)],
-    inStockAgg=[aggregations.InStockBucket(False, 1), aggregations.InStockBucket(True, 9)],
+    categoryAgg=[documents.CategoryBucket(documents.NamedRecord("4161", "Electronic Parts"), 2)],
+    inStockAgg=[documents.InStockBucket(False, 1), documents.InStockBucket(True, 9)],
     specAggs=[RESISTANCE, CASE],
 )
 

@@ -100,9 +100,9 @@ def test_conditions_become_variables(conditions: list[Condition], variables: obj
         (Condition("specs.voltage.value", (), "nan", None), "not 'nan'"),
         (Condition("specs.voltage.value", (), "1", "inf"), "not 'inf'"),
         (Condition("specs.voltage.value", (), "1e999", None), "not '1e999'"),
-        (Condition("avg_avail", (), "5", None), r"only be asked for as \[1 TO \*\]"),
-        (Condition("avg_avail", (), "1", "5"), r"only be asked for as \[1 TO \*\]"),
-        (Condition("avg_avail", ("1",)), r"only be asked for as \[1 TO \*\]"),
+        (Condition("avg_avail", (), "5", None), r"only be requested as \[1 TO \*\]"),
+        (Condition("avg_avail", (), "1", "5"), r"only be requested as \[1 TO \*\]"),
+        (Condition("avg_avail", ("1",)), r"only be requested as \[1 TO \*\]"),
     ],
 )
 def test_unsupported_filter_is_refused(condition: Condition, reason: str) -> None:

@@ -1,5 +1,7 @@
 """Ids of requests: the client's, its trace's, or a new one; never the API key."""
 
+import string
+
 import pytest
 
 from proxy.telemetry.request_ids import RequestIds
@@ -22,3 +24,15 @@ def test_other_id_is_used() -> None:
     target = "/v3/parts/match?apikey=a-key&queries=[]"
     assert ids.resolve("an-id", TRACE, target) == "an-id"
     assert ids.resolve(None, TRACE, target) == KEY
+
+
+CHARACTERS = string.ascii_letters + string.digits + "._-"
+
+
+@pytest.mark.parametrize("hexadecimal", ["{:02x}", "{:02X}"])
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_api_key_with_an_encoded_character_is_recognised(character: str, hexadecimal: str) -> None:
+    given = f"id{character}id"
+    encoded = f"id%{hexadecimal.format(ord(character))}id"
+    assert RequestIds().resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey={encoded}") != given
+    assert RequestIds().resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey=a-key&mpn={encoded}") == given

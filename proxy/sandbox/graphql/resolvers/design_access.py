@@ -23,10 +23,10 @@ def session(info: context.Info) -> design_loaders.DesignSession:
 
 async def user(info: context.Info) -> records.DesignUser:
     """The caller. Raises DesignError for a user who is in no workspace."""
-    asking = session(info)
-    design_user = await asking.loaders.one(design_loaders.USERS, asking.user_id)
+    caller_session = session(info)
+    design_user = await caller_session.loaders.one(design_loaders.USERS, caller_session.user_id)
     if design_user is None:
-        raise errors.DesignError(f"the user {asking.user_id} is in no workspace")
+        raise errors.DesignError(f"the user {caller_session.user_id} is in no workspace")
     return design_user
 
 

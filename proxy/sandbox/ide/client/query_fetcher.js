@@ -69,7 +69,7 @@ async function post(session, url, init, { token, introspects, brought }) {
   const started = performance.now();
   let response = await send(url, init, token);
   if (response.status === 401 && token) {
-    // It may have been ended before its time; another is asked for once.
+    // It may have been ended before its time; another one is requested, once.
     await session.renew();
     const renewed = session.state.token?.access_token;
     if (renewed) response = await send(url, init, renewed);

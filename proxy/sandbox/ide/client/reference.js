@@ -56,7 +56,7 @@ function Operation({ kind, field, open }) {
     { className: "ide-operation", open },
     h("summary", null, h("code", null, field.name), field.deprecationReason != null && h("em", null, " deprecated")),
     field.description && h(MarkdownContent, { type: "description" }, field.description),
-    h("p", null, "Answers ", h(Type, { type: field.type })),
+    h("p", null, "Returns ", h(Type, { type: field.type })),
     field.args.length > 0 && h("ul", { className: "ide-parameters", "aria-label": `Parameters of ${field.name}` }, field.args.map((argument) => h(Parameter, { key: argument.name, argument }))),
     h("button", { type: "button", className: "ide-button", onClick: insert, "aria-label": `Begin a query with ${field.name}` }, "Begin a query"),
   );

@@ -1,9 +1,9 @@
 // Who has signed in, with which application the IDE authorizes, and its token. One for the page; panels look at it
-// through useSession. What may be known is the server's to say, this only asks.
+// through useSession. The server decides what a page may know.
 import { useSyncExternalStore } from "./elements.js";
 
 const SENT = "ide:sent";
-// Seconds before its end at which a token is asked for anew.
+// Seconds before its end at which a token is renewed.
 const MARGIN = 60;
 
 export class Session {
@@ -72,7 +72,7 @@ export class Session {
         else if (this.state.application) await this.ask({});
       }
     } catch (error) {
-      this.say({ problem: `The sandbox does not answer: ${error.message}` });
+      this.say({ problem: `The sandbox does not respond: ${error.message}` });
     }
     this.say({ loading: false });
   }

@@ -73,7 +73,7 @@ def add_to(app: web.Application, mappings: loader.Mappings) -> None:
     """Serve the description at /openapi.json under both prefixes; no apikey needed."""
 
     @functools.cache
-    def body() -> bytes:  # made on the first request: few services are ever asked for it
+    def body() -> bytes:  # made on the first request: few services ever serve it
         return msgspec.json.encode(document(mappings))
 
     async def description(_: web.Request) -> web.Response:

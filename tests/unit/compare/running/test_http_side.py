@@ -94,7 +94,7 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
         (of(503, b"{}"), "is unavailable (HTTP 503)", None),
         (of(302, Location="https://elsewhere.example/login"), "redirects to another server", 0),
         (of(302), "redirects to nowhere", 0),
-        (of(302, Location="/v3/brands/search"), "redirects in a circle", None),
+        (of(302, Location="/v3/brands/search"), "redirects in a loop", None),
         (of(200, b"x" * 2000), "sent a response of more than 1000 bytes", None),
     ],
 )

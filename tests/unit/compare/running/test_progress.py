@@ -46,9 +46,9 @@ def interrupted_file(file: Any) -> Any:
     found = Finding(Difference("value", "results[*].msec", "results[0].msec", Decimal("1.10"), 2), "unexplained")
     for n, fields in ((1, {"parts": 3, "findings": (found,)}), (2, {}), (3, {"failure": "the baseline …", "parts": 1})):
         comparison = compared(n, **fields)
-        progress.asking(comparison.request.id, 10)
+        progress.sending(comparison.request.id, 10)
         progress.note(comparison.request.id, comparison)
-    progress.asking("under way", 20)
+    progress.sending("under way", 20)
     progress.close()
     return file
 

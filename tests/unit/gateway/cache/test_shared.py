@@ -1,0 +1,341 @@
+"""Tests of the shared cache on a store that can fail and hang: look-ups, claims, isolation and bounds."""
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
+
+import prometheus_client
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import config, errors, model
+from proxy.gateway.applications import Application
+from proxy.gateway.cache import shared
+from proxy.gateway.cache.entries import CachedRecords, CacheKey, ItemRenderer, ResponseCache
+from proxy.kit import clock
+from proxy.planning.facets import SearchDetails
+from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
+from proxy.telemetry import metrics
+from proxy.upstream.auth import identity
+
+FIELDS = frozenset({"mpn:mpn"})
+CONTEXT = model.MappingContext("US", "USD")
+SETTINGS = config.CacheSettings(seconds=60, stale_seconds=600)
+
+
+def application(name: str = "demo", id_: str = "an-id", secret: str = "a-secret", country: str = "US") -> Application:
+    credentials = identity.Credentials(name, config.ClientId(id_), config.Secret(secret))
+    return Application(name, credentials, model.MappingContext(country, "USD"), frozenset())
+
+
+def query(*parts: Any) -> CacheKey:
+    return CacheKey(("demo", *parts), CONTEXT)
+
+
+def records(stored: float, content: bytes = b'[{"mpn":"X"}]', details: Any = None) -> list[CachedRecords]:
+    return [CachedRecords(FIELDS, content, 7, details, stored)]
+
+
+class DictionaryCache:
+    """A cache store in a dictionary, one for several workers. `away`: every operation fails; `hanging`: none ends."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, CacheRecord] = {}
+        self.claims: dict[bytes, DictionaryCache] = {}
+        self.operations: list[str] = []
+        self.released: list[bytes] = []
+        self.away = self.hanging = False
+
+    async def _operate(self, name: str) -> None:
+        self.operations.append(name)
+        await asyncio.sleep(3600 if self.hanging else 0)
+        if self.away:
+            raise errors.StoreUnavailable("the store is away")
+
+    async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+        await self._operate("look_up")
+        found = []
+        for key in keys:
+            entry = self.entries.get(key)
+            is_fresh = entry is not None and entry.stored >= fresh_from
+            claimed = claim and not is_fresh and self.claims.setdefault(key, self) is self
+            found.append(CacheLookup(entry and entry.content, claimed))
+        return found
+
+    async def put(self, records: Sequence[CacheRecord]) -> None:
+        await self._operate("put")
+        self.entries |= {record.key: record for record in records}
+        await self.release([record.key for record in records])
+
+    async def release(self, keys: Sequence[bytes]) -> None:
+        if self.away:
+            raise errors.StoreUnavailable("the store is away")
+        self.released += keys
+        for key in keys:
+            if self.claims.get(key) is self:
+                del self.claims[key]
+
+    async def cache_usage(self) -> list[CacheUsage]:
+        return []
+
+    async def clear(self, application: str | None) -> int:
+        return 0
+
+    async def aclose(self) -> None:
+        self.operations.append("aclose")
+
+    def another(self) -> "DictionaryCache":
+        """The same store, as another worker sees it."""
+        other = DictionaryCache()
+        other.entries, other.claims = self.entries, self.claims
+        return other
+
+
+@pytest.fixture
+def store() -> DictionaryCache:
+    return DictionaryCache()
+
+
+@pytest.fixture
+def counts(time: clock.ManualClock) -> metrics.Metrics:
+    return metrics.Metrics(prometheus_client.CollectorRegistry(), time)
+
+
+Opens = Callable[..., shared.SharedCache]
+
+
+@pytest.fixture
+async def open_cache(counts: metrics.Metrics) -> AsyncIterator[Opens]:
+    opened: list[shared.SharedCache] = []
+
+    def open_(store: DictionaryCache, scope: bytes = b"scope", *, claims: bool = True) -> shared.SharedCache:
+        opened.append(shared.SharedCache(store, SETTINGS, scope, claims=claims, metrics=counts))
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        await each.close()
+
+
+@pytest.fixture
+def cache(open_cache: Opens, store: DictionaryCache) -> shared.SharedCache:
+    return open_cache(store)
+
+
+def key_of(cache: shared.SharedCache, number: int) -> bytes:
+    key = cache.key(application(), query(number))
+    assert key is not None
+    return key
+
+
+async def stored(store: DictionaryCache, *keys: bytes) -> None:
+    async with asyncio.timeout(10):
+        while not store.entries.keys() >= set(keys) or store.claims:
+            await asyncio.sleep(0.005)
+
+
+async def test_records_come_back_as_they_were(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+) -> None:
+    details = SearchDetails(["<b>x</b>"], 2**70, {"fields": {"a": {"n": 1.5}}}, {"b": None}, {})
+    key = key_of(cache, 1)
+    assert await cache.look_up([key]) == [shared.SharedLookup([], claimed=True)]
+    cache.put(application(), query(1), records(time.now(), details=details))
+    await stored(store, key)
+    assert await cache.look_up([key]) == [shared.SharedLookup(records(time.now(), details=details))]
+    assert store.entries[key].until == time.now() + 660
+
+
+async def test_one_turn_of_the_event_loop_is_one_look_up(cache: shared.SharedCache, store: DictionaryCache) -> None:
+    keys = [key_of(cache, number) for number in range(10)]
+    found = await asyncio.gather(cache.look_up(keys[:6]), cache.look_up(keys[4:]), cache.look_up(keys))
+    assert store.operations == ["look_up"]
+    assert [[each.claimed for each in result] for result in found] == [
+        [True] * 6,
+        [False] * 2 + [True] * 4,
+        [False] * 10,
+    ]
+    assert not any(each.busy for result in found for each in result)  # in flight in this process
+
+
+async def test_another_worker_waits_for_the_result(
+    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens, time: clock.ManualClock
+) -> None:
+    other, key = open_cache(store.another()), key_of(cache, 1)
+    await cache.look_up([key])
+    assert await other.look_up([key]) == [shared.SharedLookup([], busy=True)]
+    waiting = asyncio.create_task(other.wait([key, key]))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    cache.put(application(), query(1), records(time.now()))
+    assert await waiting == [shared.SharedLookup(records(time.now()))] * 2
+
+
+async def test_released_claim_goes_to_one_of_those_that_wait(
+    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens
+) -> None:
+    others, key = [open_cache(store.another()) for _ in range(2)], key_of(cache, 1)
+    await cache.look_up([key])
+    waiting = [asyncio.create_task(other.wait([key])) for other in others]
+    cache.release([key])
+    done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.result() for task in done] == [[shared.SharedLookup([], claimed=True)]]
+    assert len(pending) == 1
+    pending.pop().cancel()
+
+
+async def test_waiting_ends_without_a_result(
+    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "WAIT_SECONDS", 0.05)
+    other, key = open_cache(store.another()), key_of(cache, 1)
+    await cache.look_up([key])
+    assert await other.wait([key]) == [shared.SharedLookup([])]
+
+
+async def test_cancelled_look_up_leaves_no_claim(
+    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens
+) -> None:
+    key = key_of(cache, 1)
+    task = asyncio.create_task(cache.look_up([key]))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(10):
+        while not store.released:
+            await asyncio.sleep(0.005)
+    assert (await open_cache(store.another()).look_up([key]))[0].claimed
+
+
+async def test_without_claims_nothing_is_claimed(store: DictionaryCache, open_cache: Opens) -> None:
+    cache = open_cache(store, claims=False)
+    assert await cache.look_up([key_of(cache, 1)]) == [shared.NOTHING]
+    assert not store.claims
+
+
+async def test_failing_store_is_left_alone_and_reported_once(
+    cache: shared.SharedCache,
+    store: DictionaryCache,
+    time: clock.ManualClock,
+    counts: metrics.Metrics,
+    log_output: io.StringIO,
+) -> None:
+    store.away, key = True, key_of(cache, 1)
+    for _ in range(3):
+        assert await cache.look_up([key]) == [shared.NOTHING]
+    cache.put(application(), query(1), records(time.now()))
+    assert store.operations == ["look_up"]
+    time.advance(shared.COOLDOWN)
+    await cache.look_up([key])
+    store.away = False
+    time.advance(shared.COOLDOWN)
+    assert (await cache.look_up([key]))[0].claimed
+    assert store.operations == ["look_up"] * 3
+    assert counts.shared_cache_failures == {("look_up",): 2.0}
+    events = [json.loads(line)["event"] for line in log_output.getvalue().splitlines()]
+    assert events == ["shared cache suspended", "shared cache resumed"]
+
+
+async def test_hanging_store_delays_one_group_of_requests(
+    cache: shared.SharedCache, store: DictionaryCache, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
+) -> None:
+    monkeypatch.setattr(shared, "LOOK_UP_TIMEOUT", 0.01)
+    store.hanging = True
+    for number in range(20):
+        assert await cache.look_up([key_of(cache, number)]) == [shared.NOTHING]
+    assert store.operations == ["look_up"]
+    assert log_output.getvalue().count("shared cache suspended") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"no zstd", b"\x28\xb5\x2f\xfd\x00"])
+async def test_unreadable_entry_is_a_miss(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock, content: bytes, log_output: io.StringIO
+) -> None:
+    key = key_of(cache, 1)
+    store.entries[key] = CacheRecord(key, "demo", time.now(), time.now() + 60, content)
+    found = await cache.look_up([key])
+    assert not found[0].records
+    assert (await cache.look_up([key], claim_fresh=True))[0].claimed
+    assert "shared cache entry ignored" in log_output.getvalue()
+
+
+async def test_waiting_entries_are_bounded(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "QUEUE_MAX", 1000)
+    content = json.dumps(["x" * 400]).encode()
+    for number in range(10):
+        cache.put(application(), query(number), records(time.now(), content))
+    await cache.close()
+    assert set(store.entries) == {key_of(cache, 0), key_of(cache, 1)}
+
+
+async def test_close_stores_what_waits(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+) -> None:
+    cache.start()
+    cache.put(application(), query(1), records(time.now()))
+    await cache.close()
+    assert list(store.entries) == [key_of(cache, 1)]
+    assert store.operations[-1] == "aclose"
+
+
+APPLICATIONS = st.builds(
+    application,
+    name=st.sampled_from(["demo", "other"]),
+    id_=st.sampled_from(["id", "id\0", "i"]),
+    secret=st.sampled_from(["", "d", "secret"]),
+    country=st.sampled_from(["US", "DE"]),
+)
+QUERIES = st.lists(st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text('ab"\\,', max_size=3)), max_size=4)
+
+
+@given(pairs=st.lists(st.tuples(APPLICATIONS, QUERIES, st.sampled_from([b"one", b"two"])), min_size=2, max_size=2))
+async def test_keys_are_equal_only_for_the_same_application_and_query(
+    pairs: list[tuple[Application, list[Any], bytes]],
+) -> None:
+    identities, keys = [], []
+    for app, parts, scope in pairs:
+        counted = metrics.Metrics(prometheus_client.CollectorRegistry())
+        cache = shared.SharedCache(DictionaryCache(), SETTINGS, scope, claims=True, metrics=counted)
+        keys.append(cache.key(app, CacheKey(tuple(parts), CONTEXT)))
+        secret = app.credentials.client_secret
+        identities.append(
+            (app.name, app.credentials.client_id, secret and secret.reveal(), app.context, json.dumps(parts), scope)
+        )
+        await cache.close()
+    assert (keys[0] == keys[1]) == (identities[0] == identities[1])
+
+
+def test_key_of_text_that_json_cannot_hold_is_none(open_cache: Opens, store: DictionaryCache) -> None:
+    assert open_cache(store).key(application(), query("\udc80")) is None
+
+
+STORED = st.lists(st.tuples(st.floats(-90_000, 90_000), st.sets(st.sampled_from("abc"), min_size=1)), max_size=5)
+
+
+@given(ages=STORED, lifetime=st.tuples(st.integers(1, 86_400), st.integers(0, 86_400)), later=st.integers(0, 200_000))
+def test_no_shared_record_is_used_beyond_its_lifetime(
+    renderer: Callable[..., ItemRenderer],
+    ages: Iterable[tuple[float, set[str]]],
+    lifetime: tuple[int, int],
+    later: int,
+) -> None:
+    """Whenever it was stored, by whatever clock: fresh for `seconds`, stale for the rest, gone after a day."""
+    time = clock.ManualClock()
+    seconds, stale = lifetime
+    memory = ResponseCache(config.CacheSettings(seconds=seconds, stale_seconds=stale), time)
+    asked = renderer("mpn")
+    found = [CachedRecords(asked.part.fields | extra, b"[]", 1, None, time.now() - age) for age, extra in ages]
+    memory.add(query(1), found)
+    time.advance(later)
+    usable = [max(0.0, age) + later for age, _ in ages if age >= -5]
+    fresh = memory.get(query(1), asked)
+    assert (fresh is not None) == any(age < seconds for age in usable)
+    assert fresh is None or fresh.until <= time.monotonic() + seconds
+    if memory.get(query(1), asked, stale=True) is not None:
+        assert any(age < min(seconds + stale, 86_400) for age in usable)
