@@ -17,7 +17,7 @@ from bench.processes import TARGET, Changes, LoadResult, load, old_service, serv
 
 # Largest ratio of two services without a shadow, which is chance.
 CHANCE = "p99, off again and off, furthest apart in a round"
-ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 5, 2.5, 1.0, 200, 50
+ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 4, 2.5, 1.0, 200, 50
 KINDS: dict[str, tuple[str, Changes] | None] = {
     "off": None,
     "off again": None,

@@ -69,7 +69,7 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     fragment: part numbers contain it, and HTTP requests never have fragments. Raises ValueError for anything but a v3
     request.
     """
-    address, _, query = _sound(target).partition("?")
+    address, _, query = _encodable(target).partition("?")
     path = _without_prefix(_without_host(address))
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
@@ -85,7 +85,7 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     return path, tuple(pairs), keys[-1] or unread[-1] or None
 
 
-def _sound(text: str) -> str:
+def _encodable(text: str) -> str:
     """Replace lone surrogates, except those that represent undecodable bytes of the source file."""
     if text.isascii():
         return text

@@ -41,7 +41,7 @@ def gather(tmp_path: Path) -> None:
     async def inside() -> None:
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
         place = ResultSlot(store, "a worker")
-        await place.look()
+        await place.refresh()
         await place.resume()
         tally = Tally()
         tally.add(Comparison(V3Request("/parts/match", client="shop/1"), 1.0))

@@ -205,7 +205,7 @@ async def test_rate_limit_counts_every_hit(start: StartEnvironment, unparsed: li
 
 async def test_throttled_address_gets_no_hits_of_others(start: StartEnvironment) -> None:
     proxies = (config.Network("127.0.0.0/8"),)
-    chosen = {"wrong_keys": 2, "trusted_proxies": proxies}
+    chosen = {"failed_auth_per_minute": 2, "trusted_proxies": proxies}
     async with start(**CACHED, listen=chosen) as environment, connected(environment) as client:
         for _ in range(WARM + 1):
             assert (await client.get("X-Forwarded-For: 192.0.2.1")).status == 200

@@ -125,7 +125,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
     async with AsyncExitStack() as stack:
         replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.baseline_file))
         recorded = sides.SideRecordings(baseline=own or replayed, candidate=replayed)
-        keys.also(() if own is None else own.keys)
+        keys.add_secrets(() if own is None else own.keys)
         source = read_requests(chosen, keys.clients, replayed or own)
         service = None
         if chosen.config is not None or chosen.replay is not None:
@@ -207,4 +207,4 @@ async def execute(
             at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,
             spent=lambda: budget.spent,
         )
-        return await running.go(left.requests, event_loop.stop_on_signal())
+        return await running.run(left.requests, event_loop.stop_on_signal())

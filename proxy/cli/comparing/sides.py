@@ -56,7 +56,7 @@ class SideKeys:
         for_all = self._baseline if side == "baseline" else self._candidate
         return self.clients.key(client, side) if for_all is None else for_all.reveal()
 
-    def also(self, keys: Iterable[str]) -> None:
+    def add_secrets(self, keys: Iterable[str]) -> None:
         """Add keys that were generated here, to be redacted as well."""
         self._more.update(keys)
 
@@ -131,7 +131,7 @@ class _Opening:
         upstream_recorder = ResponseRecorder() if self._chosen.record is not None else None
         free = settings.upstream == "sandbox"
         service = await self._stack.enter_async_context(local_service.running(settings, upstream_recorder))
-        self._keys.also(service.keys.values())
+        self._keys.add_secrets(service.keys.values())
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
         def key(client: str) -> str | None:
@@ -150,7 +150,7 @@ class _Opening:
         """Start the service of a configuration, which gets recorded responses of the GraphQL API."""
         player = ResponseReplayer()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
-        self._keys.also(service.keys.values())
+        self._keys.add_secrets(service.keys.values())
         side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)
         candidate = ReplayedSide(recorded, side, player, service.keys)
         return ReadySides(Sides(await self.baseline(None), candidate), free=True)

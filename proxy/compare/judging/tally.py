@@ -54,7 +54,7 @@ class Tally(msgspec.Struct):
 
     def add(self, comparison: Comparison) -> None:
         """Count one comparison."""
-        self.merge(_one(comparison))
+        self.merge(_tally_of(comparison))
 
     def merge(self, other: "Tally") -> None:
         """Add the counts of another tally."""
@@ -119,7 +119,7 @@ def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
     return added(first, second, int.__add__)
 
 
-def _one(comparison: Comparison) -> Tally:
+def _tally_of(comparison: Comparison) -> Tally:
     """Make the tally of a single comparison."""
     request, endpoint = comparison.request, comparison.request.endpoint
     if comparison.failure is not None:

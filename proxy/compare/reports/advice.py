@@ -19,7 +19,14 @@ REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
 
 def next_steps(result: ComparisonResult) -> list[str]:
     """List the next steps, the most urgent first; never empty."""
-    return [*_keys(result), *_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
+    return [
+        *_keys(result),
+        *_incomplete_run(result),
+        *_differences(result),
+        *_inconclusive_rows(result),
+        *_rules(result),
+        *_ready(result),
+    ]
 
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
@@ -38,7 +45,7 @@ def _refused(result: ComparisonResult) -> list[FailedRequests]:
     return [failure for failure in result.failures if NO_APPLICATION in failure.reason]
 
 
-def _whole(result: ComparisonResult) -> Iterator[str]:
+def _incomplete_run(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
         yield "The run is not complete: run the same command again to resume it."
     others = [failure for failure in result.failures if NO_APPLICATION not in failure.reason]
@@ -58,7 +65,7 @@ def _differences(result: ComparisonResult) -> Iterator[str]:
         )
 
 
-def _few(result: ComparisonResult) -> Iterator[str]:
+def _inconclusive_rows(result: ComparisonResult) -> Iterator[str]:
     few = [
         f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
         for row in result.rows

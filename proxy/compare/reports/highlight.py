@@ -9,12 +9,12 @@ _MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^\s"{}\[\],:]+')
 _OPENS, _CLOSES = "{[", "}]"
 
 
-def spread(text: str) -> str:
+def pretty_print(text: str) -> str:
     """Format JSON with one member per line where it is too long for one line."""
     if len(text) <= WIDTH:
         return text
     marks = _MARK.findall(text)
-    return "".join(_laid_out(marks, _ends(marks)))
+    return "".join(_lay_out(marks, _ends(marks)))
 
 
 def _ends(marks: list[str]) -> dict[int, int]:
@@ -33,7 +33,7 @@ def _ends(marks: list[str]) -> dict[int, int]:
     return short
 
 
-def _laid_out(marks: list[str], short: dict[int, int]) -> list[str]:
+def _lay_out(marks: list[str], short: dict[int, int]) -> list[str]:
     made: list[str] = []
     depth, inline_to = 0, -1
     for at, mark in enumerate(marks):
@@ -89,7 +89,7 @@ class HighlightedPair(NamedTuple):
 
 def highlight_pair(baseline: str | None, candidate: str | None, window: int = WINDOW) -> HighlightedPair:
     """Prepare two JSON texts for display; None is a side without a value."""
-    baseline, candidate = _spread(baseline), _spread(candidate)
+    baseline, candidate = _pretty_printed(baseline), _pretty_printed(candidate)
     if baseline is None or candidate is None:
         return HighlightedPair(_one_sided(baseline, window), _one_sided(candidate, window))
     start = max(0, common_prefix(baseline, candidate) - min(BEFORE, window // 4))
@@ -113,8 +113,8 @@ def common_prefix(one: str, other: str) -> int:
     return low
 
 
-def _spread(text: str | None) -> str | None:
-    return spread(text) if text is not None and len(text) <= LAID_OUT else text
+def _pretty_printed(text: str | None) -> str | None:
+    return pretty_print(text) if text is not None and len(text) <= LAID_OUT else text
 
 
 def _one_sided(text: str | None, window: int) -> HighlightedText | None:

@@ -97,7 +97,7 @@ def _groups(result: ComparisonResult) -> str:
             words.KINDS[group.kind],
             group.cause,
             words.seen_on(group, result),
-            words.standing(group),
+            words.effect(group),
         )
         for group in ordering.groups(result)
     )

@@ -182,7 +182,7 @@ def _table(groups: list[DifferenceGroup], result: ComparisonResult) -> Table:
     for name in ("endpoint", "path", "difference", "cause", "seen on", "why not"):
         table.add_column(name, overflow="fold")
     for group in groups:
-        why_not = words.standing(group).partition(": ")[2]
+        why_not = words.effect(group).partition(": ")[2]
         about = (group.endpoint, group.path, words.KINDS[group.kind], group.cause)
         table.add_row(*(Text(visible.line(cell)) for cell in (*about, words.seen_on(group, result), why_not)))
     return table

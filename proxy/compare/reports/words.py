@@ -159,7 +159,7 @@ def seen_on(group: DifferenceGroup, result: ComparisonResult) -> str:
     )
 
 
-def standing(group: DifferenceGroup) -> str:
+def effect(group: DifferenceGroup) -> str:
     """Format whether a group counts against its requests, and why not."""
     if group.counts:
         return "counts"

@@ -109,7 +109,7 @@ class ComparisonRun:
         self._in_a_row: Counter[int] = Counter()
         self._stopped: str | None = None
 
-    async def go(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
+    async def run(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
         """Send all requests, no new one after `stop` is set. Raises ConfigError if the outputs cannot be written."""
         # All tasks draw from one iterator: whichever is free takes the next request.
         queue = iter(requests)

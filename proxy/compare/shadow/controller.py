@@ -49,7 +49,7 @@ class ShadowController:
     async def start(self) -> None:
         """Refresh, then continue periodically. Shadowing is on while the store is unreachable."""
         await self._shadow.switch(True)
-        await self.look()
+        await self.refresh()
         self._task = asyncio.create_task(self._keep_looking(), name="shadow")
 
     async def close(self) -> None:
@@ -62,14 +62,14 @@ class ShadowController:
             await self._gathering.close()
         await self._budget.close()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Refresh once."""
         with contextlib.suppress(errors.StoreUnavailable):  # the quota logs an unreachable store
-            control = await self._gathering.look()
+            control = await self._gathering.refresh()
             if control.epoch != self._epoch or not self._gathering.placed:
                 await self._judge.close()  # its tally is of an old epoch, or of a slot that another worker may hold now
             self._epoch = control.epoch
-            await self._budget.look()
+            await self._budget.refresh()
             if control.on:
                 await self._shadow.switch(True)
                 if self._clock.monotonic() >= self._due:
@@ -81,7 +81,7 @@ class ShadowController:
         while True:
             await asyncio.sleep(self._every)
             try:
-                await self.look()
+                await self.refresh()
             except Exception as error:  # an unexpected error must not end the periodic refresh
                 log.error("shadow state refresh failed", exc_info=error)
 
@@ -99,7 +99,7 @@ class ShadowController:
         if judged == self._noted:
             return
         self._due = self._clock.monotonic() + NOTE_SECONDS
-        text = await self._judge.gathered()
+        text = await self._judge.tally_text()
         if text is not None:
             await self._gathering.put(text)
             self._noted = judged

@@ -60,7 +60,7 @@ class DailyBudget:
         group = EntryGroup(claim.entries)
         await self._ledger.book(RequestUsage(group, used, claim.parts if unknown else 0, claim.id))
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Renew the lease of this worker and retry failed writes. Raises StoreUnavailable."""
         await self._store.heartbeat(self._owner, LEASE_SECONDS)
         await self._ledger.refresh([self._line()])

@@ -44,7 +44,7 @@ class JudgeClient:
             raise errors.ServerError("the judging process sent an unexpected message")
         return reply
 
-    async def gathered(self) -> str | None:
+    async def tally_text(self) -> str | None:
         """Request the tally, as JSON; None where no process runs."""
         if self._process is None:
             return None
@@ -71,7 +71,7 @@ class JudgeClient:
         finally:
             await _kill(process)
 
-    async def _exchange(self, message: messages.Down) -> messages.Up:
+    async def _exchange(self, message: messages.ToJudge) -> messages.ToWorker:
         async with self._turn:
             try:
                 async with asyncio.timeout(self._seconds):
@@ -109,14 +109,14 @@ class JudgeClient:
         return process
 
 
-async def _exchange(process: asyncio.subprocess.Process, message: messages.Down) -> messages.Up:
+async def _exchange(process: asyncio.subprocess.Process, message: messages.ToJudge) -> messages.ToWorker:
     assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
     process.stdin.write(messages.encode(message))
     await process.stdin.drain()
     size = int.from_bytes(await process.stdout.readexactly(messages.HEAD), "big")
     if size > ANSWER_MAX:
         raise ValueError("a response of no size that there is")
-    return messages.up(await process.stdout.readexactly(size))
+    return messages.decode_for_worker(await process.stdout.readexactly(size))
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

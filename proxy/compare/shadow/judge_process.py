@@ -36,14 +36,14 @@ class JudgeProcess:
         self._settings = loader.load(path, os.environ)
         self._causes = Causes(v3_fields.load(order.site))
         self._uids = frozenset(order.uids)
-        self._tally = msgspec.json.decode(order.gathered, type=Tally) if order.gathered else Tally()
+        self._tally = msgspec.json.decode(order.tally_text, type=Tally) if order.tally_text else Tally()
         self._clock = clock
         self._secrets: set[str] = set()
         self._redaction = Redaction(())
         self._day: date | None = None
         self._judge = self._of_today()
 
-    def answer(self, message: messages.Down) -> messages.Up:
+    def answer(self, message: messages.ToJudge) -> messages.ToWorker:
         """Answer a message."""
         if isinstance(message, messages.JudgePair):
             return self._judged(message)
@@ -97,9 +97,9 @@ class JudgeProcess:
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:
     """Answer messages until the input ends."""
-    answer: Callable[[messages.Down], messages.Up] | None = None
+    answer: Callable[[messages.ToJudge], messages.ToWorker] | None = None
     while head := source.read(messages.HEAD):
-        message = messages.down(source.read(int.from_bytes(head, "big")))
+        message = messages.decode_for_judge(source.read(int.from_bytes(head, "big")))
         if isinstance(message, messages.JudgeSetup):
             answer = JudgeProcess(message, clock).answer
         elif answer is not None:

@@ -21,7 +21,7 @@ class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
 
     rules: str | None
     site: str
-    gathered: str
+    tally_text: str
     uids: tuple[str, ...] = ()
 
 
@@ -60,30 +60,30 @@ class TallyReport(msgspec.Struct, frozen=True, tag=True):
     text: str
 
 
-Down = JudgeSetup | JudgePair | TallyRequest
-Up = PairVerdict | TallyReport
+ToJudge = JudgeSetup | JudgePair | TallyRequest
+ToWorker = PairVerdict | TallyReport
 
 
 class _Coders(NamedTuple):
     encoder: msgspec.msgpack.Encoder
-    down: msgspec.msgpack.Decoder[Down]
-    up: msgspec.msgpack.Decoder[Up]
+    down: msgspec.msgpack.Decoder[ToJudge]
+    up: msgspec.msgpack.Decoder[ToWorker]
 
 
-_CODERS = _Coders(msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Down), msgspec.msgpack.Decoder(Up))
+_CODERS = _Coders(msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(ToJudge), msgspec.msgpack.Decoder(ToWorker))
 
 
-def encode(message: Down | Up) -> bytes:
+def encode(message: ToJudge | ToWorker) -> bytes:
     """Encode a message with its length prefix."""
     content = _CODERS.encoder.encode(message)
     return len(content).to_bytes(HEAD, "big") + content
 
 
-def down(content: bytes) -> Down:
+def decode_for_judge(content: bytes) -> ToJudge:
     """Decode a message to the process, without its prefix."""
     return _CODERS.down.decode(content)
 
 
-def up(content: bytes) -> Up:
+def decode_for_worker(content: bytes) -> ToWorker:
     """Decode a message from the process, without its prefix."""
     return _CODERS.up.decode(content)

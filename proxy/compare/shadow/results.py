@@ -90,7 +90,7 @@ class ResultSlot:
         self._place: int | None = None
         self._control = ShadowControl(True, "")
 
-    async def look(self) -> ShadowControl:
+    async def refresh(self) -> ShadowControl:
         """Read the shared state and renew the lease; a lost slot is replaced by `resume`."""
         self._control = await control(self._store)
         if self._place is not None and not await self._hold(self._place):

@@ -52,7 +52,7 @@ class Clients:
             self._seen[name] = apikey
         return name
 
-    def met(self, apikey: str | None, origin: str, agent: str | None) -> str:
+    def register(self, apikey: str | None, origin: str, agent: str | None) -> str:
         """Return the client's name, and note the position and User-Agent of a request with an unnamed key."""
         name = self.name(apikey)
         if apikey and name not in self._known:

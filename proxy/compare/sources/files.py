@@ -33,7 +33,7 @@ def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
         file = path.open("rb")
     except OSError as error:
         raise errors.SourceError(f"{path}: cannot be read: {error.strerror}") from None
-    with file, io.BufferedReader(_Careful(_unpacked(file, path))) as stream:
+    with file, io.BufferedReader(_CheckedStream(_unpacked(file, path))) as stream:
         yield stream
 
 
@@ -56,7 +56,7 @@ def _zstandard(file: io.BufferedReader, path: Path) -> Any:
     return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
 
 
-class _Careful(io.RawIOBase):
+class _CheckedStream(io.RawIOBase):
     """Stream that converts the errors of all decompressors to TruncatedFile."""
 
     def __init__(self, inner: Any) -> None:
@@ -93,7 +93,7 @@ def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[t
         while line := text.readline(longest + 1):
             number += 1
             if len(line) > longest and not line.endswith("\n"):
-                _pass_over(text, longest)
+                _skip_rest_of_line(text, longest)
                 yield number, None
             elif kept := line.strip("\r\n\t \ufeff\0"):
                 yield number, kept
@@ -106,7 +106,7 @@ def is_utf16(start: bytes) -> bool:
     return start.startswith(_UTF16)
 
 
-def _pass_over(text: io.TextIOWrapper, longest: int) -> None:
+def _skip_rest_of_line(text: io.TextIOWrapper, longest: int) -> None:
     """Skip the rest of a line."""
     while (more := text.readline(longest)) and not more.endswith("\n"):
         pass

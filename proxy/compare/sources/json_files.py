@@ -110,11 +110,11 @@ def _with_query(target: str, fields: dict[str, Any]) -> str:
 def _agent(fields: dict[str, Any]) -> str | None:
     """Return the User-Agent, from a field of the line or from its headers."""
     headers = fields.get("headers")
-    gathered = dict(fields)
+    tally_text = dict(fields)
     if isinstance(headers, dict):
         first = {name: value[0] if isinstance(value, list) and value else value for name, value in headers.items()}
-        _gather(first, "", gathered, 0)
-    return _first(gathered, AGENTS)
+        _gather(first, "", tally_text, 0)
+    return _first(tally_text, AGENTS)
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -109,7 +109,7 @@ class RequestSource:
             self._note(self._skipped, item.place, str(error))
             return None
         origin = self._origin(item.place)
-        client = item.client or self._clients.met(key or item.key, origin, item.agent)
+        client = item.client or self._clients.register(key or item.key, origin, item.agent)
         lasting = tuple(pair for pair in query if parameters.bare(pair[0]) not in VOLATILE_PARAMETERS)
         return V3Request(path, lasting, client, item.times, origin)
 

@@ -239,7 +239,10 @@ class SharedCache:
                 for key, (content, claimed) in zip(keys, entries, strict=True):
                     records = self._decoded(content) if content is not None else []
                     is_fresh = any(each.stored >= fresh_from for each in records)
-                    found[key] = SharedLookup(records, claimed, self._claims and not (claimed or is_fresh))
+                    # Nobody executes what has an unreadable entry: it is not claimed because it is fresh.
+                    is_unreadable = content is not None and not records
+                    busy = self._claims and not (claimed or is_fresh or is_unreadable)
+                    found[key] = SharedLookup(records, claimed, busy)
                 self._claimed.update(key for key, each in found.items() if each.claimed)
         finally:
             batch.found.set_result(found)
@@ -270,7 +273,9 @@ class SharedCache:
                 if queue:
                     async with self._breaker.guard("put", WRITE_TIMEOUT):
                         run = asyncio.get_running_loop().run_in_executor
-                        await self._store.put(await run(self._thread, self._encoded, queue))
+                        records = await run(self._thread, self._encoded, queue)
+                        released |= queue.keys() - {record.key for record in records}
+                        await self._store.put(records)
                 if released:
                     async with self._breaker.guard("release", WRITE_TIMEOUT):
                         await self._store.release(list(released))
@@ -278,7 +283,8 @@ class SharedCache:
                 self._claimed -= queue.keys() | released
 
     def _encoded(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> list[CacheRecord]:
-        """Encode and compress entries. Runs in a thread: it takes longer than a request may wait."""
+        """Encode and compress entries, without those that cannot be encoded. Runs in a thread: it takes longer than a
+        request may wait."""
         compress = zstandard.ZstdCompressor(level=LEVEL).compress
         records = []
         for key, (application, found) in queue.items():
@@ -288,7 +294,12 @@ class SharedCache:
             ]
             # An entry ends with its oldest selection: none is kept for longer than it may be used.
             stored, until = max(each.stored for each in found), min(each.stored for each in found) + self._lifetime
-            records.append(CacheRecord(key, application, stored, until, compress(msgspec.json.encode(selections))))
+            try:
+                content = compress(msgspec.json.encode(selections))
+            except (TypeError, ValueError, OverflowError) as error:
+                log.warning("shared cache entry ignored", exc_info=error)
+            else:
+                records.append(CacheRecord(key, application, stored, until, content))
         return records
 
     async def _expire(self) -> None:

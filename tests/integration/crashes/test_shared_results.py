@@ -181,3 +181,22 @@ async def test_stopped_owner_keeps_nobody_waiting(sandbox: app.Sandbox, cached: 
                 assert len((await two.match({"mpn": "SN74S74N"}))[0]["items"]) == 3
             os.kill(owner.pid, signal.SIGKILL)
             await asyncio.gather(lost, return_exceptions=True)
+
+
+async def test_workers_in_front_of_the_embedded_sandbox_share_results(tmp_path: Path) -> None:
+    """Nothing is stored for good there: the workers share a temporary file."""
+    file = tmp_path / "config.yaml"
+    file.write_text("listen: {workers: 4}\napplications: {demo: {apikeys: [EXAMPLE_KEY]}}\nlog: {level: error}\n")
+    with serving(file) as (_, url):
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector) as session:
+
+            async def cost(number: int) -> int:
+                address = yarl.URL(url + target({"mpn": "SN74S74N"}, more=f"&n={number}"), encoded=True)
+                async with session.get(address) as response:
+                    assert response.status == 200
+                    return int(response.headers["X-Parts-Cost"])
+
+            assert sum(await asyncio.gather(*map(cost, range(20)))) == 3
+            assert sum([await cost(number) for number in range(20, 40)]) == 0
+    assert not list(tmp_path.glob("*.cache*"))

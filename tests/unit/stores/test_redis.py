@@ -1,5 +1,6 @@
 """Tests specific to the Redis store: one hash tag, expiry, and errors without the password."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from unit.stores.test_protocols import NOVEMBER, claim, settlement
 
 from proxy import errors
 from proxy.kit import clock, windows
-from proxy.stores.protocols import ExhaustedQuota
-from proxy.stores.redis import RedisStore
+from proxy.stores.protocols import CacheRecord, ExhaustedQuota
+from proxy.stores.redis import RedisCache, RedisStore
 
 SECRET = "passw0rd-PLANTED"
 
@@ -91,3 +92,33 @@ async def test_invalid_url_is_an_error_without_password(manual_clock: clock.Manu
         RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", manual_clock)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+async def test_cancelled_look_up_leaves_no_response_for_the_next(
+    redis_server: RedisServer, inside: Any, manual_clock: clock.ManualClock
+) -> None:
+    cache = RedisCache(redis_server.url, 2**20, 1.0, manual_clock)
+    keys = [bytes([number]) * 16 for number in range(20)]
+    now = manual_clock.now()
+    await cache.put([CacheRecord(key, "demo", now, now + 60, key) for key in keys])
+    inside.client_pause(200, all=True)
+    for key in keys[:5]:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await cache.look_up([key], 0.0, claim=False)
+    for key in keys[5:]:
+        assert await cache.look_up([key], 0.0, claim=False) == [(key, False)]
+    await cache.aclose()
+
+
+async def test_every_key_of_the_cache_expires(
+    redis_server: RedisServer, inside: Any, manual_clock: clock.ManualClock
+) -> None:
+    cache = RedisCache(redis_server.url, 2**20, 10.0, manual_clock)
+    now = manual_clock.now()
+    await cache.put([CacheRecord(b"a" * 16, "demo", now, now + 60, b"content")])
+    await cache.look_up([b"b" * 16], 0.0, claim=True)
+    lives = {key: inside.ttl(key) for key in inside.scan_iter()}
+    assert len(lives) == 4
+    assert all(key.startswith("{v3bridge}:cache:") and 0 < life <= 86_400 for key, life in lives.items())
+    await cache.aclose()

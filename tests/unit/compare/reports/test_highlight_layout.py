@@ -17,12 +17,12 @@ VALUES = st.recursive(
 
 
 def test_short_value_stays_on_one_line() -> None:
-    assert highlight.spread('[1000,"0.21430"]') == '[1000,"0.21430"]'
+    assert highlight.pretty_print('[1000,"0.21430"]') == '[1000,"0.21430"]'
 
 
 def test_long_object_has_one_member_per_line() -> None:
     text = '{"brand":{"name":"TI","uid":"1"},"offers":[{"sku":"' + "x" * 60 + '","n":1.10}]}'
-    assert highlight.spread(text).split("\n") == [
+    assert highlight.pretty_print(text).split("\n") == [
         "{",
         '  "brand": {"name": "TI", "uid": "1"},',
         '  "offers": [',
@@ -38,14 +38,14 @@ def test_long_object_has_one_member_per_line() -> None:
 @settings(database=None)
 @given(VALUES)
 def test_layout_changes_only_white_space(value: Any) -> None:
-    assert json.loads(highlight.spread(json.dumps(value))) == value
+    assert json.loads(highlight.pretty_print(json.dumps(value))) == value
 
 
 @pytest.mark.parametrize("cut", range(0, 200, 7))
 def test_truncated_json_keeps_every_character(cut: int) -> None:
     text = json.dumps({"offers": [{"sku": f"number-{n}", "text": 'a "quoted" \\ one'} for n in range(9)]})[:cut]
-    assert "".join(highlight.spread(text).split()) == "".join(text.split())
+    assert "".join(highlight.pretty_print(text).split()) == "".join(text.split())
 
 
 def test_unbalanced_brackets_are_accepted() -> None:
-    assert "".join(highlight.spread("]}" * 60).split()) == "]}" * 60
+    assert "".join(highlight.pretty_print("]}" * 60).split()) == "]}" * 60

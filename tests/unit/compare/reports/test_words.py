@@ -85,7 +85,7 @@ def test_group_has_its_share_of_the_endpoint() -> None:
 )
 def test_group_that_does_not_count_has_a_reason(changes: dict[str, object], message: str) -> None:
     group = msgspec.structs.replace(comparison_result.result().groups[0], **changes)
-    assert words.standing(group) == message
+    assert words.effect(group) == message
 
 
 def test_rules_have_their_counts() -> None:

@@ -103,7 +103,7 @@ def run() -> Any:
             at_once=at_once,
             spent=lambda: budget.spent,
         )
-        ended = await running.go(requests, stop or asyncio.Event())
+        ended = await running.run(requests, stop or asyncio.Event())
         return ended, [found[request.id] for request in requests if request.id in found]
 
     return go

@@ -19,7 +19,7 @@ async def make_budget(store: Any, clock: Any) -> Any:
 
     async def make(limit: Any, name: str = "one", worst: int = 3) -> Any:
         budget = DailyBudget(store, name, limit, lambda _: worst, clock)
-        await budget.look()
+        await budget.refresh()
         return budget
 
     return make
@@ -74,7 +74,7 @@ async def test_next_day_has_a_new_budget(make_budget: Any, clock: Any) -> None:
     await budget.settle(await budget.reserve(REQUEST), response(parts=3))
     assert await budget.reserve(REQUEST) is None
     clock.advance(86_400)
-    await budget.look()
+    await budget.refresh()
     assert await budget.reserve(REQUEST) is not None
 
 
@@ -97,7 +97,7 @@ async def test_reservation_of_a_dead_worker_is_uncertain_usage_of_its_day(
     await dead.reserve(REQUEST)
     assert await alive.reserve(REQUEST) is None
     clock.advance(11)
-    await alive.look()
+    await alive.refresh()
     assert await alive.reserve(REQUEST) is None
     clock.advance(86_400)
     assert await alive.reserve(REQUEST) is not None

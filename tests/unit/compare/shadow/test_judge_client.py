@@ -23,13 +23,13 @@ from pathlib import Path
 from proxy.compare.shadow import messages as m
 count, source, sink = 0, sys.stdin.buffer, sys.stdout.buffer
 while head := source.read(m.HEAD):
-    message = m.down(source.read(int.from_bytes(head, "big")))
+    message = m.decode_for_judge(source.read(int.from_bytes(head, "big")))
     if isinstance(message, m.JudgeSetup):
-        gathered = message.gathered
+        tally_text = message.tally_text
         continue
     count += isinstance(message, m.JudgePair)
     done = isinstance(message, m.JudgePair)
-    sink.write(m.encode(m.PairVerdict("equivalent") if done else m.TallyReport(f"{gathered}{count}")))
+    sink.write(m.encode(m.PairVerdict("equivalent") if done else m.TallyReport(f"{tally_text}{count}")))
     sink.flush()
 """
 ENDS = "import sys; sys.stdin.buffer.read(4)"
@@ -57,11 +57,11 @@ async def process() -> Any:
 
 async def test_judge_process_starts_with_the_first_job_and_stays(process: Any) -> None:
     one = process(OBEDIENT)
-    assert (one.pid, await one.gathered()) == (None, None)
+    assert (one.pid, await one.tally_text()) == (None, None)
     assert (await one.judge(JOB)).outcome == "equivalent"
     first = one.pid
     await one.judge(JOB)
-    assert (one.pid, one.judged, await one.gathered()) == (first, 2, "1:2")
+    assert (one.pid, one.judged, await one.tally_text()) == (first, 2, "1:2")
 
 
 @pytest.mark.parametrize("program", [ENDS, SAYS_NONSENSE], ids=["ends", "nonsense"])

@@ -31,21 +31,21 @@ def job(baseline: Any, candidate: Any, v3_request: Any = REQUEST, **more: Any) -
     return messages.JudgePair(v3_request, 1.0, response(baseline), response(candidate), secrets=(KEY,), **more)
 
 
-def gathered(judging: Any) -> Any:
+def tally_text(judging: Any) -> Any:
     return json.loads(judging.answer(messages.TallyRequest()).text)
 
 
 def test_pair_is_judged_and_tallied(judging: Any) -> None:
     assert judging.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
     assert judging.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
-    (row,) = gathered(judging)["rows"].values()
+    (row,) = tally_text(judging)["rows"].values()
     assert (row["client"], row["compared"], row["differing"]) == ("shop/1", 2, 1)
 
 
 def test_difference_is_confirmed_before_it_is_counted(judging: Any) -> None:
     asked = job({"hits": 1}, {"hits": 2}, may_repeat=True)
     assert judging.answer(asked).outcome == "repeat"
-    assert gathered(judging)["rows"] == {}
+    assert tally_text(judging)["rows"] == {}
     moved = messages.JudgePair(REQUEST, 1.0, asked.baseline, asked.candidate, baseline_again=response({"hits": 2}))
     assert judging.answer(moved).outcome == "equivalent"
     assert judging.answer(job({"hits": 1}, {"hits": 1}, may_repeat=True)).outcome == "equivalent"
@@ -56,7 +56,7 @@ def test_side_without_response_is_named(judging: Any) -> None:
     for side, pair in (("baseline", (not_compared, response({}))), ("candidate", (response({}), not_compared))):
         verdict = judging.answer(messages.JudgePair(REQUEST, 1.0, *pair))
         assert (verdict.outcome, verdict.side) == ("failure", side)
-    assert {each["reason"] for each in gathered(judging)["failures"].values()} == {
+    assert {each["reason"] for each in tally_text(judging)["failures"].values()} == {
         "baseline: cannot be reached",
         "candidate: cannot be reached",
     }
@@ -99,7 +99,7 @@ def test_judge_error_fails_only_its_request(judging: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr("proxy.compare.judging.judge.Judge.compare", breaks)
     verdict = judging.answer(job({}, {}))
     assert (verdict.outcome, verdict.side) == ("failure", "internal")
-    assert [each["reason"] for each in gathered(judging)["failures"].values()] == ["internal: RuntimeError"]
+    assert [each["reason"] for each in tally_text(judging)["failures"].values()] == ["internal: RuntimeError"]
 
 
 def test_judge_continues_from_stored_results(judging: Any, clock: Any) -> None:
@@ -107,7 +107,7 @@ def test_judge_continues_from_stored_results(judging: Any, clock: Any) -> None:
     text = judging.answer(messages.TallyRequest()).text
     other = judge_process.JudgeProcess(messages.JudgeSetup(None, "octopart", text), clock)
     other.answer(job({}, {}))
-    (row,) = gathered(other)["rows"].values()
+    (row,) = tally_text(other)["rows"].values()
     assert row["compared"] == 2
 
 
@@ -132,6 +132,6 @@ def test_judge_serves_until_end_of_input(clock: Any) -> None:
     answers, text = [], sink.getvalue()
     while text:
         size = int.from_bytes(text[: messages.HEAD], "big")
-        answers.append(messages.up(text[messages.HEAD :][:size]))
+        answers.append(messages.decode_for_worker(text[messages.HEAD :][:size]))
         text = text[messages.HEAD + size :]
     assert [type(each) for each in answers] == [messages.PairVerdict, messages.TallyReport]

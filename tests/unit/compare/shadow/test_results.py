@@ -27,7 +27,7 @@ async def clients(store: Any) -> Any:
 async def worker(store: Any, name: Any) -> Any:
     """A worker with a place; and what was noted there."""
     made = ResultSlot(store, name)
-    await made.look()
+    await made.refresh()
     return made, await made.resume()
 
 
@@ -62,7 +62,7 @@ async def test_slot_with_a_live_owner_is_not_taken(store: Any, clock: Any) -> No
     one, _ = await worker(store, "one")
     for _ in range(3):
         clock.advance(LEASE_SECONDS - 1)
-        await one.look()
+        await one.refresh()
     await worker(store, "two")
     await one.put(counted("a"))
     assert (one.placed, set(await store.notes(results.TALLIES))) == (True, {"1"})
@@ -74,7 +74,7 @@ async def test_worker_that_lost_its_slot_writes_nothing(store: Any, clock: Any) 
     clock.advance(LEASE_SECONDS + 1)
     two, _ = await worker(store, "two")
     await two.put(counted("a", "b"))
-    await one.look()
+    await one.refresh()
     assert not one.placed
     await one.put(counted("a", "lost"))
     assert await clients(store) == [("a", 1), ("b", 1)]
@@ -89,7 +89,7 @@ async def test_notes_of_a_past_epoch_are_ignored(store: Any) -> None:
     await results.reset(store)
     await one.put(counted("a"))  # it has not looked yet
     assert await clients(store) is None
-    await one.look()
+    await one.refresh()
     assert await one.resume() == ""
     await one.put(counted("b"))
     assert await clients(store) == [("b", 1)]
@@ -97,8 +97,8 @@ async def test_notes_of_a_past_epoch_are_ignored(store: Any) -> None:
 
 async def test_every_worker_sees_the_switch(store: Any) -> None:
     one = ResultSlot(store, "one")
-    told = [(await one.look()).on]
+    told = [(await one.refresh()).on]
     for on in (False, True):
         await results.switch(store, on)
-        told.append((await one.look()).on)
+        told.append((await one.refresh()).on)
     assert told == [True, False, True]

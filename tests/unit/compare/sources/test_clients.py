@@ -105,6 +105,6 @@ def test_unnamed_key_has_fingerprint_positions_and_program() -> None:
         ("5ecret-2", "log:9", "curl/8"),
         (None, "log:10", "curl/8"),
     ):
-        clients.met(key, place, agent)
+        clients.register(key, place, agent)
     shown = hashlib.sha256(b"5ecret-2").hexdigest()[:4]
     assert clients.unnamed() == (UnnamedKey("key 1", shown, "log:1", "log:9", "kicost/1.1"),)

@@ -257,8 +257,7 @@ async def test_unreadable_entry_is_a_miss(
 ) -> None:
     key = key_of(cache, 1)
     store.entries[key] = CacheRecord(key, "demo", time.now(), time.now() + 60, content)
-    found = await cache.look_up([key])
-    assert not found[0].records
+    assert await cache.look_up([key]) == [shared.NOTHING]  # and not busy: nobody executes it
     assert (await cache.look_up([key], claim_fresh=True))[0].claimed
     assert "shared cache entry ignored" in log_output.getvalue()
 
@@ -272,6 +271,17 @@ async def test_waiting_entries_are_bounded(
         cache.put(application(), query(number), records(time.now(), content))
     await cache.close()
     assert set(store.entries) == {key_of(cache, 0), key_of(cache, 1)}
+
+
+async def test_result_that_cannot_be_encoded_leaves_no_claim(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+) -> None:
+    keys = [key_of(cache, number) for number in (1, 2)]
+    await cache.look_up(keys)
+    cache.put(application(), query(1), records(time.now(), details=object()))
+    cache.put(application(), query(2), records(time.now()))
+    await stored(store, keys[1])
+    assert list(store.entries) == [keys[1]]
 
 
 async def test_close_stores_what_waits(
