@@ -149,14 +149,16 @@ def start_service(
         (line, *_) = await asyncio.to_thread(process.until, "curl")
         found = re.search(r"http://[^/]+", line)
         assert found is not None
-        return Service(process, found[0])
+        service = Service(process, found[0])
+        started = workers if workers > 1 else 0  # lines of the log, which a thread writes a moment later
+        await until(lambda: len(service.pids) == started)
+        return service
 
     return serve
 
 
 async def test_all_workers_serve_the_port_when_the_curl_line_is_printed(start_service: Any) -> None:
     service = await start_service(3)
-    assert len(service.pids) == 3
     seen: set[str] = set()
 
     async def all_seen() -> bool:

@@ -46,8 +46,14 @@ def time() -> clock.ManualClock:
 
 @pytest.fixture
 def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> StartEnvironment:
-    """`async with start(...) as environment`. `sandbox`: fields of SandboxSettings; the rest: proxy configuration.
+    """`async with start(...) as environment`."""
+    return starter(catalog, signing_key, time)
 
+
+def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> StartEnvironment:
+    """Return the value of the fixture `start`, for fixtures of other scopes.
+
+    `sandbox`: fields of SandboxSettings; the rest: proxy configuration.
     `upstream_time` gives the sandbox a clock of its own; `urls` replaces addresses that the proxy is given.
     """
 

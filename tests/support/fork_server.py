@@ -19,6 +19,7 @@ import runpy
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from typing import Any
 
@@ -78,6 +79,7 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.environ.update(request["environment"])
     sys.argv = ["proxy", *request["arguments"]]  # run_module replaces the first
     sys.path[0] = request["cwd"]
+    tempfile.tempdir = None  # read from the environment again
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

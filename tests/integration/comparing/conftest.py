@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from integration.comparing.comparison import CompareRequests, GenerateRequests
+from integration.conftest import starter
 from integration.environment import ProxyEnvironment, StartEnvironment
 from support import commands, generated_requests
 
 from proxy import config
 from proxy.compare.requests import V3Request
+from proxy.kit import clock
 from proxy.sandbox import applications
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import settings as old_service
 
@@ -28,9 +33,21 @@ LISTS = ("brands", "sellers", "categories")
 LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
 
-@pytest.fixture
-async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
-    async with start(sandbox=UPSTREAM) as opened:
+@pytest.fixture(scope="module")
+def start(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartEnvironment:
+    return starter(catalog, signing_key, clock.ManualClock())
+
+
+@pytest.fixture(scope="module")
+def cache() -> dict[str, Any]:
+    """The proxy's settings of its cache, which is off, so that each response is that of the upstream."""
+    return {"seconds": 0}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def environment(start: StartEnvironment, cache: dict[str, Any]) -> AsyncIterator[ProxyEnvironment]:
+    """An environment of a test file. Comparisons change only the disturbances, which each sets anew."""
+    async with start(sandbox=UPSTREAM, cache=cache) as opened:
         yield opened
 
 
@@ -40,15 +57,20 @@ def learned_tables() -> dict[str, str]:
     return {}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def learned_environment(
-    environment: ProxyEnvironment, start: StartEnvironment, learned_tables: dict[str, str], tmp_path: Path
+    environment: ProxyEnvironment,
+    start: StartEnvironment,
+    cache: dict[str, Any],
+    learned_tables: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[ProxyEnvironment]:
     """An environment whose proxy has a table of uids that was learned from both services."""
+    folder = tmp_path_factory.mktemp("learned")
     if not learned_tables:
-        learned_tables["learnt"] = await _learn(environment, tmp_path)
-    (tmp_path / "uids.yaml").write_text(learned_tables["learnt"], encoding="utf-8")
-    async with start(sandbox=UPSTREAM, uids=config.File(tmp_path / "uids.yaml")) as opened:
+        learned_tables["learnt"] = await _learn(environment, folder)
+    (folder / "uids.yaml").write_text(learned_tables["learnt"], encoding="utf-8")
+    async with start(sandbox=UPSTREAM, cache=cache, uids=config.File(folder / "uids.yaml")) as opened:
         yield opened
 
 
@@ -102,6 +124,7 @@ def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment
         sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy, "--baseline-rate", "0")
         options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
         found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
+        environment.sandbox.legacy.disturbances.replace(())  # the next test reads the catalog there
         assert (tmp_path / "result.json").exists(), found
         return {**json.loads((tmp_path / "result.json").read_text("utf-8")), "code": found.code}
 

@@ -8,6 +8,8 @@ from integration.comparing.comparison import CompareRequests, GenerateRequests, 
 
 from proxy.sandbox.legacy_v3 import disturbances
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
+
 Sorts = set[tuple[str, str, str]]  # last field, kind and cause
 EXTRA: Sorts = {
     (at, kind, "extra part") for at, kind in (("hits", "value"), ("items[*]", "extra"), ("results[*]", "extra"))
@@ -16,6 +18,12 @@ MISSING: Sorts = {
     (at, kind, "missing part") for at, kind in (("hits", "value"), ("items[*]", "missing"), ("results[*]", "missing"))
 }
 SINGLE: Sorts = {("[*]", "extra", "extra part"), ("(status)", "status", "extra part"), ("count", "value", "extra part")}
+
+
+@pytest.fixture(scope="module")
+def cache() -> dict[str, Any]:
+    """The candidate keeps its responses: every test sends it the same requests, and disturbs the baseline only."""
+    return {"seconds": 3600}
 
 
 @pytest.mark.parametrize(

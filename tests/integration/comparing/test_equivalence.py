@@ -9,6 +9,7 @@ from integration.environment import ProxyEnvironment
 
 from proxy import endpoints
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 REQUESTS, TURNS = 2_000, 8
 
 

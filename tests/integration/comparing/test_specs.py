@@ -5,6 +5,8 @@ from integration.comparing.comparison import CompareRequests, reported_differenc
 
 from proxy.compare.requests import V3Request
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
+
 KEYS = (
     *("tolerance", "resistance_tolerance", "capacitance_tolerance", "inductance_tolerance", "resistance", "pin_count"),
     *("size_length", "mount", "min_operating_temperature", "operating_supply_voltage", "max_supply_voltage"),
