@@ -55,9 +55,9 @@ def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
 
 def log_uncaught_exceptions() -> None:
     """Log exceptions that end a thread or come out of a destructor, instead of a traceback on standard error."""
-    threading.excepthook = lambda found: structlog.get_logger().error("thread failed", exc_info=found.exc_value)
-    sys.unraisablehook = lambda found: structlog.get_logger().warning(
-        "unraisable exception ignored", exc_info=found.exc_value
+    threading.excepthook = lambda uncaught: structlog.get_logger().error("thread failed", exc_info=uncaught.exc_value)
+    sys.unraisablehook = lambda uncaught: structlog.get_logger().warning(
+        "unraisable exception ignored", exc_info=uncaught.exc_value
     )
 
 
@@ -75,9 +75,9 @@ def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noq
 
 def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
     """Replace exc_info by `error` (the type; of this service's own exceptions also the message) and `at`."""
-    found = event.pop("exc_info", None)
+    given = event.pop("exc_info", None)
     event.pop("stack_info", None)
-    exception = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
+    exception = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
     if isinstance(exception, BaseException):
         event["error"] = " from ".join(_name(link) for link in _chain(exception))
         event["at"] = _places(exception.__traceback__)

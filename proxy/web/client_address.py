@@ -58,16 +58,16 @@ class ClientAddressResolver:
         return origin
 
     def _resolve(self, remote: str | None, forwarded: str) -> ClientAddress:
-        found = _address(remote or "")
-        if found is None:
+        client = _address(remote or "")
+        if client is None:
             return UNKNOWN
         entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:] if forwarded else []
-        while entries and self._is_trusted(found):
+        while entries and self._is_trusted(client):
             before = _address(entries.pop())
             if before is None:  # trusted proxies write addresses only
                 break
-            found = before
-        return ClientAddress(str(found), _group(found))
+            client = before
+        return ClientAddress(str(client), _group(client))
 
     def _is_trusted(self, address: Address) -> bool:
         return any(address in network for network in self._trusted)
@@ -81,11 +81,11 @@ def _address(text: str) -> Address | None:
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 def _group(address: Address) -> str:

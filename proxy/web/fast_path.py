@@ -30,8 +30,8 @@ def dispatcher(app: web.Application, routed: Handler) -> Handler:
         path = request.raw_path.partition("?")[0]
         if refused is not None and _refusal(request, path) is not None:
             return refused(request)
-        found = direct.get(path) if request.method == "GET" else None
-        return routed(request) if found is None else found(request)
+        handler = direct.get(path) if request.method == "GET" else None
+        return routed(request) if handler is None else handler(request)
 
     return handle
 

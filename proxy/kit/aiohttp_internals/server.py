@@ -103,14 +103,14 @@ class HandlerRunner(web.AppRunner):
         self._shutdown_timeout = IMMEDIATELY
 
     async def _make_server(self) -> web.Server:
-        made = await super()._make_server()
+        usual = await super()._make_server()
         return _HandlerServer(
-            self._dispatch(made.request_handler),
+            self._dispatch(usual.request_handler),
             self._make_handler,
-            request_factory=made.request_factory,
-            handler_cancellation=made.handler_cancellation,
-            loop=made._loop,
-            **made._kwargs,
+            request_factory=usual.request_factory,
+            handler_cancellation=usual.handler_cancellation,
+            loop=usual._loop,
+            **usual._kwargs,
         )
 
 

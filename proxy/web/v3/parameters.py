@@ -78,10 +78,10 @@ def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[mod
 def _slice(given: tuple[str, str]) -> tuple[model.Path, slice]:
     """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2); an empty range is written as `[:0]`."""
     name, value = given
-    found = SLICE.fullmatch(value.strip())
-    if not found:
+    range_match = SLICE.fullmatch(value.strip())
+    if not range_match:
         raise errors.BadRequest(f"{name[:60]} must be a range like [0:5], not {value[:40]!r}")
-    start, stop = (int(number) if number else None for number in found.groups())
+    start, stop = (int(number) if number else None for number in range_match.groups())
     if stop is not None and 0 <= stop <= (start or 0):
         start, stop = None, 0
     return tuple(name[6:-1].split(".")), slice(start, stop)

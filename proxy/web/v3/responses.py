@@ -100,12 +100,12 @@ def error_response(error: errors.BridgeError, response_format: ResponseFormat, r
     """Error response as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
     status = 200 if response_format.suppress_status_codes else error.status
     body = encode_body(error_body(error, response_format), response_format, accepts_gzip(request))
-    made = response(body, status)
+    rendered = response(body, status)
     if error.retry_after is not None:
-        made.headers["Retry-After"] = str(error.retry_after)
+        rendered.headers["Retry-After"] = str(error.retry_after)
     if error.status == 405:
-        made.headers["Allow"] = ALLOWED
-    return made
+        rendered.headers["Allow"] = ALLOWED
+    return rendered
 
 
 def error_body(error: errors.BridgeError, response_format: ResponseFormat) -> bytes:

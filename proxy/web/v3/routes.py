@@ -221,16 +221,16 @@ class V3Routes:
         uid = received.request.match_info["uid"]
         if suggestion := path_suggestions.instead_of_uid(received.request.path, uid):
             raise errors.NotFound(suggestion)
-        found = await self._objects(endpoint, received, [uid])
-        if uid not in found:
+        objects = await self._objects(endpoint, received, [uid])
+        if uid not in objects:
             raise errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
-        return found[uid]
+        return objects[uid]
 
     async def _objects(self, endpoint: Endpoint, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
         caller = self._caller(endpoint, received)
         if endpoint.object == "Part":
-            found = await self._pipeline.parts(caller, uids)
-            return {uid: msgspec.Raw(part) for uid, part in found.items()}
+            parts = await self._pipeline.parts(caller, uids)
+            return {uid: msgspec.Raw(part) for uid, part in parts.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> GatewayRequest:
