@@ -8,7 +8,6 @@ import asyncio
 import random
 from dataclasses import dataclass, replace
 
-import cachetools
 import structlog
 
 from proxy import errors
@@ -19,8 +18,6 @@ from proxy.upstream.auth import backoff, identity, token_requests
 from proxy.upstream.auth.identity import Credentials
 
 RENEWAL_LEAD = 300.0  # seconds before expiry that a token is renewed, as the vendor's client does; plus jitter
-
-_APPLICATIONS_MAX = 10_000
 
 log = structlog.get_logger()
 
@@ -48,9 +45,7 @@ class TokenCache:
         self._metrics = metrics
         self._clock = clock
         self._rng = rng
-        self._cached: cachetools.TLRUCache[Credentials, _CachedToken] = cachetools.TLRUCache(
-            _APPLICATIONS_MAX, lambda _, cached, __: cached.token.expires, timer=clock.now
-        )
+        self._cached: dict[Credentials, _CachedToken] = {}  # one for each configured application
         self._invalid: dict[Credentials, str] = {}
         self._accepted: dict[Credentials, str] = {}
         self._refused: dict[Credentials, errors.CredentialsRefused] = {}
@@ -64,11 +59,11 @@ class TokenCache:
         Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, CircuitBreakerOpen, UpstreamUnreadable or
         UpstreamFault.
         """
-        try:
-            cached = self._cached[credentials]  # quicker than get() of this cache, which looks twice
-        except KeyError:
+        now = self._clock.now()
+        cached = self._cached.get(credentials)
+        if cached is None or now >= cached.token.expires:
             return (await self._requested(credentials, seconds)).token
-        if self._clock.now() >= cached.renew_at:
+        if now >= cached.renew_at:
             self._flights.start(credentials, lambda: self._fetch(credentials))
         return cached.token.token
 
