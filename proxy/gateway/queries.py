@@ -83,7 +83,7 @@ class MatchQueries:
         self._context = request.context
         self._queries = [query for query in parameters.queries if query.error is None]
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
-        self.keys = [request.key("match", parameters.exact_only, *query.asked) for query in self._queries]
+        self.keys = [request.key("match", parameters.exact_only, *query.criteria) for query in self._queries]
         self.renderer = request.renderer(compiled.part)
 
     def plan(self, positions: list[int]) -> match.MatchPlan:
