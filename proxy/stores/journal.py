@@ -116,7 +116,7 @@ class FileJournal:
             self._intents.write(number * SLOT, FREE)
             self._free_slots.append(number)
 
-    def note(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
+    def record_usage(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
         file = self._files.get(sequence)
         if file is None:
             file = self._files[sequence] = _File(self._name(sequence))

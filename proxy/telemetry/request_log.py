@@ -80,7 +80,7 @@ class RequestLog:
 
     def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
         """Render the line with markers for the values that differ, and keep it as a template."""
-        # Cleared rather than evicted one by one: addresses of clients change slowly, and a template costs microseconds.
+        # Cleared rather than evicted one by one, which would cost time at every request.
         if len(self._templates) >= TEMPLATES_MAX:
             self._templates.clear()
         level = "debug" if fields.is_check else "info"
