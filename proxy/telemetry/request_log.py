@@ -57,6 +57,7 @@ class RequestLog:
     def write(self, fields: RequestFields, seconds: float, request_id: str) -> None:
         """Log a request that took `seconds`, at a level that is enabled."""
         ms = round(seconds * 1000, 1)
+        # At a terminal, where lines are coloured by structlog and nobody counts microseconds.
         if self._renderer is None:
             self._write_by_structlog(fields, ms, request_id)
             return
@@ -77,6 +78,7 @@ class RequestLog:
 
     def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
         """Render the line with markers for the values that differ, and keep it as a template."""
+        # Cleared rather than evicted one by one, which would cost time at every request.
         if len(self._templates) >= TEMPLATES_MAX:
             self._templates.clear()
         level = "debug" if fields.is_check else "info"

@@ -21,6 +21,7 @@ from proxy.upstream.classify import SERVICE, GraphQLOperation
 from proxy.upstream.graphql import GraphQLClient
 
 PARTS_MAX = 100  # of one operation: the sum of limits (contract graphql.md §2.1)
+# The other reading of the same limit (contract graphql.md §2.1): both are kept.
 QUERIES_MAX = 100
 EARLIER_SECONDS = 0.1  # before the latest caller of a batch, from which on a caller needs a time limit of its own
 
@@ -89,6 +90,7 @@ class _Batch:
 
     def caller_left(self) -> None:
         """Cancel the request in flight if all of its callers were cancelled."""
+        # One caller that is still there needs the response.
         if self.task is not None and all(pending.results.done() for pending in self.group):
             self.task.cancel()
 
@@ -138,6 +140,7 @@ class Batcher:
             batch = _Batch(credentials, key)
             if pending.queries.batch_key is not None:
                 self._open[key] = batch
+            # Behind the callbacks that are ready now, among them requests of the same turn.
             loop.call_soon(self._flush, batch)
         elif batch.context is not None:
             self._limit_wait(pending, batch, loop)
@@ -195,6 +198,7 @@ class Batcher:
         group, credentials = batch.group, batch.credentials
         stalls.STALL_LISTENERS.set(tuple(dict.fromkeys(each for pending in group for each in pending.listeners)))
         first, *others = (pending.queries for pending in group)
+        # Of the latest: an earlier caller has a time limit of its own, and the others must not lose theirs.
         since = max(pending.since for pending in group)
         try:
             results = await self._send(first.merged(others), credentials, since)

@@ -26,7 +26,7 @@ class Memory:
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     read = Memory()
     monkeypatch.setattr(load_shedding, "memory_used", read)
-    monkeypatch.setattr(load_shedding, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(load_shedding, "CHECK_SECONDS", 0.01)
     return read
 
 
