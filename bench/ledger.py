@@ -39,7 +39,7 @@ async def _measure(file: Path) -> dict[str, float]:
         journal.close_intent(journal.open_intent(3, GROUP))
 
     async def note() -> None:
-        journal.note(1, GROUP, 3, 0)
+        journal.record_usage(1, GROUP, 3, 0)
 
     async def reservation() -> None:
         number = next(numbers)

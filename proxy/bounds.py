@@ -21,6 +21,7 @@ class Bound:
     def check(self, number: int, name: str = "") -> None:
         """Raise BadRequest beyond the maximum. `name` is the parameter as it was sent, where there are several."""
         if number > self.maximum:
+            # The name is the client's text: the message must not be as long as the request.
             named = name[:60] or ", ".join(self.parameters)
             raise errors.BadRequest(f"{named}: at most {self.maximum} {self.unit}, not {number}")
 

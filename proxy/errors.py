@@ -34,13 +34,15 @@ StartError and exits. Messages are for people and never hold an API key, a secre
 
 import math
 from datetime import UTC, datetime
-from typing import ClassVar, Literal
+from types import TracebackType
+from typing import ClassVar, Literal, Self
 
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
 
 def seconds_to_next_month(now: float) -> int:
     """Whole seconds, at least 1, from `now` (seconds since 1970) to the 1st of the next month, 00:00 UTC."""
+    # The upstream resets quotas on the 1st (contract graphql.md §6). At which hour is not documented: UTC is assumed.
     today = datetime.fromtimestamp(now, UTC)
     year, month = (today.year + 1, 1) if today.month == 12 else (today.year, today.month + 1)
     return max(1, math.ceil(datetime(year, month, 1, tzinfo=UTC).timestamp() - now))
@@ -54,10 +56,20 @@ class BridgeError(Exception):
 
     status: int = 500
     v3_class: ClassVar[V3Class] = "ServerErrorResponse"
+    _origin: TracebackType | None = None
 
     def __init__(self, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+    def shared(self) -> Self:
+        """Return this error, to be raised in one of several requests that it fails.
+
+        Each raise adds its frames to the traceback, which would keep all of these requests in memory, and be walked in
+        full for the log line of each.
+        """
+        self._origin = self._origin or self.__traceback__
+        return self.with_traceback(self._origin)
 
     @property
     def message(self) -> str:
@@ -79,6 +91,7 @@ class BadRequest(ClientError):
 class MissingKey(ClientError):
     """The request has no API key."""
 
+    # v3's words, which clients may compare (contract v3-rest.md §5).
     def __init__(self, message: str = "apikey argument missing") -> None:
         super().__init__(message)
 
@@ -165,12 +178,14 @@ class UpstreamFault(ServerError):
         may_be_billed: bool = False,
     ) -> None:
         super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
+        # Only 503 keeps its meaning for a client ("come back later"); other 5xx are about the upstream's inside.
         self.status = status
 
 
 class CredentialsRefused(ServerError):
     """The client credentials, or their tokens, are not accepted. The message names only the application."""
 
+    # 502: the client's API key is accepted; the operator has to change the configuration.
     status = 502
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 
-MATCH_QUERIES_MAX = 20  # per call: contract v3-rest.md §4
+# Of parts/match, from v3's documentation and clients (contract v3-rest.md §4).
+MATCH_QUERIES_MAX = 20
 MATCH_LIMIT_DEFAULT = 3
 MATCH_LIMIT_MAX = 20
 MATCH_WINDOW_MAX = 100  # start + limit
+# Of */search; v3's and the upstream's are the same (contract v3-rest.md §1.1, graphql.md §2.1).
 SEARCH_LIMIT_DEFAULT = 10
-SEARCH_LIMIT_MAX = 100  # contract v3-rest.md §1.1, graphql.md §2.1
+SEARCH_LIMIT_MAX = 100
 SEARCH_START_MAX = 1000
 
 Path = tuple[str, ...]
@@ -37,8 +39,9 @@ class PartsMatchQuery(msgspec.Struct, frozen=True):
     error: str | None = None
 
     @property
-    def asked(self) -> tuple[str | int | None, ...]:
+    def criteria(self) -> tuple[str | int | None, ...]:
         """Fields that determine the result: equal for queries with the same result."""
+        # Without reference and error: two queries that differ in their reference share one upstream result.
         return self.q, self.mpn, self.brand, self.sku, self.seller, self.mpn_or_sku, self.start, self.limit
 
 
@@ -74,6 +77,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
     q: str = ""
     start: int = 0
     limit: int = SEARCH_LIMIT_DEFAULT
+    # v3's default, relevance (contract v3-rest.md §1.1)
     sortby: str = "score desc"
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
     filter_queries: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ ABSENT: dict[type[Any], str] = {
     secret.Secret: "absent",
     secret.ProxyAddress: "http://absent",
 }
+# Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -44,6 +45,7 @@ class _Reader(Blocks):
         upstream = self._upstream(blocks)
         shadow = self.block(settings.ShadowSettings, blocks.get("shadow"), ("shadow",))
         applications = self._applications(blocks.get("applications"), upstream)
+        # Across blocks, so neither block can check it by itself.
         self._check_shadow(shadow, applications)
         return settings.Config(
             applications=applications,
@@ -63,6 +65,7 @@ class _Reader(Blocks):
         )
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:
+        # The sandbox is the default so that a first start needs no account and sends nothing to anybody.
         raw = blocks.get("upstream", "sandbox")
         if raw == "sandbox":
             return raw
@@ -97,12 +100,14 @@ class _Reader(Blocks):
 
     def _application(self, name: Any, raw: Any, upstream: Any) -> settings.ApplicationSettings:
         at = ("applications", name)
+        # YAML reads an unquoted 123 as a number.
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.fail(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
         application = self.block(
             settings.ApplicationSettings, self._inner(self.known(settings.ApplicationSettings, raw, at), at), at
         )
         for key in ("client_id", "client_secret"):
+            # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
                 self.fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.ApplicationSettings, key)}")
         return application
@@ -132,8 +137,8 @@ class _Reader(Blocks):
             for index, apikey in enumerate(application.apikeys):
                 at = ("applications", name, "apikeys", index)
                 self._check_first(first, apikey.key, "this apikey", at)
-                own = apikey.name or str(index + 1)
-                self._check_first(first, (name, own), f"the name {own}", at)
+                name_or_number = apikey.name or str(index + 1)
+                self._check_first(first, (name, name_or_number), f"the name {name_or_number}", at)
 
     def _check_shadow(
         self, shadow: settings.ShadowSettings, applications: dict[str, settings.ApplicationSettings]
@@ -177,6 +182,7 @@ class _Reader(Blocks):
         try:
             return secret.resolve(raw, self.folder, self.environ)
         except ValueError:
+            # Only a reference may be unresolved; a value that is written out must be valid even where it is not used.
             if self.upstream or not raw.startswith(("env:", "file:")):
                 raise
             return ABSENT[kind]

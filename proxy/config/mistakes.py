@@ -46,8 +46,8 @@ def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
         return f"{str(key)!r} is now called {new!r}"
     if reason := REMOVED.get(kind, {}).get(str(key)):
         return f"there is no {str(key)!r} any more: {reason}"
-    near = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
-    guess = f"did you mean {near[0]}? " if near else ""
+    similar = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
+    guess = f"did you mean {similar[0]}? " if similar else ""
     return f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}"
 
 
@@ -57,9 +57,11 @@ def explain(
     """Return place and message of the mistake in a block `raw` at `at` that cannot be converted to `kind`."""
     message, path = located_yaml.explain(error, at)
     if path == at:
+        # msgspec reports a missing key at the block; its name is in the message: Object missing required field `key`.
         key = message.split("`")[1]
         return (*at, key), f"is missing; it accepts {accepted(kind, key)}"
     key = str(path[len(at)])
+    # Raised by a type of this service, whose messages say what is accepted; msgspec adds only the place.
     if isinstance(error.__cause__, ValueError | TypeError):
         return path, f"{error.__cause__}"
     return (
@@ -75,6 +77,7 @@ def _value(raw: Any, path: located_yaml.Trail) -> Any:
 
 
 def _shown(key: str, value: Any) -> str:
+    # An @ may be part of an address with a password, whatever the setting.
     if key in _HIDDEN or "@" in str(value):
         return "this value"
     if value is None:

@@ -71,10 +71,10 @@ class StoreKey(Secret):
     __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        alike = text.replace("+", "-").replace("/", "_")  # Fernet expects the URL-safe alphabet
-        if not _KEY.fullmatch(alike):
+        url_safe = text.replace("+", "-").replace("/", "_")  # the alphabet that Fernet expects
+        if not _KEY.fullmatch(url_safe):
             raise ValueError("is not 32 bytes in base64; make one with: openssl rand -base64 32")
-        super().__init__(alike)
+        super().__init__(url_safe)
 
 
 class ProxyAddress(Secret):
@@ -147,6 +147,7 @@ class Digest:
 
 def digest(apikey: str) -> Digest:
     """Return the digest of a plain API key, from a client or from the file."""
+    # A client may send bytes that are not UTF-8, which decode to surrogates: a wrong key, not an error.
     return Digest(hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).digest())
 
 
@@ -157,6 +158,7 @@ def apikey(text: str) -> Digest:
     # A digest with a typing error would otherwise become a key that nobody has.
     if text.lower().startswith("sha256:"):
         raise ValueError("is not sha256: with 64 hex digits after it")
+    # Else the words "env:NAME" would silently become the key itself.
     if text.startswith(("env:", "file:")):
         raise ValueError("is read from nowhere else: an apikey is plain or sha256: with 64 hex digits")
     if not text.strip():
@@ -181,11 +183,12 @@ def store_url(text: str, folder: Path) -> StoreUrl:
 def without_credentials(address: str) -> str:
     """Remove user name, password, query and fragment from an address; if they cannot be separated, return only the
     scheme."""
-    scheme, mark, rest = address.partition("://")
-    place, *more = re.split(r"[?#]", rest, maxsplit=1)
-    if more and "@" in more[0]:
+    scheme, separator, after_scheme = address.partition("://")
+    authority, *query = re.split(r"[?#]", after_scheme, maxsplit=1)
+    # A password that contains ? or # without encoding: where it ends is unknown.
+    if query and "@" in query[0]:
         return scheme
-    return f"{scheme}{mark}{place.rpartition('@')[2]}" if mark else address
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}" if separator else address
 
 
 def readable(text: str, folder: Path) -> File:

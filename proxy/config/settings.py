@@ -39,6 +39,7 @@ Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
 Parts = Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
 Period = Literal["month", "lifetime"]
 CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
+# No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 

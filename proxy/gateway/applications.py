@@ -62,11 +62,12 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
     application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
     accounts = quota_accounts.charged_accounts(name, entry)
     return {
-        key.key: Client(application, own, accounts[own], _rate(key.rate, entry.rate))
-        for own, key in entry.clients.items()
+        key.key: Client(application, key_name, accounts[key_name], _rate(key.rate, entry.rate))
+        for key_name, key in entry.clients.items()
     }
 
 
-def _rate(own: int | None, common: int) -> tuple[Window, ...]:
-    count = common if own is None else own
+def _rate(key_rate: int | None, application_rate: int) -> tuple[Window, ...]:
+    # A key's own 0 switches the limit of its application off: only None inherits it.
+    count = application_rate if key_rate is None else key_rate
     return (Window(count, 1.0),) if count else ()

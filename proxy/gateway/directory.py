@@ -33,7 +33,7 @@ class _CachedList:
 
     listing: Any
     due: float
-    believed: float
+    doubted_until: float
 
 
 class Directory:
@@ -61,27 +61,28 @@ class Directory:
 
         Raises the errors of GraphQLClient if there is no list yet.
         """
-        found: Listing = await self._list(name, credentials, since)
-        return found
+        listing: Listing = await self._list(name, credentials, since)
+        return listing
 
     async def specs(self, credentials: Credentials, since: float) -> Tables:
         """Return the tables with all specs that upstream has. Raises the same errors as `listing`."""
-        found: Tables = await self._list(ATTRIBUTES, credentials, since)
-        return found
+        tables: Tables = await self._list(ATTRIBUTES, credentials, since)
+        return tables
 
     async def _list(self, name: str, credentials: Credentials, since: float) -> Any:
-        kept = self._lists.get(name)
-        if kept is None:
-            return await self._first(name, credentials, since)
-        if self._clock.monotonic() >= kept.due:
-            self._flights.start((name, credentials), lambda: self._refresh(name, credentials, kept))
-        return kept.listing
+        cached = self._lists.get(name)
+        if cached is None:
+            return await self._fetch_first(name, credentials, since)
+        if self._clock.monotonic() >= cached.due:
+            # The request gets the old list meanwhile: brands and categories change slowly.
+            self._flights.start((name, credentials), lambda: self._refresh(name, credentials, cached))
+        return cached.listing
 
     async def close(self) -> None:
         """Cancel fetches in flight."""
         await self._flights.close()
 
-    async def _first(self, name: str, credentials: Credentials, since: float) -> Any:
+    async def _fetch_first(self, name: str, credentials: Credentials, since: float) -> Any:
         """Fetch a list once for all waiting requests, each within its own time limit. The fetch goes on without
         them, so that the next request has the list."""
         try:
@@ -92,48 +93,50 @@ class Directory:
 
     async def _fetch(self, name: str, credentials: Credentials) -> Any:
         definition = self._definitions[name]
-        beside: list[model.GraphQLError] = []
+        partial_errors: list[model.GraphQLError] = []
         data: Any = await self._upstream.execute(
-            definition.document.operation({}, 0), credentials, partial_errors=beside
+            definition.document.operation({}, 0), credentials, partial_errors=partial_errors
         )
         try:
-            listing = await asyncio.to_thread(
-                definition.build, data
-            )  # tens of thousands of entries would block the event loop
+            # In a thread: tens of thousands of entries would block the event loop.
+            listing = await asyncio.to_thread(definition.build, data)
+            # A list lives for a day: without this every full collection would walk through it.
             garbage.exempt()
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         if isinstance(listing, Listing) and listing.skipped:
             log.warning("list entries skipped", list=name, entries=listing.skipped)
-        return self._chosen(name, listing, len(beside))
+        return self._choose(name, listing, len(partial_errors))
 
-    def _chosen(self, name: str, listing: Any, failures: int) -> Any:
+    def _choose(self, name: str, listing: Any, failures: int) -> Any:
         """Choose the list to use: one that may be incomplete is refreshed soon, and does not replace a complete one.
 
         It may be incomplete where errors came with it, where it is empty, or where it has shrunk by half. One that
         stays small is believed when the list before has lived twice as long as usual.
         """
         before, now = self._lists.get(name), self._clock.monotonic()
-        entries, known = len(listing), len(before.listing) if before else 0
-        shrunk = entries < SHRUNK * known and before is not None and now < before.believed
+        entries, previous = len(listing), len(before.listing) if before else 0
+        shrunk = entries < SHRUNK * previous and before is not None and now < before.doubted_until
         if not (failures or not entries or shrunk):
-            self._keep(name, listing, self._seconds)
+            self._store(name, listing, self._seconds)
             return listing
-        log.warning("incomplete list received", list=name, entries=entries, previous_entries=known, errors=failures)
-        if before is None or (entries >= known and not failures):
+        log.warning("incomplete list received", list=name, entries=entries, previous_entries=previous, errors=failures)
+        if before is None or (entries >= previous and not failures):
             self._lists[name] = _CachedList(listing, now + PAUSE_SECONDS, now)
             return listing
-        self._lists[name] = _CachedList(before.listing, now + PAUSE_SECONDS, before.believed)
+        self._lists[name] = _CachedList(before.listing, now + PAUSE_SECONDS, before.doubted_until)
         return before.listing
 
-    async def _refresh(self, name: str, credentials: Credentials, kept: _CachedList) -> Any:
+    async def _refresh(self, name: str, credentials: Credentials, cached: _CachedList) -> Any:
         try:
             return await self._fetch(name, credentials)
         except Exception as error:  # whatever it is, the list at hand is better than none
             log.warning("list refresh failed", list=name, exc_info=error)
-            self._lists[name] = _CachedList(kept.listing, self._clock.monotonic() + PAUSE_SECONDS, kept.believed)
-            return kept.listing
+            self._lists[name] = _CachedList(
+                cached.listing, self._clock.monotonic() + PAUSE_SECONDS, cached.doubted_until
+            )
+            return cached.listing
 
-    def _keep(self, name: str, listing: Any, seconds: float) -> None:
+    def _store(self, name: str, listing: Any, seconds: float) -> None:
         now = self._clock.monotonic()
         self._lists[name] = _CachedList(listing, now + seconds, now + 2 * seconds)

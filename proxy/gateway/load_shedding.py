@@ -1,9 +1,9 @@
 """Load shedding: new work is refused early while this process has more to do than it can, or nears its memory limit.
 
 New work is any that needs upstream requests; cached responses, lists and health checks are always served. While the
-event loop is late a share of the new work is admitted: the share falls by a third with each late look, and rises slowly
-otherwise (additive increase, multiplicative decrease), so that what is admitted stays near what can be done in time.
-Above the memory limit nothing is admitted.
+event loop is late a share of the new work is admitted: the share falls by a third with each late check, and rises
+slowly otherwise (additive increase, multiplicative decrease), so that what is admitted stays near what can be done in
+time. Above the memory limit nothing is admitted.
 """
 
 import asyncio
@@ -17,9 +17,11 @@ import structlog
 from proxy import config, errors
 from proxy.telemetry.metrics import Metrics
 
-LOOK_SECONDS = 0.1  # between two readings of lag and memory
-LATE_LOOKS = 3  # in a row that begin overload: a single pause is not overload
-FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a look
+CHECK_SECONDS = 0.1  # between two readings of lag and memory
+LATE_CHECKS = 3  # in a row that begin overload: a single pause is not overload
+# LEAST admits enough to notice that the overload is over.
+FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a check
+# Two thresholds, so that overload does not begin and end with every check.
 MEMORY_BEGIN, MEMORY_END = 0.9, 0.8  # of the limit
 PASSES_MAX = 1_000  # admitted and not yet parsed
 RETRY_SECONDS = 1  # Retry-After
@@ -78,6 +80,7 @@ class LoadShedding:
 
     def admits(self) -> bool:
         """Return whether new work is admitted under overload; count it where it is not."""
+        # The share accumulates to whole requests: evenly spread, without a random number for each.
         self._credit += 0.0 if self._full else self._share
         if self._credit >= 1:
             self._credit -= 1
@@ -91,33 +94,34 @@ class LoadShedding:
         passes is bounded."""
         self._passes = min(self._passes + 1, PASSES_MAX)
 
-    def look(self, lag: float) -> None:
+    def check(self, lag: float) -> None:
         """Adapt to a lag of the event loop, in seconds, and to the memory in use."""
         self._metrics.event_loop_lag[()] = lag
-        self._look_at_lag(lag)
-        self._look_at_memory()
+        self._check_lag(lag)
+        self._check_memory()
         overloaded = self._full or self._share < 1
         if overloaded != self.overloaded:
             self.overloaded = overloaded
-            self._tell(lag)
+            self._report(lag)
         self._metrics.overload[()] = float(overloaded)
 
-    def _look_at_lag(self, lag: float) -> None:
-        most = self._settings.lag_seconds
-        if most and lag > most:
+    def _check_lag(self, lag: float) -> None:
+        limit = self._settings.lag_seconds
+        if limit and lag > limit:
             self._late += 1
-            if self._late >= LATE_LOOKS or self._share < 1:
+            # Once work is being shed, one late check is enough to shed more.
+            if self._late >= LATE_CHECKS or self._share < 1:
                 self._share = max(LEAST, self._share * FALL)
         else:
             self._late = 0
             self._share = min(1.0, self._share + RISE)
 
-    def _look_at_memory(self) -> None:
-        if most := self._settings.memory_bytes:
-            used = self._memory() / most
+    def _check_memory(self) -> None:
+        if limit := self._settings.memory_bytes:
+            used = self._memory() / limit
             self._full = used >= (MEMORY_END if self._full else MEMORY_BEGIN)
 
-    def _tell(self, lag: float) -> None:
+    def _report(self, lag: float) -> None:
         if self.overloaded:
             self._refused, self._passes, self._credit = 0, 0, 0.0
             reason = "memory" if self._full else "event loop lag"
@@ -129,6 +133,6 @@ class LoadShedding:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + LOOK_SECONDS
-            await asyncio.sleep(LOOK_SECONDS)
-            self.look(max(0.0, loop.time() - due))
+            due = loop.time() + CHECK_SECONDS
+            await asyncio.sleep(CHECK_SECONDS)
+            self.check(max(0.0, loop.time() - due))

@@ -16,7 +16,7 @@ from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 
 BATCH_OPERATION: match.SingleQuery = "supMultiMatch"  # of a request's queries, however few of them are misses
 
-Found = Mapping[int, OperationResult]
+Results = Mapping[int, OperationResult]
 
 
 class GatewayRequest(NamedTuple):
@@ -44,10 +44,10 @@ class ExecutionPlan(Protocol):
     def operations(self) -> list[PlannedOperation]:
         """Operations that can be executed at once."""
 
-    def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
+    def count_operations(self, results: dict[int, OperationResult]) -> list[PlannedOperation]:
         """Return the operations that count hits which the results leave open."""
 
-    def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
+    def results(self, results: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
         """Return a result for each query."""
 
 
@@ -76,21 +76,24 @@ class MatchQueries:
         projections: ProjectionCache,
         single_query: match.SingleQuery,
     ) -> None:
+        # Only then are SKUs compared here; otherwise the upstream matches them, and the projection may leave them out.
         uses_skus = parameters.exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
         compiled = projections.match(request.projection, uses_skus)
         self._parameters = parameters
         self._documents = compiled.documents
         self._context = request.context
         self._queries = [query for query in parameters.queries if query.error is None]
+        # By all queries of the request, not by its misses: else a cached neighbour would change which operation
+        # answers.
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
-        self.keys = [request.key("match", parameters.exact_only, *query.asked) for query in self._queries]
+        self.keys = [request.key("match", parameters.exact_only, *query.criteria) for query in self._queries]
         self.renderer = request.renderer(compiled.part)
 
     def plan(self, positions: list[int]) -> match.MatchPlan:
         is_whole = len(positions) == len(self._parameters.queries)
         queries = tuple(self._queries[n] for n in positions)
-        some = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
-        return match.MatchPlan(some, self._documents, self._context, self._single_query)
+        misses = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
+        return match.MatchPlan(misses, self._documents, self._context, self._single_query)
 
 
 class UidQueries:
@@ -101,6 +104,8 @@ class UidQueries:
         self._context = request.context
         self.uids = parts.valid_uids(uids)
         self.keys = [
+            # The uid is part of the context, because a mapping reads it: a redirected part lists the uid it was
+            # requested by.
             CacheKey(request.key("part", uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
             for uid in self.uids
         ]
@@ -115,11 +120,11 @@ class _UidPlan(NamedTuple):
     operations: list[PlannedOperation]
     number: int
 
-    def count_operations(self, _: Found) -> list[PlannedOperation]:
+    def count_operations(self, _: Results) -> list[PlannedOperation]:
         return []
 
-    def results(self, found: Found, _: Found) -> list[QueryResult]:
-        return [parts.query_result(found[n]) for n in range(self.number)]
+    def results(self, results: Results, _: Results) -> list[QueryResult]:
+        return [parts.query_result(results[n]) for n in range(self.number)]
 
 
 class SearchQuery:
@@ -136,6 +141,7 @@ class SearchQuery:
         self._projections = projections
         self._context = request.context
         self._compiled: CompiledParts = plan.page(projections, request.projection)
+        # The whole request is one entry: counts and page depend on every parameter.
         self.keys = [request.key(parameters)]
         self.renderer = request.renderer(self._compiled.part)
 
@@ -148,17 +154,17 @@ class _SearchPlan(NamedTuple):
     operations: list[PlannedOperation]
     plan: search.Plan
 
-    def count_operations(self, _: Found) -> list[PlannedOperation]:
+    def count_operations(self, _: Results) -> list[PlannedOperation]:
         return []
 
-    def results(self, found: Found, _: Found) -> list[QueryResult]:
+    def results(self, results: Results, _: Results) -> list[QueryResult]:
         """Return the result. Raises BadRequest for a refused search: its cause is in the request, such as the name
         of a spec."""
-        for each in found.values():
+        for each in results.values():
             if each.error is not None and each.failure is None:
                 raise errors.BadRequest(f"the service refuses this search: {each.error}")
         try:
-            return [self.plan.result(dict(found))]
+            return [self.plan.result(dict(results))]
         except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
@@ -167,7 +173,7 @@ def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     """Return results that are independent of each other. Raises the first failure if all have failed."""
     failures = [result.failure for result in results if result.failure is not None]
     if failures and len(failures) == len(results):
-        raise failures[0]
+        raise failures[0].shared()
     return results
 
 
@@ -175,7 +181,7 @@ def every(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     """Return results that are useful only together. Raises the first failure or error."""
     for result in results:
         if result.failure is not None:
-            raise result.failure
+            raise result.failure.shared()
         if result.error is not None:
             raise errors.QueryRefused(result.error)
     return results

@@ -1,6 +1,7 @@
 """Rate limit of API keys: so many requests in any second, over all workers. Off unless configured.
 
-v3 limited its free tier to 3 a second. The limit saves no parts: where the store is unavailable, it is not enforced.
+v3 limited its free tier to 3 a second (contract v3-rest.md §5). The limit saves no parts: where the store is
+unavailable, it is not enforced.
 """
 
 import math
@@ -24,11 +25,12 @@ class RateLimits:
         key = client.accounts.key.name
         try:
             wait = await self._store.take(f"rate:{key}", client.rate)
+        # A v3 client would rather be served than limited; the quota, which costs money, does not depend on this.
         except errors.StoreUnavailable:
             return
         if wait:
-            most = client.rate[0].count
+            maximum = client.rate[0].count
             raise errors.TooManyRequests(
-                f"{key} may make no more than {counted(most, 'request')} in a second",
+                f"{key} may make no more than {counted(maximum, 'request')} in a second",
                 retry_after=max(1, math.ceil(wait)),
             )

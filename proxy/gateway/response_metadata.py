@@ -2,6 +2,7 @@
 
 from math import inf
 
+# Of several sources the one that says most about age and cost is reported.
 _RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 
 

@@ -37,6 +37,8 @@ class _File:
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
+            # The lock tells left_behind() of another process that this worker lives; the kernel releases it with the
+            # process.
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         except OSError:
             os.close(self._descriptor)
@@ -70,9 +72,10 @@ class _File:
 
     def _grown(self, least: int) -> mmap.mmap:
         """Allocate space with a write: a page fault on a full disk would kill the process."""
+        # Rounded up to whole steps: growing costs system calls, and appending must not.
         size = -(-least // GROWTH) * GROWTH
-        more = size - self._size
-        if os.pwrite(self._descriptor, bytes(more), self._size) < more:
+        added = size - self._size
+        if os.pwrite(self._descriptor, bytes(added), self._size) < added:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         pages = mmap.mmap(self._descriptor, size)
         if self._pages is not None:
@@ -96,10 +99,12 @@ class FileJournal:
         if self._intents is None:
             self._intents = _File(self._path.with_name(f"{self._path.name}.{self._owner}.intents"))
         text = b"%d %s\n" % (parts, group.json)
+        # Only very long names of applications and keys; the caller then records the intent in the store.
         if len(text) > SLOT:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         number = self._free_slots[-1] if self._free_slots else self._slots
         self._intents.write(number * SLOT, text)
+        # Taken only now: a write that failed leaves the slot free.
         if self._free_slots:
             self._free_slots.pop()
         else:
@@ -111,7 +116,7 @@ class FileJournal:
             self._intents.write(number * SLOT, FREE)
             self._free_slots.append(number)
 
-    def note(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
+    def record_usage(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
         file = self._files.get(sequence)
         if file is None:
             file = self._files[sequence] = _File(self._name(sequence))
@@ -127,6 +132,7 @@ class FileJournal:
             file.close()
         self._files.clear()
         if self._intents is not None:
+            # No intent is open: there is nothing for the next process to book.
             if len(self._free_slots) == self._slots:
                 self._intents.remove()
             else:
@@ -141,6 +147,7 @@ def left_behind(path: Path) -> Iterator[tuple[Path, Settlement]]:
     """Yield the settlements of dead workers, each with its file; those of one worker in the order of their numbers,
     because the store books none after a later one. Other processes may do the same at this moment."""
     skipped: set[str] = set()
+    # INTENTS_SEQUENCE is the largest number: intents are settled after all usage of their owner.
     for owner, sequence, file in sorted(_files_beside(path)):
         if owner in skipped:
             continue
@@ -185,6 +192,7 @@ def _usage(content: bytes) -> tuple[UsageIncrement, ...]:
         try:
             used, uncertain, entries = msgspec.json.decode(text, type=tuple[int, int, list[LedgerEntry]])
         except msgspec.MsgspecError:
+            # zeros, or a record that is cut off
             break
         for entry in entries:
             sums[entry][0] += used

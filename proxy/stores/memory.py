@@ -41,14 +41,15 @@ class MemoryStore:
 
     async def claim_once(self, key: str, seconds: float) -> bool:
         now = self._clock.now()
+        # A time further ahead than `seconds` was written before the clock was set back: it does not count.
         if now < self._once.get(key, 0.0) <= now + seconds:
             return False
         self._once[key] = now + seconds
         return True
 
     async def token(self, key: str) -> tuple[str, float] | None:
-        kept = self._tokens.get(key)
-        return kept if kept and kept[1] > self._clock.now() else None
+        stored = self._tokens.get(key)
+        return stored if stored and stored[1] > self._clock.now() else None
 
     async def keep_token(self, key: str, token: str, expires: float) -> None:
         self._tokens[key] = token, expires
@@ -79,13 +80,15 @@ class MemoryStore:
         return [self._reserve(reservation) for reservation in reservations]
 
     async def settle(self, settlement: Settlement) -> None:
+        # A settlement that is sent again, because its confirmation was lost, is booked once.
         if settlement.sequence <= self._settled[settlement.owner]:
             return
         self._settled[settlement.owner] = settlement.sequence
         for id_ in settlement.reservations:
             self._reservations.pop(id_, None)
-            if late := self._uncertain.pop(id_, None):
-                self._add_uncertain(late, -late.parts)
+            # Of an owner whose lease had ended, but that is still alive: its real usage replaces the worst case.
+            if overdue := self._uncertain.pop(id_, None):
+                self._add_uncertain(overdue, -overdue.parts)
         for entry, used, uncertain in settlement.increments:
             self._booked[entry][0] += used
             self._booked[entry][1] += uncertain
@@ -95,6 +98,7 @@ class MemoryStore:
 
     async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
         before = self._booked[entry]
+        # Never less than before: upstream's count may lag behind what this service has just used.
         self._booked[entry] = [max(used, before[0]), max(0, before[1] - uncertain)]
 
     async def heartbeat(self, owner: str, seconds: float) -> None:
@@ -116,6 +120,7 @@ class MemoryStore:
 
     async def prune(self, days: int, months: int) -> None:
         periods: dict[tuple[str, int], list[LedgerEntry]] = defaultdict(list)
+        # Names of days and months sort as their dates do; the length of a name tells days from months.
         for entry in sorted(self._booked, reverse=True):
             periods[entry.account, len(entry.period)].append(entry)
         for (_, length), entries in periods.items():
@@ -145,6 +150,7 @@ class MemoryStore:
         """Do nothing: there is nothing to close."""
 
     def _reserve(self, reservation: ReservationRecord) -> LedgerEntry | None:
+        # Sent again, because the confirmation was lost: it is held once.
         if reservation.id in self._reservations:
             return None
         for entry, limit in reservation.limits:

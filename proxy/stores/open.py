@@ -22,6 +22,7 @@ async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, s
     if (file := _file(text, environ)) is not None:
         return await SqliteStore.open(file, clock)
     try:
+        # Imported here only: the package is an extra (v3bridge[redis]).
         from proxy.stores.redis import RedisStore
     except ImportError as error:
         raise errors.ConfigError(REDIS_MISSING) from error

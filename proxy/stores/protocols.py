@@ -114,7 +114,7 @@ class Journal(Protocol):
     def close_intent(self, number: int) -> None:
         """Remove an intent: its request is booked."""
 
-    def note(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
+    def record_usage(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
         """Record usage that settlement `sequence` will hold. Raises OSError: not recorded."""
 
     def settled(self, sequence: int) -> None:

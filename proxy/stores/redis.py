@@ -87,23 +87,26 @@ class RedisStore:
         now = self._clock.now()
         return bool(await self._script("lock", f"lock:{name}", owner, now, now + seconds, self._life(now + seconds)))
 
+    # Checked and deleted in one script: the lease may end, and another owner take the lock, in between.
     async def unlock(self, name: str, owner: str) -> None:
         await self._script("unlock", f"lock:{name}", owner)
 
     async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
-        wanted = [
+        records = [
             (id_, owner, parts, [(_text(entry), limit) for entry, limit in limits], list(map(_text, entries)))
             for id_, owner, parts, limits, entries in reservations
         ]
-        full = await self._script("reserve", "", orjson.dumps(wanted))
+        # For each reservation the number of the limit that it exceeds, from 1; 0 if it is held (as Lua counts).
+        exceeded = await self._script("reserve", "", orjson.dumps(records))
         return [
-            each.limits[number - 1].entry if number else None for each, number in zip(reservations, full, strict=True)
+            each.limits[number - 1].entry if number else None
+            for each, number in zip(reservations, exceeded, strict=True)
         ]
 
     async def settle(self, settlement: Settlement) -> None:
         owner, sequence, reservations, increments = settlement
-        wanted = reservations, [(_text(entry), used, uncertain) for entry, used, uncertain in increments]
-        await self._script("settle", "", owner, sequence, SEQUENCES_KEPT, orjson.dumps(wanted))
+        released_and_booked = reservations, [(_text(entry), used, uncertain) for entry, used, uncertain in increments]
+        await self._script("settle", "", owner, sequence, SEQUENCES_KEPT, orjson.dumps(released_and_booked))
 
     def journal(self, owner: str) -> None:  # noqa: ARG002 - none: another machine could not read it
         return None
@@ -119,16 +122,18 @@ class RedisStore:
         await _response(self._redis.set(f"{PREFIX}writable", self._clock.now(), ex=_LATER))
 
     async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
+        # A transaction: all entries of one moment, so that a settlement is seen on all of them or on none.
         async with self._redis.pipeline(transaction=True) as pipeline:
             for entry in entries:
                 pipeline.hmget(f"{PREFIX}line:{_text(entry)}", ["used", "doubtful", "reserved"])
-            found = await _response(pipeline.execute())
+            rows = await _response(pipeline.execute())
         return [
             EntryUsage(entry, *(int(count or 0) for count in counts))
-            for entry, counts in zip(entries, found, strict=True)
+            for entry, counts in zip(entries, rows, strict=True)
         ]
 
     async def all_usage(self) -> list[EntryUsage]:
+        # An index of the entries, kept by the scripts: KEYS or SCAN would walk through everything in this Redis.
         names = await _response(self._redis.smembers(f"{PREFIX}lines"))
         return await self.usage(sorted(LedgerEntry(*name.rsplit(" ", 1)) for name in names))
 
@@ -142,8 +147,8 @@ class RedisStore:
         await _response(self._redis.hdel(f"{PREFIX}closures", account))
 
     async def exhausted_quotas(self) -> list[ExhaustedQuota]:
-        found = await _response(self._redis.hgetall(f"{PREFIX}closures"))
-        quotas = [ExhaustedQuota(account, *orjson.loads(text)) for account, text in found.items()]
+        stored = await _response(self._redis.hgetall(f"{PREFIX}closures"))
+        quotas = [ExhaustedQuota(account, *orjson.loads(text)) for account, text in stored.items()]
         return [quota for quota in quotas if quota.until > self._clock.now()]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
@@ -163,6 +168,7 @@ class RedisStore:
 
     def _life(self, until: float) -> int:
         """Return the expiry for Redis of something that ends at a moment, in whole seconds."""
+        # never 0, which Redis refuses as an expiry
         return max(0, math.ceil(until - self._clock.now())) + _LATER
 
 
@@ -182,17 +188,21 @@ class RedisCache:
         self._scripts = _scripts(self._redis, "cache_*.lua")
 
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+        # In milliseconds, as PX takes it; 0 claims nothing.
         lease = math.ceil(self._lease * 1000) if claim else 0
-        found = await self._script("cache_look_up", self._owner, fresh_from, lease, *(key.hex() for key in keys))
+        results = await self._script("cache_look_up", self._owner, fresh_from, lease, *(key.hex() for key in keys))
         return [
+            # content and claimed take turns in the reply, one pair for each key
             CacheLookup(content and content[TIME:], bool(claimed))
-            for content, claimed in zip(found[::2], found[1::2], strict=True)
+            for content, claimed in zip(results[::2], results[1::2], strict=True)
         ]
 
     async def put(self, records: Sequence[CacheRecord]) -> None:
         now = self._clock.now()
         values: list[Any] = []
         for key, application, stored, until, content in records:
+            # In front of the content and of a fixed length, so that a script compares it as text without decoding the
+            # entry.
             time = b"%0*.6f" % (TIME, stored)
             values += [key.hex(), application, until, max(1, math.ceil((until - now) * 1000)), time + content]
         await self._script("cache_put", self._owner, now, self._size, *values)
@@ -203,15 +213,16 @@ class RedisCache:
     async def cache_usage(self) -> list[CacheUsage]:
         usages: dict[str, CacheUsage] = {}
         for name, size, stored in await self._members():
-            known = usages.get(name, CacheUsage(name, 0, 0, math.inf, 0.0))
-            oldest, newest = min(known.oldest, stored), max(known.newest, stored)
-            usages[name] = CacheUsage(name, known.entries + 1, known.bytes + size, oldest, newest)
+            usage = usages.get(name, CacheUsage(name, 0, 0, math.inf, 0.0))
+            oldest, newest = min(usage.oldest, stored), max(usage.newest, stored)
+            usages[name] = CacheUsage(name, usage.entries + 1, usage.bytes + size, oldest, newest)
         return [usages[name] for name in sorted(usages)]
 
     async def clear(self, application: str | None) -> int:
         deleted = 0
-        while found := int(await self._script("cache_clear", application or "")):
-            deleted += found
+        # In batches: one script over the whole cache would block every other client of this Redis.
+        while batch := int(await self._script("cache_clear", application or "")):
+            deleted += batch
         return deleted
 
     async def aclose(self) -> None:
@@ -237,6 +248,7 @@ def _connect(url: str, *, decode_responses: bool) -> Any:
             retry=Retry(NoBackoff(), 1),  # once, for a connection that had been idle and is gone
         )
     except ValueError:
+        # Without the cause, whose message repeats the address and the password in it.
         raise errors.ConfigError("store: is not an address that Redis clients understand") from None
 
 

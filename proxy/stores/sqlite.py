@@ -50,6 +50,7 @@ class SqliteStore:
     @classmethod
     async def open(cls, path: Path, clock: Clock) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing. Raises ConfigError."""
+        # One thread: SQLite runs one writer at a time anyway, and a connection serves one transaction at a time.
         thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         try:
             connection = await asyncio.get_running_loop().run_in_executor(thread, sqlite_schema.connect, path)
@@ -80,8 +81,8 @@ class SqliteStore:
         return await self._change(statement, key, now + seconds, now) == 1
 
     async def token(self, key: str) -> tuple[str, float] | None:
-        found = await self._read("SELECT token, expires FROM tokens WHERE key = ? AND expires > ?", key, self._now())
-        return found[0] if found else None
+        rows = await self._read("SELECT token, expires FROM tokens WHERE key = ? AND expires > ?", key, self._now())
+        return rows[0] if rows else None
 
     async def keep_token(self, key: str, token: str, expires: float) -> None:
         await self._change("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)", key, token, expires)
@@ -90,8 +91,8 @@ class SqliteStore:
         await self._change("DELETE FROM tokens WHERE key = ? AND token = ?", key, token)
 
     async def cooldown(self, key: str) -> str | None:
-        found = await self._read("SELECT reason FROM cooldowns WHERE key = ? AND until > ?", key, self._now())
-        return found[0][0] if found else None
+        rows = await self._read("SELECT reason FROM cooldowns WHERE key = ? AND until > ?", key, self._now())
+        return rows[0][0] if rows else None
 
     async def start_cooldown(self, key: str, reason: str, until: float) -> None:
         await self._change("INSERT OR REPLACE INTO cooldowns VALUES (?, ?, ?)", key, reason, until)
@@ -150,8 +151,8 @@ class SqliteStore:
         await self._change("DELETE FROM exhausted_quotas WHERE account = ?", account)
 
     async def exhausted_quotas(self) -> list[ExhaustedQuota]:
-        found = await self._read("SELECT account, until, reason FROM exhausted_quotas WHERE until > ?", self._now())
-        return [ExhaustedQuota(*row) for row in found]
+        rows = await self._read("SELECT account, until, reason FROM exhausted_quotas WHERE until > ?", self._now())
+        return [ExhaustedQuota(*row) for row in rows]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
         await self._change("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", kind, owner, text)
@@ -178,6 +179,8 @@ class SqliteStore:
         """Execute a statement in a transaction; return how many rows it has changed."""
         return await self._write(lambda rows: rows.execute(statement, values).rowcount)
 
+    # Immediate: a transaction that reads first and then writes fails at once, without waiting, if another wrote
+    # meanwhile.
     async def _write(self, work: Callable[[Connection], R]) -> R:
         return await self._transaction("BEGIN IMMEDIATE", work)
 
@@ -219,6 +222,7 @@ def _take(rows: Connection, key: str, windows: Sequence[Window], now: float) -> 
         oldest = rows.execute(
             "SELECT at FROM requests WHERE key = ? ORDER BY at DESC LIMIT 1 OFFSET ?", (key, window.count - 1)
         ).fetchone()
+        # The oldest of the `count` requests that would share the window with this one.
         if oldest is not None:
             wait = max(wait, oldest[0] + window.seconds - now)
     if wait <= 0.0:
@@ -233,6 +237,7 @@ def _reserve_all(rows: Connection, reservations: Sequence[ReservationRecord]) ->
 
 
 def _reserve(rows: Connection, reservation: ReservationRecord, taken: dict[LedgerEntry, int]) -> LedgerEntry | None:
+    # Sent again, because the confirmation was lost: it is held once.
     if rows.execute("SELECT 1 FROM reservations WHERE id = ?", (reservation.id,)).fetchone():
         return None
     for entry, limit in reservation.limits:
@@ -253,6 +258,7 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
     lock, and on a busy worker that takes longer than the statements."""
     is_new = rows.execute(
         "INSERT INTO owners VALUES (?, 0, ?) ON CONFLICT (name) DO UPDATE SET settled = excluded.settled "
+        # no row changes for a number that is booked already
         "WHERE settled < excluded.settled",
         (settlement.owner, settlement.sequence),
     ).rowcount
@@ -261,10 +267,10 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
     if settlement.reservations:
         ids = (_json(settlement.reservations),)
         rows.execute("DELETE FROM reserved WHERE id IN (SELECT value FROM json_each(?))", ids)
-        late = rows.execute(  # of an owner whose lease had ended, but that is still alive
+        overdue = rows.execute(  # of an owner whose lease had ended, but that is still alive
             "SELECT parts, entries FROM reservations WHERE uncertain AND id IN (SELECT value FROM json_each(?))", ids
         ).fetchall()
-        for parts, entries in late:
+        for parts, entries in overdue:
             rows.execute(
                 "UPDATE ledger SET uncertain = max(0, uncertain - ?) "
                 "WHERE (account, period) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
@@ -274,6 +280,7 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
     if settlement.increments:
         rows.execute(
             "INSERT INTO ledger "
+            # WHERE true: without it SQLite reads ON CONFLICT as the ON of a join.
             "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true "
             "ON CONFLICT (account, period) "
             "DO UPDATE SET used = used + excluded.used, uncertain = uncertain + excluded.uncertain",
@@ -296,20 +303,23 @@ def _heartbeat(rows: Connection, owner: str, now: float, until: float) -> None:
         "GROUP BY 1, 2 ON CONFLICT (account, period) DO UPDATE SET uncertain = uncertain + excluded.uncertain",
         (now,),
     )
+    # After the booking above, whose condition is the same: both happen in this transaction, so none is booked twice.
     rows.execute(f"UPDATE reservations SET uncertain = 1 WHERE {is_overdue}", (now,))  # noqa: S608 - no input
     rows.execute("DELETE FROM reserved WHERE id IN (SELECT id FROM reservations WHERE uncertain)")
+    # until = 0: an owner that has settled and never sent a heartbeat, such as one that only settles a journal.
     rows.execute("DELETE FROM owners WHERE until <= ? AND until > 0", (now - SEQUENCES_KEPT,))
     rows.execute("DELETE FROM reservations WHERE uncertain AND owner NOT IN (SELECT name FROM owners)")
 
 
-def _prune(rows: Connection, length: int, kept: int) -> int:
-    """Delete old entries whose period has this length (that of a day, or of a month); return how many."""
+def _prune(rows: Connection, length: int, number: int) -> int:
+    """Delete all but the last `number` entries of each account whose period's name has this length (DAY or MONTH);
+    return how many were deleted."""
     statement = (
         "DELETE FROM ledger WHERE (account, period) IN (SELECT account, period FROM (SELECT account, period, "
         "row_number() OVER (PARTITION BY account ORDER BY period DESC) AS place FROM ledger WHERE length(period) = ?) "
         "WHERE place > ?) AND (account, period) NOT IN (SELECT account, period FROM reserved)"
     )
-    return rows.execute(statement, (length, kept)).rowcount
+    return rows.execute(statement, (length, number)).rowcount
 
 
 def _usage(rows: Connection, entry: LedgerEntry) -> EntryUsage:

@@ -72,6 +72,8 @@ def connect(path: Path) -> sqlite3.Connection:
         )
     try:
         make(path)
+        # Transactions begin explicitly (isolation_level=None); one thread at a time uses the connection, so its check
+        # is off.
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except OSError as error:
         raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
@@ -79,6 +81,7 @@ def connect(path: Path) -> sqlite3.Connection:
         raise errors.ConfigError(f"store: {path}: cannot be opened: {error}") from error
     try:
         _prepare(connection, path)
+    # Also for a ConfigError: a connection that nobody closes would keep the file open.
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error):
@@ -89,10 +92,12 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def make(path: Path) -> None:
     """Make the file and the folders above it, for their owner only. SQLite gives -wal and -shm the same mode."""
+    # Not by mkdir(parents=True), whose mode applies to the last folder only.
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
+        # A file made by an earlier version, or by hand, may be readable by others; it holds tokens.
         if os.fstat(descriptor).st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     finally:
@@ -102,23 +107,26 @@ def make(path: Path) -> None:
 def identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode of a file; None where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Set the connection up, and migrate the schema."""
     write_ahead(connection, path)
     connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
+    # Immediate: workers that start together must not all read the old version and migrate twice.
     connection.execute("BEGIN IMMEDIATE")
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    # A downgrade: tables of an unknown schema would be misread, so that usage is lost.
     if version > VERSION:
         raise errors.ConfigError(
             f"store: {path}: was made by a newer v3bridge (its schema is {version}, this one knows {VERSION})"
         )
     for migration in _MIGRATIONS[version:]:
+        # Not executescript(), which would commit the transaction first.
         for statement in migration.split(";\n"):
             connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -127,11 +135,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 def write_ahead(connection: sqlite3.Connection, path: Path) -> None:
     """Switch to WAL mode. While another process does so, SQLite fails instead of waiting for it."""
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
-            if not left or error.sqlite_errorname not in ("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY", "SQLITE_LOCKED"):
+            if not tries_left or error.sqlite_errorname not in ("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY", "SQLITE_LOCKED"):
                 raise
             time.sleep(_PAUSE)
         else:

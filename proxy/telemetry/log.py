@@ -26,8 +26,11 @@ from proxy.telemetry.request_ids import REQUEST_ID
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
+# Up to the first character that usually begins a value: a bracket, a quote, an address or a query.
 _FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
+# Words, hyphens and abbreviations: no digit, nothing longer than a word, so no key and no id.
 _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.]?(?:\s+|\Z))*")
+# Also the links of an exception chain: the innermost say where, the outer ones are the framework.
 _FRAMES = 8
 
 
@@ -44,12 +47,14 @@ def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
+        # loggers are made at import, before this is called
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, Bridge)]:
         root.removeHandler(handler)
     root.addHandler(Bridge())
+    # Never debug: asyncio and aiohttp log much there, and nothing that an operator needs.
     root.setLevel(max(LEVELS[level], logging.INFO))
 
 
@@ -67,17 +72,18 @@ def log_ignored_signal(name: str) -> None:
 
 
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add `request`, the id of the current request, if there is one."""
+    """Add `request`, the id of the current request, if there is one and the event names none."""
     if request := REQUEST_ID.get():
-        event["request"] = request
+        event.setdefault("request", request)
     return event
 
 
 def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
     """Replace exc_info by `error` (the type; of this service's own exceptions also the message) and `at`."""
-    given = event.pop("exc_info", None)
+    exc_info = event.pop("exc_info", None)
     event.pop("stack_info", None)
-    exception = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
+    # The three forms that standard logging allows: True, an exception, and the tuple of sys.exc_info().
+    exception = sys.exc_info()[1] if exc_info is True else exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if isinstance(exception, BaseException):
         event["error"] = " from ".join(_name(link) for link in _chain(exception))
         event["at"] = _places(exception.__traceback__)

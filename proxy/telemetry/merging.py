@@ -72,13 +72,15 @@ class MergedMetrics:
         self._folder = slot.folder
         self._file = slot.folder / f"worker-{slot.number}{SUFFIX}"
         with contextlib.suppress(FileNotFoundError):
+            # Counters of a worker that ended with this number; its gauges say nothing about this process.
             merge(metrics, _read(self._file), gauges=False)
 
     def text(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text format."""
         self.write()
         everything = Metrics(CollectorRegistry(), self._metrics.clock)
-        for each in sorted(self._all(), key=lambda found: found.at):
+        # Oldest first, so that gauges of which the last counts take the latest.
+        for each in sorted(self._all(), key=lambda each: each.at):
             merge(everything, each)
         return everything.text()
 
@@ -88,6 +90,7 @@ class MergedMetrics:
         try:
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(msgspec.json.encode(snapshot(self._metrics)))
+            # Atomic: a scrape at this moment reads the old file or the new one, never half of one.
             new.replace(self._file)
         except OSError as error:  # such as a full disk; requests are served all the same
             log.warning("metrics sharing failed", exc_info=error)
@@ -106,6 +109,7 @@ class MergedMetrics:
         yield snapshot(self._metrics)
         for file in self._folder.glob(f"*{SUFFIX}"):
             if file != self._file:
+                # A worker may end, and its file go, between the listing and the reading.
                 with contextlib.suppress(OSError):
                     yield _read(file)
 

@@ -109,8 +109,8 @@ class Histogram:
 
     def merge(self, value: str, counts: list[int], total: float) -> None:
         """Add the counts of another process."""
-        own = self.counts.get(value) or [0] * len(counts)
-        self.counts[value] = [one + other for one, other in zip(own, counts, strict=True)]
+        own_counts = self.counts.get(value) or [0] * len(counts)
+        self.counts[value] = [sum(pair) for pair in zip(own_counts, counts, strict=True)]
         self.sums[value] = self.sums.get(value, 0.0) + total
 
     def family(self) -> Metric:

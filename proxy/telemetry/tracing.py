@@ -23,6 +23,7 @@ class Tracing:
     """Makes spans and exports them in batches from a thread of its own, until `close`."""
 
     def __init__(self, provider: "TracerProvider") -> None:
+        # Imported here, because the packages are an extra (v3bridge[otel]).
         from opentelemetry import trace
         from opentelemetry.trace.propagation import tracecontext
 
@@ -36,7 +37,12 @@ class Tracing:
         """Span of a v3 request, in the trace of `traceparent` if given. The caller sets its status."""
         caller = self._propagator.extract({"traceparent": traceparent}) if traceparent else None
         with self._tracer.start_as_current_span(
-            "request", caller, self._kind.SERVER, record_exception=False, set_status_on_exception=False
+            # no record of an exception: its message could hold text of the client
+            "request",
+            caller,
+            self._kind.SERVER,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             yield span
 
@@ -62,6 +68,7 @@ class Tracing:
 
     async def close(self) -> None:
         """Send the remaining spans, for at most SEND_SECONDS."""
+        # The provider may wait for a collector that is gone; a daemon thread does not keep the process alive for it.
         last = threading.Thread(target=self._provider.shutdown, name="last spans", daemon=True)
         last.start()
         await asyncio.to_thread(last.join, SEND_SECONDS)
@@ -84,6 +91,7 @@ def open_tracing(otlp_url: str, share: float) -> Tracing:
     provider = trace.TracerProvider(
         sampler=sampling.ParentBased(sampling.TraceIdRatioBased(share)),
         resource=resources.Resource({"service.name": "v3bridge"}),
+        # `close` does it within a time limit; the library would do it at exit without one
         shutdown_on_exit=False,
     )
     exporter = trace_exporter.OTLPSpanExporter(otlp_url, timeout=SEND_SECONDS)

@@ -16,6 +16,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 SERVICE = "the GraphQL service"
+# It has no code; the contract recognises it by the start of its message, under status 200 or 500.
 PART_LIMIT = "You have exceeded your part limit"
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
 TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
@@ -70,6 +71,7 @@ class ErrorEnvelope(msgspec.Struct, frozen=True):
 def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> GraphQLEnvelope[T] | None:
     """Decode a response: its envelope, or only its errors, or None if it is not GraphQL (HTML, empty, truncated)."""
     try:
+        # RecursionError: a body of thousands of opening brackets, whatever sent it.
         return operation.decode(reply.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
@@ -97,6 +99,7 @@ def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool
     """Return whether an error is a failure of the service, as opposed to this query, this client or an invalid
     record."""
     if isinstance(error, errors.UpstreamUnreadable):
+        # An error page under 200 is a broken service; under 404 it is a wrong address, which no cooldown mends.
         return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
     return isinstance(error, errors.UpstreamFault)
 
@@ -108,6 +111,7 @@ def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now
     seconds since 1970. Errors in a response with data do not count, except that of an exhausted quota.
     """
     messages = [error.message for error in _errors(envelope)]
+    # First: it comes under 500 as well as 200, and must not look like a failure that is retried.
     _check_part_limit(messages, now)
     if envelope is not None and envelope.data is not None:
         return envelope.data
@@ -117,10 +121,10 @@ def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now
         )
     if _is_service_failure(reply, _errors(envelope)):
         raise http_post.server_error(reply, SERVICE, now) or errors.UpstreamFault(
-            f"{SERVICE} failed: {_cut(messages[0])}"
+            f"{SERVICE} failed: {_shortened(messages[0])}"
         )
     if messages:
-        raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
+        raise errors.QueryRefused(_shortened("; ".join(dict.fromkeys(messages))))
     if fault := http_post.server_error(
         reply, SERVICE, now, may_be_billed=True
     ):  # sent by a proxy in front of the service
@@ -129,6 +133,8 @@ def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now
     raise errors.UpstreamUnreadable(
         message
         or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
+        # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was
+        # executed.
         may_be_billed=not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400),
     )
 
@@ -141,24 +147,25 @@ def _errors(envelope: GraphQLEnvelope[Any] | None) -> Sequence[model.GraphQLErro
 
 
 def _is_out_of_scope(error: model.GraphQLError) -> bool:
-    below = isinstance(error.path, list) and len(error.path) > 1
-    return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not below
+    is_nested = isinstance(error.path, list) and len(error.path) > 1
+    return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not is_nested
 
 
-def _is_service_failure(reply: http_post.HttpResponse, found: Sequence[model.GraphQLError]) -> bool:
+def _is_service_failure(reply: http_post.HttpResponse, graphql_errors: Sequence[model.GraphQLError]) -> bool:
     """Return whether the errors report a failure of the service, so that the same query may succeed a moment later."""
-    return bool(found) and (
+    return bool(graphql_errors) and (
         reply.status in FAILURE_STATUSES
-        or any((each.extensions or {}).get("code") in FAILURE_CODES for each in found)
-        or all(each.message.startswith(FAILURE_MESSAGE) for each in found)
+        or any((each.extensions or {}).get("code") in FAILURE_CODES for each in graphql_errors)
+        # All of them: one such error beside others says that a field failed, not the service.
+        or all(each.message.startswith(FAILURE_MESSAGE) for each in graphql_errors)
     )
 
 
 def _check_part_limit(messages: list[str], now: float) -> None:
     for message in messages:
         if message.startswith(PART_LIMIT):
-            raise errors.QuotaExhausted(_cut(message), retry_after=errors.seconds_to_next_month(now))
+            raise errors.QuotaExhausted(_shortened(message), retry_after=errors.seconds_to_next_month(now))
 
 
-def _cut(message: str) -> str:
+def _shortened(message: str) -> str:
     return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"

@@ -22,6 +22,7 @@ from proxy.upstream.auth import identity, token_cache
 
 T = TypeVar("T")
 
+# application/json only: Hot Chocolate chooses statuses and content type by Accept (contract graphql.md §3.3).
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 _SETTINGS_HINT = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
@@ -103,13 +104,15 @@ class GraphQLClient:
     ) -> T:
         """Send with the cached token, and once more with a new one if it is refused."""
         refusal: str | None = None
+        # Once more only: if a new token is refused, too, the cause is the configuration.
         for _ in range(2):
             token = await self._tokens.get(credentials, self._retry.remaining(self._clock.monotonic() - started))
-            left = self._retry.remaining(self._clock.monotonic() - started)
-            if left <= 0:  # a request sent now would be billed although its caller is gone
+            seconds_left = self._retry.remaining(self._clock.monotonic() - started)
+            if seconds_left <= 0:  # a request sent now would be billed although its caller is gone
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
-            most = self._response_bytes if partial_errors is None else self._response_bytes // 2
-            reply = await self._send(operation, token, left, most)
+            # Half for lists, which alone take partial errors: the old list stands while the new one is built.
+            max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
+            reply = await self._send(operation, token, seconds_left, max_bytes)
             envelope = classify.decode(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
             if classify.lacks_scope(envelope):
@@ -120,6 +123,7 @@ class GraphQLClient:
                     partial_errors += envelope.errors or ()
                 self._tokens.mark_accepted(credentials, token)
                 return data
+            # A refused token is a response all the same: the service is available.
             self._breaker.succeeded()
             self._count(operation, "TokenRefused")
             await self._tokens.invalidate(credentials, token)
@@ -147,18 +151,21 @@ class GraphQLClient:
         return error
 
     async def _send(
-        self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int
+        self, operation: classify.GraphQLOperation[T], token: str, seconds_left: float, max_bytes: int
     ) -> http_post.HttpResponse:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
-        request = http_post.HttpRequest(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
+        request = http_post.HttpRequest(
+            self._url, classify.SERVICE, operation.payload, headers, True, seconds_left, max_bytes
+        )
         started = self._clock.monotonic()
-        sending = self._stalls.begin(operation.name)
+        active_request = self._stalls.begin(operation.name)
         try:
-            return await http_post.post(self._session, request, sending)
+            return await http_post.post(self._session, request, active_request)
         except errors.ServerError as error:
+            # The caller came with too little time; that says nothing about the service.
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
             self._count(operation, type(error).__name__)
@@ -167,7 +174,7 @@ class GraphQLClient:
             seconds = self._clock.monotonic() - started
             self._metrics.upstream_seconds.observe(operation.name, seconds)
             self._metrics.stage_seconds.observe("upstream", seconds)
-            self._stalls.end(operation.name, seconds, sending)
+            self._stalls.end(operation.name, seconds, active_request)
 
     def _data(
         self,

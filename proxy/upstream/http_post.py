@@ -58,43 +58,49 @@ class _ConnectionLostError(Exception):
 _CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(session: HttpClient, request: HttpRequest, sending: stalls.ActiveRequest | None = None) -> HttpResponse:
-    """Send `request` and return the response, whatever its status. Stores the current attempt in `sending.attempt`.
+async def post(
+    session: HttpClient, request: HttpRequest, active_request: stalls.ActiveRequest | None = None
+) -> HttpResponse:
+    """Send `request` and return the response, whatever its status; the current attempt is `active_request.attempt`.
 
     Raises UpstreamUnreachable and UpstreamUnreadable.
     """
     loop = asyncio.get_running_loop()
     started = loop.time()
-    attempt = _attempt(started, sending)
+    attempt = _attempt(started, active_request)
     try:
         return await _post(session, request, attempt)
     except _ConnectionLostError as broken:
+        # A new connection, or one that ended late: the server may have read the request, so it is not sent again.
         if not attempt.reused or loop.time() - started > IDLE_CLOSE_SECONDS:
             raise _connection_lost(request, attempt) from broken
-    whole = session.timeout.total if request.seconds is None else request.seconds
-    left = None if whole is None else max(0.001, whole - (loop.time() - started))
+    total = session.timeout.total if request.seconds is None else request.seconds
+    # Above 0, which aiohttp takes for no limit.
+    seconds_left = None if total is None else max(0.001, total - (loop.time() - started))
     if isinstance(session.connector, AttemptConnector):
         session.connector.close_idle()  # the server has probably closed the others, too
-    attempt = _attempt(loop.time(), sending)
+    attempt = _attempt(loop.time(), active_request)
     try:
-        return await _post(session, request._replace(seconds=left), attempt)
+        return await _post(session, request._replace(seconds=seconds_left), attempt)
     except _ConnectionLostError as broken:
         raise _connection_lost(request, attempt) from broken
 
 
-def _attempt(since: float, sending: stalls.ActiveRequest | None) -> Attempt:
+def _attempt(since: float, active_request: stalls.ActiveRequest | None) -> Attempt:
     attempt = Attempt(since)
-    if sending is not None:
-        sending.attempt = attempt
+    if active_request is not None:
+        active_request.attempt = attempt
     return attempt
 
 
 async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> HttpResponse:
+    # aiohttp gives its connector no argument for it: the connector reads this context variable.
     ATTEMPT.set(attempt)
     total = session.timeout.total if request.seconds is None else request.seconds
     try:
         if isinstance(session, PoolClient):
             return HttpResponse(*await session.post(request.body, request.headers, total, attempt, request.max_bytes))
+        # aiohttp's client where PoolClient cannot be used: through a proxy, and for the token endpoint.
         limits = _time_limits(session.timeout, total)
         async with session.post(
             request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
@@ -138,6 +144,7 @@ def _was_fair(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeo
 
     It had not if the caller came with little time left, or waited for a free connection of the pool.
     """
+    # aiohttp raises it for the connect and read timeouts, TimeoutError for the total.
     if isinstance(error, aiohttp.ServerTimeoutError):
         return True
     shortest = min(limits.total or math.inf, limits.sock_read or math.inf)
@@ -147,8 +154,8 @@ def _was_fair(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeo
 def _unreadable(request: HttpRequest, attempt: Attempt) -> errors.ServerError:
     if not attempt.sent:
         return errors.UpstreamUnreachable(f"{request.service} cannot be reached")
-    what = "an answer that is cut" if attempt.answered else "something that is not HTTP"
-    return errors.UpstreamUnreadable(f"{request.service} sent {what}", may_be_billed=request.billed)
+    content = "an answer that is cut" if attempt.answered else "something that is not HTTP"
+    return errors.UpstreamUnreadable(f"{request.service} sent {content}", may_be_billed=request.billed)
 
 
 def _connect_error(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> str:
@@ -174,6 +181,7 @@ def retry_after_seconds(retry_after: str | None, now: float) -> int | None:
         return None
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
+        # Ten digits are more than the maximum; int() of a long text would take quadratic time.
         return min(int(text[:10]), RETRY_AFTER_MAX)
     try:
         return min(max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now)), RETRY_AFTER_MAX)
@@ -181,14 +189,16 @@ def retry_after_seconds(retry_after: str | None, now: float) -> int | None:
         return None
 
 
-def wrong_service(reply: HttpResponse, service: str, wanted: str, setting: str) -> str | None:
+def wrong_service(reply: HttpResponse, service: str, expected: str, setting: str) -> str | None:
     """Message for an HTML page, a redirect or a missing path: `setting` holds a wrong address. None for any other
     response. The message holds nothing of the body, and no address."""
     page = reply.body.lstrip()[:1] == b"<"
     if not page and reply.status not in WRONG_ADDRESS_STATUSES and not 300 <= reply.status < 400:
         return None
-    what = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
-    return f"{service} answered HTTP {reply.status} with {what} instead of {wanted}; check the address in {setting}"
+    content = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
+    return (
+        f"{service} answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
+    )
 
 
 def server_error(

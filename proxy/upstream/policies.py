@@ -19,6 +19,7 @@ BACKOFF = 0.1  # seconds: upper limit of the first wait; doubles with each furth
 BACKOFF_MAX = 2.0
 RETRY_SHARE = 0.2  # retries per request that the budget gains
 BUDGET_START = 10.0  # retries in the budget at the start
+# A bound, so that a quiet week does not pay for a storm of retries.
 BUDGET_MAX = 100.0
 
 CLOSED: Final = 0
@@ -78,6 +79,7 @@ class RetryPolicy:
 
 def is_retryable(error: errors.BridgeError) -> bool:
     """Return whether the request can be sent again: it was not sent, or was refused before anything was billed."""
+    # Both end later than a client waits.
     if isinstance(error, errors.CircuitBreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
         return False
     if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault):
@@ -120,6 +122,7 @@ class CircuitBreaker:
             return
         if error := self.refusal():
             raise error
+        # A cooldown for the trial, too: if it never reports, the next request after it is another trial.
         self._start_cooldown()
         self._set_state(HALF_OPEN)
         log.info("circuit breaker half-opened", service=self._name)
@@ -136,6 +139,7 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         """Record a response of the service, including one that refuses the request."""
+        # Most successes follow a success: nothing to change, no metric to write.
         if self._failures:
             self._failures = 0
             if self._open_until is not None:

@@ -75,9 +75,9 @@ class RecordingGraphQLClient(graphql.GraphQLClient):
         self._recorder = recorder
 
     async def _send(
-        self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int
+        self, operation: classify.GraphQLOperation[T], token: str, seconds_left: float, max_bytes: int
     ) -> http_post.HttpResponse:
-        reply = await super()._send(operation, token, left, most)
+        reply = await super()._send(operation, token, seconds_left, max_bytes)
         document, variables = _read(operation)
         self._recorder.record(
             REQUEST_ID.get(), RecordedGraphQLResponse(operation.name, variables, document, reply.status, reply.body)
@@ -110,20 +110,23 @@ class ResponseReplayer:
     def find(self, request_id: str, operation: classify.GraphQLOperation[Any]) -> RecordedGraphQLResponse:
         """Return the response to an operation. Raises UpstreamUnreadable if none was recorded."""
         document, variables = _read(operation)
-        known = (*self._loaded.get(request_id, ()), *self._shared.values())
-        same = [each for each in known if (each.name, each.variables) == (operation.name, variables)]
+        recorded = (*self._loaded.get(request_id, ()), *self._shared.values())
+        same = [each for each in recorded if (each.name, each.variables) == (operation.name, variables)]
+        # The latest recording first. One that selects more than is needed today serves as well.
         lacks = [(self._lacks(document, each.document), each) for each in reversed(same)]
-        for missing, noted in lacks:
+        for missing, response in lacks:
             if not missing:
-                return noted
-        what = ", ".join(min(lacks, key=lambda each: len(each[0]))[0][:3]) if lacks else operation.name
-        words = f"the mappings ask for more than was recorded ({what}): {RECORD_AGAIN}"
-        self._lacking[request_id] = words
-        raise errors.UpstreamUnreadable(words)
+                return response
+        # The closest recording names the fewest fields, which are what a mapping has gained since.
+        examples = ", ".join(min(lacks, key=lambda each: len(each[0]))[0][:3]) if lacks else operation.name
+        message = f"the mappings ask for more than was recorded ({examples}): {RECORD_AGAIN}"
+        self._lacking[request_id] = message
+        raise errors.UpstreamUnreadable(message)
 
     def _lacks(self, today: str, recorded: str) -> tuple[str, ...]:
         """Return the fields that a current document selects and the recorded one does not."""
         pair = today, recorded
+        # Documents are few and repeat with every request; parsing one takes milliseconds.
         if pair not in self._missing:
             self._missing[pair] = () if today == recorded else tuple(sorted(fields(today) - fields(recorded)))
         return self._missing[pair]
@@ -144,8 +147,8 @@ class ReplayingGraphQLClient(graphql.GraphQLClient):
         partial_errors: list[model.GraphQLError] | None = None,  # noqa: ARG002
     ) -> T:
         """Return the recorded data. Raises the error of the recorded response, or UpstreamUnreadable."""
-        noted = self._replayer.find(REQUEST_ID.get(), operation)
-        reply = http_post.HttpResponse(noted.status, noted.body)
+        recorded = self._replayer.find(REQUEST_ID.get(), operation)
+        reply = http_post.HttpResponse(recorded.status, recorded.body)
         try:
             return self._data(operation, reply, classify.decode(operation, reply))
         except errors.QuotaExhausted as error:  # the quota was exhausted when it was recorded; it is not now
@@ -158,13 +161,13 @@ def fields(document: str) -> frozenset[str]:
     fragments = {
         each.name.value: each for each in parsed.definitions if isinstance(each, language.FragmentDefinitionNode)
     }
-    found: set[str] = set()
+    paths: set[str] = set()
 
     def walk(selection: language.SelectionSetNode | None, above: str) -> None:
         for node in selection.selections if selection else ():
             if isinstance(node, language.FieldNode):
                 here = f"{above}{language.print_ast(_bare(node))}"
-                found.add(here)
+                paths.add(here)
                 walk(node.selection_set, f"{here}.")
             elif isinstance(node, language.InlineFragmentNode):
                 walk(node.selection_set, above)
@@ -174,7 +177,7 @@ def fields(document: str) -> frozenset[str]:
     for each in parsed.definitions:
         if isinstance(each, language.OperationDefinitionNode):
             walk(each.selection_set, "")
-    return frozenset(found)
+    return frozenset(paths)
 
 
 def _bare(node: language.FieldNode) -> language.FieldNode:

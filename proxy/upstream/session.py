@@ -19,6 +19,7 @@ def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
         connector=connector.AttemptConnector(
             limits.connect_seconds, limit=upstream.connections, ssl=tls_context(upstream.tls)
         ),
+        # A cookie of one application would be sent with the requests of another.
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(
             total=limits.total_seconds, sock_connect=limits.connect_seconds, sock_read=limits.first_byte_seconds

@@ -16,7 +16,8 @@ from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 
-CHECKS = 4  # per stall time
+CHECKS = 4  # per stall time: a stall is noticed at most a quarter late
+# Above the longest typical duration, so that an operation that is merely slow today is not sent twice.
 LATE_FACTOR = 2.0  # times the longest typical duration
 FEW = 2  # stalled requests that are reported even if they are all requests
 
@@ -34,6 +35,7 @@ class TypicalDuration:
 
     def add(self, seconds: float) -> None:
         """Add the duration of a request."""
+        # The gains of RFC 6298: 1/4 for the deviation, 1/8 for the mean.
         self._deviation += (abs(seconds - self._mean) - self._deviation) / 4
         self._mean += (seconds - self._mean) / 8
 
@@ -140,6 +142,8 @@ class StallDetector:
         if attempt is None or not attempt.sent:  # waiting for a free connection is not a stall of the service
             request.since = self._time
             return False
+        # Silence counts from the first byte: until then the service may be computing, which the typical duration
+        # covers.
         if attempt.received != request.received or not attempt.answered:
             request.received = attempt.received
             request.quiet_since = self._time
@@ -166,6 +170,7 @@ class StallDetector:
         self._timer = loop.call_later(self._seconds / CHECKS, self._tick, loop)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Bounded: of the time in which the event loop stood still only two checks count.
         passed = min(loop.time() - self._last_check, 2 * self._seconds / CHECKS)
         self._timer = None
         self.check(passed)

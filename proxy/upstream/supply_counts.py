@@ -40,7 +40,7 @@ class _Data(msgspec.Struct, frozen=True, rename="camel"):
     adm_application_by_id: _Application | None
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _Response(msgspec.Struct, frozen=True):
     data: _Data | None = None
     errors: list[model.GraphQLError] | None = None
 
@@ -49,7 +49,7 @@ class _Answer(msgspec.Struct, frozen=True):
 class _Operation:
     payload: bytes
     name: str = "supplyCounts"
-    decode: Callable[[bytes], _Answer] = msgspec.json.Decoder(_Answer).decode
+    decode: Callable[[bytes], _Response] = msgspec.json.Decoder(_Response).decode
 
 
 class SupplyCountsClient:
@@ -75,6 +75,7 @@ class SupplyCountsClient:
         reply = await http_post.post(
             self._session, http_post.HttpRequest(self._url, classify.SERVICE, operation.payload, headers, False)
         )
+        # Before `classify.data`: the token is a user's, so none of the application's is invalidated for it.
         if reply.status == 401:
             raise errors.CredentialsRefused(f"{classify.SERVICE} does not take the user's token")
         data = classify.data(reply, classify.decode(operation, reply), self._clock.now())

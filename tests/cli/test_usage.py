@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.quota.exhaustion import FAR
+from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import clock
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
@@ -64,7 +64,7 @@ def spent(with_store: Any) -> None:
 
     async def work(store: Any) -> None:
         await store.settle(Settlement("worker", 1, (), bookings))
-        await store.mark_exhausted(ExhaustedQuota("trial", FAR, "You have exceeded your part limit of 100."))
+        await store.mark_exhausted(ExhaustedQuota("trial", NEVER, "You have exceeded your part limit of 100."))
 
     with_store(work)
 

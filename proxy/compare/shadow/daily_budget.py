@@ -47,7 +47,7 @@ class DailyBudget:
         if not budgets or not claim.parts:
             return claim
         try:
-            return claim if await self._ledger.hold(claim) is None else None
+            return claim if await self._ledger.reserve(claim) is None else None
         except errors.StoreUnavailable:
             return None
 

@@ -110,12 +110,13 @@ class ResponseCache:
         )
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
-        """Return the result: a fresh one, or with `stale` one of any age; a failure if its records cannot be
+        """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
         translated in this projection."""
         now = self._clock.monotonic()
         variants = self._variants(key)
         for variant in variants:
-            if (stale or now < variant.until) and renderer.part.fields <= variant.fields:
+            usable_until = self._end(variant) if stale else variant.until
+            if now < usable_until and renderer.part.fields <= variant.fields:
                 try:
                     items = self._items(variant, variants, key, renderer)
                 except errors.UpstreamUnreadable as failure:
@@ -181,6 +182,12 @@ class ResponseCache:
         return self._entries.get(key.key) or ()
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
-        until = max([each.until for each in variants])
-        size = sum([each.size() for each in variants])
-        self._entries.put(key.key, variants, size, until - self._seconds + self._lifetime)
+        now = self._clock.monotonic()
+        # The entry lives as long as its newest variant, which must not make the others live longer.
+        usable = tuple([variant for variant in variants if now < self._end(variant)])
+        if usable:
+            self._entries.put(key.key, usable, sum([variant.size() for variant in usable]), max(map(self._end, usable)))
+
+    def _end(self, variant: _Variant) -> float:
+        """Return when a variant must no longer be used, not even stale."""
+        return variant.until - self._seconds + self._lifetime

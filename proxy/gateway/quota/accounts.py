@@ -46,6 +46,8 @@ class QuotaAccount:
 
     def entries(self, periods: BillingPeriods) -> tuple[LedgerEntry, ...]:
         """Return every ledger entry that usage is booked on."""
+        # All three whatever the limit: the day for the forecast, the others so that a changed `period` finds past
+        # usage.
         return tuple(LedgerEntry(self.name, period) for period in (periods.day, periods.month, LIFETIME))
 
 

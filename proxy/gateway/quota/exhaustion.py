@@ -14,7 +14,7 @@ from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import ExhaustedQuota, Store
 
-FAR = 253_370_764_800.0  # the year 9999: `until` of a quota that is never reset
+NEVER = 253_370_764_800.0  # the year 9999: `until` of a quota that is never reset
 WITHOUT_END_SECONDS = 86_400  # Retry-After of a quota that is never reset
 FIRST_DAY_SECONDS = 900.0  # that a refusal on the 1st of a month holds
 
@@ -40,9 +40,10 @@ class ExhaustedQuotas:
 
     async def mark(self, account: QuotaAccount, periods: BillingPeriods, error: errors.QuotaExhausted) -> None:
         """Mark a quota as exhausted, for all workers. Sets the error's retry_after. Raises StoreUnavailable."""
-        known = self._exhausted.get(account.name)
-        if known is not None and known.until > self._clock.now():
-            error.retry_after = self._retry_after(known)
+        marked = self._exhausted.get(account.name)
+        # Several requests in flight may be refused at once: the first refusal is logged and stored.
+        if marked is not None and marked.until > self._clock.now():
+            error.retry_after = self._retry_after(marked)
             return
         quota = ExhaustedQuota(account.name, self._until(account, periods), error.message)
         error.retry_after = self._retry_after(quota)
@@ -54,25 +55,27 @@ class ExhaustedQuotas:
         """Store what is not stored yet, and learn what other workers marked or cleared. Raises StoreUnavailable."""
         await self._save()
         stored = {quota.account: quota for quota in await self._store.exhausted_quotas()}
+        # Replaced, not extended: what `v3bridge usage --reopen` cleared must go.
         self._exhausted = stored | self._unsaved
 
     async def _save(self) -> None:
+        # A copy: `mark` may add one while this awaits the store.
         for account, quota in list(self._unsaved.items()):
             await self._store.mark_exhausted(quota)
             self._unsaved.pop(account, None)
 
     def _until(self, account: QuotaAccount, periods: BillingPeriods) -> float:
         if account.period != "month":
-            return FAR
+            return NEVER
         # At what hour a month begins upstream is not documented: a refusal on the 1st may be about the month before.
         is_first_day = periods.day == f"{periods.month}-01"
         return self._clock.now() + FIRST_DAY_SECONDS if is_first_day else periods.month_ends
 
     def _retry_after(self, quota: ExhaustedQuota) -> int:
-        if quota.until >= FAR:
+        if quota.until >= NEVER:
             return WITHOUT_END_SECONDS
         return max(1, math.ceil(quota.until - self._clock.now()))
 
 
 def _date(quota: ExhaustedQuota) -> str:
-    return "for ever" if quota.until >= FAR else datetime.fromtimestamp(quota.until, UTC).strftime("%Y-%m-%d")
+    return "for ever" if quota.until >= NEVER else datetime.fromtimestamp(quota.until, UTC).strftime("%Y-%m-%d")

@@ -61,32 +61,34 @@ class Ledger:
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.Task[None] | None = None
         self._writing: GroupCommit[RequestUsage | _Refresh, None] = GroupCommit("bookings", self._commit)
-        self._reserving: GroupCommit[ReservationRecord, LedgerEntry | None] = GroupCommit("reservations", self._reserve)
-        self._known: dict[LedgerEntry, EntryUsage] = {}
+        self._reserving: GroupCommit[ReservationRecord, LedgerEntry | None] = GroupCommit(
+            "reservations", self._reserve_group
+        )
+        self._cached: dict[LedgerEntry, EntryUsage] = {}
         self._unwritten: dict[EntryGroup, RequestUsage] = {}
         self._released: list[str] = []
         self._unconfirmed: Settlement | None = None
         self._sequence = 0
-        self._unanswered: set[str] = set()
+        self._awaited: set[str] = set()
         self._available = True
 
     def usage(self, entry: LedgerEntry) -> EntryUsage:
         """Return the usage of an entry as known here: up to a refresh old for other processes, exact for this one."""
-        return self._known.get(entry) or EntryUsage(entry, 0, 0, 0)
+        return self._cached.get(entry) or EntryUsage(entry, 0, 0, 0)
 
     def counted(self, entry: LedgerEntry) -> int:
         """Return the parts that count against a limit, used or uncertain, as known here."""
-        known = self._known.get(entry)
-        return 0 if known is None else known.used + known.uncertain
+        usage = self._cached.get(entry)
+        return 0 if usage is None else usage.used + usage.uncertain
 
-    async def hold(self, reservation: ReservationRecord) -> LedgerEntry | None:
+    async def reserve(self, reservation: ReservationRecord) -> LedgerEntry | None:
         """Hold a reservation: return None, or the entry whose limit it exceeds. Raises StoreUnavailable."""
-        self._unanswered.add(reservation.id)
+        self._awaited.add(reservation.id)
         try:
             return await self._reserving.run(reservation)
         except BaseException:  # the caller gets no reservation to settle: release it in case the store holds it
-            if reservation.id in self._unanswered:
-                self._unanswered.remove(reservation.id)
+            if reservation.id in self._awaited:
+                self._awaited.remove(reservation.id)
             else:
                 self._released.append(reservation.id)
             raise
@@ -97,10 +99,11 @@ class Ledger:
 
     async def record(self, reservation: ReservationRecord) -> bool:
         """Store a reservation without limits, where there is no journal for it. Return whether the store has it."""
+        # Known to be unavailable: a timeout for each request would delay them all. A refresh finds out when it is back.
         if not self._available:
             return False
         try:
-            return await self.hold(reservation) is None
+            return await self.reserve(reservation) is None
         except errors.StoreUnavailable as error:
             self.store_failed(error)
             return False
@@ -110,7 +113,7 @@ class Ledger:
 
         Usage with a reservation is written at once, so that other requests can use the rest of the reservation.
         """
-        if usage.reservation or not self._note(usage):
+        if usage.reservation or not self._record_in_journal(usage):
             await self._writing.run(usage)
 
     async def refresh(self, entries: Sequence[LedgerEntry]) -> None:
@@ -138,9 +141,10 @@ class Ledger:
         await self._writing.close()
         self._journal.close(unsettled=bool(self._unconfirmed or self._unwritten))
 
-    def _note(self, usage: RequestUsage) -> bool:
+    def _record_in_journal(self, usage: RequestUsage) -> bool:
         """Record usage in the journal, to be settled soon; return whether it is recorded."""
-        if not self._journal.note(self._sequence + 1, usage):
+        # The next settlement will hold it; the number ties the record to it, so that a replay books neither twice.
+        if not self._journal.record_usage(self._sequence + 1, usage):
             return False
         self._count(usage)
         if self._timer is None:
@@ -151,13 +155,13 @@ class Ledger:
         self._timer = None
         self._flush = asyncio.create_task(self._writing.run(_WRITE), name="settlement of journal")
 
-    async def _reserve(self, reservations: Sequence[ReservationRecord]) -> Sequence[LedgerEntry | None]:
+    async def _reserve_group(self, reservations: Sequence[ReservationRecord]) -> Sequence[LedgerEntry | None]:
         ids = {reservation.id for reservation in reservations}
         try:
             return await self._store.reserve(reservations)
         finally:
-            self._released += ids - self._unanswered  # their callers have gone
-            self._unanswered -= ids
+            self._released += ids - self._awaited  # their callers have gone
+            self._awaited -= ids
 
     async def _commit(self, group: Sequence[RequestUsage | _Refresh]) -> Sequence[None]:
         """Write one group after another, so that a refresh reads exactly the usage that was booked before it."""
@@ -165,19 +169,20 @@ class Ledger:
         for each in group:
             if isinstance(each, RequestUsage):
                 self._count(each)
-                self._journal.missed(each)
+                self._journal.add_unrecorded(each)
+        # While the store is down only refreshes try it, once a second; bookings just add to memory.
         if self._available or refreshes:
             try:
                 await self._write()
-                self._journal.caught_up()
+                self._journal.clear_unrecorded()
                 for refresh in refreshes:
-                    self._known = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
+                    self._cached = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
                     for usage in self._unwritten.values():  # recorded in the journal meanwhile
                         self._add(usage)
             except errors.StoreUnavailable as error:
                 self.store_failed(error)
             else:
-                self._store_answered()
+                self._store_succeeded()
         return [None] * len(group)
 
     def _count(self, usage: RequestUsage) -> None:
@@ -196,9 +201,9 @@ class Ledger:
     def _add(self, usage: RequestUsage) -> None:
         """Add to the cached usage."""
         for entry in usage.group.entries:
-            if known := self._known.get(entry):
-                used, uncertain = known.used + usage.used, known.uncertain + usage.uncertain
-                self._known[entry] = EntryUsage(entry, used, uncertain, known.reserved)
+            if cached := self._cached.get(entry):
+                used, uncertain = cached.used + usage.used, cached.uncertain + usage.uncertain
+                self._cached[entry] = EntryUsage(entry, used, uncertain, cached.reserved)
 
     async def _write(self) -> None:
         """Send first the settlement that was not confirmed, then all usage that has come since."""
@@ -208,6 +213,7 @@ class Ledger:
             await self._settle(settlement)
 
     async def _settle(self, settlement: Settlement) -> None:
+        # Kept until the store confirms it: an error leaves open whether it was booked.
         self._unconfirmed = settlement
         await self._store.settle(settlement)
         self._unconfirmed = None
@@ -223,13 +229,14 @@ class Ledger:
                 sums[entry][0] += usage.used
                 sums[entry][1] += usage.uncertain
         increments = tuple(UsageIncrement(entry, used, uncertain) for entry, (used, uncertain) in sums.items())
+        # A settlement that is sent again keeps its number, by which the store books it once.
         self._sequence += 1
         settlement = Settlement(self._owner, self._sequence, tuple(self._released), increments)
         self._unwritten.clear()
         self._released.clear()
         return settlement
 
-    def _store_answered(self) -> None:
+    def _store_succeeded(self) -> None:
         if not self._available:
             self._available = True
             log.info("store became available")
@@ -243,7 +250,7 @@ class _UsageJournal:
         self._journal = journal
         self._writable = True
         self._intents: list[int] = []
-        self._missed: dict[LedgerEntry, int] = defaultdict(int)
+        self._unrecorded: dict[LedgerEntry, int] = defaultdict(int)
 
     def open_intent(self, parts: int, group: EntryGroup) -> int | None:
         """Return the number of the intent; None where there is no journal, or it cannot be written."""
@@ -257,13 +264,13 @@ class _UsageJournal:
         self._writable = True
         return intent
 
-    def note(self, sequence: int, usage: RequestUsage) -> bool:
+    def record_usage(self, sequence: int, usage: RequestUsage) -> bool:
         """Record usage for settlement `sequence`, and close its intent; return whether it is recorded."""
         if self._journal is None:
             return False
         try:
             if usage.used or usage.uncertain:
-                self._journal.note(sequence, usage.group, usage.used, usage.uncertain)
+                self._journal.record_usage(sequence, usage.group, usage.used, usage.uncertain)
                 self._writable = True
         except OSError as error:
             self._write_failed(error)
@@ -272,20 +279,20 @@ class _UsageJournal:
             self._journal.close_intent(usage.intent)
         return True
 
-    def missed(self, usage: RequestUsage) -> None:
+    def add_unrecorded(self, usage: RequestUsage) -> None:
         """Note usage that is only in memory until the next settlement; its intent stays open until then."""
         if usage.intent is not None:
             self._intents.append(usage.intent)
         for entry in usage.group.entries:
-            self._missed[entry] += usage.used + usage.uncertain
+            self._unrecorded[entry] += usage.used + usage.uncertain
 
-    def caught_up(self) -> None:
+    def clear_unrecorded(self) -> None:
         """Note that the store has everything that was only in memory."""
         if self._journal is not None:
             for intent in self._intents:
                 self._journal.close_intent(intent)
         self._intents.clear()
-        self._missed.clear()
+        self._unrecorded.clear()
 
     def settled(self, sequence: int) -> None:
         """Remove what was recorded for a settlement: the store has it."""
@@ -298,8 +305,8 @@ class _UsageJournal:
             if unsettled:
                 log.warning("unsettled usage left in journal")
             self._journal.close()
-        if missed := {f"{entry.account} {entry.period}": parts for entry, parts in self._missed.items() if parts}:
-            log.error("usage booking failed", parts=missed)
+        if lost := {f"{entry.account} {entry.period}": parts for entry, parts in self._unrecorded.items() if parts}:
+            log.error("usage booking failed", parts=lost)
 
     def _write_failed(self, error: OSError) -> None:
         """Log once until the journal can be written again."""
@@ -325,6 +332,7 @@ class GroupCommit(Generic[T, R]):
     async def run(self, item: T) -> R:
         """Commit an item, and return its result. Cancelling the caller does not undo the commit."""
         if not self._busy:
+            # Without a task: most items come alone.
             return await self._run_alone(item)
         result: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, result))
@@ -340,6 +348,7 @@ class GroupCommit(Generic[T, R]):
         try:
             return (await self._commit([item]))[0]
         finally:
+            # Even after an error or a cancellation: items that arrived meanwhile wait for this.
             self._next()
 
     def _next(self) -> None:

@@ -19,7 +19,7 @@ from proxy.stores.protocols import EntryUsage, Store
 from proxy.upstream.supply_counts import PartCounts, SupplyCountsClient
 
 INTERVAL_SECONDS = 86_400.0  # between two reconciliations of an application
-LOOK_SECONDS = 60.0  # between two checks whether they are over
+CHECK_SECONDS = 60.0  # between two checks whether an interval is over
 
 log = structlog.get_logger()
 
@@ -50,13 +50,13 @@ class Reconciler:
         counts: SupplyCountsClient,
         clock: Clock,
         *,
-        every: float = LOOK_SECONDS,
+        interval: float = CHECK_SECONDS,
     ) -> None:
         self._store = store
         self._applications = tuple(applications)
         self._counts = counts
         self._calendar = BillingCalendar(clock)
-        self._every = every
+        self._interval = interval
         self._without_token: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -75,6 +75,7 @@ class Reconciler:
         """Reconcile each application whose day is over. A failure is logged, and waits for the next day."""
         for application in self._applications:
             name = application.account.name
+            # Before the claim: an application without a token must not use up its turn of the day.
             token = self._token(application)
             try:
                 if token is not None and await self._store.claim_once(f"reconcile:{name}", INTERVAL_SECONDS):
@@ -90,7 +91,7 @@ class Reconciler:
                 await self.reconcile()
             except Exception as error:  # a failure must not be the last one
                 log.error("usage reconciliation failed", exc_info=error)
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(self._interval)
 
     def _token(self, application: ReconciledApplication) -> config.Secret | None:
         """Read the user's token. That there is none is logged once."""
@@ -108,6 +109,7 @@ class Reconciler:
     async def _compare(self, application: ReconciledApplication, token: config.Secret) -> None:
         account = application.account
         entry = account.entry(self._calendar.today())
+        # Read before the count: it settles only what was uncertain by then.
         (before,) = await self._store.usage([entry])
         counts = await self._counts.fetch(application.source.application_id, token)
         if counts is None:

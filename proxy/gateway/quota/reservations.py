@@ -60,6 +60,7 @@ class Reservation:
     async def settle(self, returned: int) -> None:
         """Book the parts that were returned: durably, or in memory until the store is available."""
         if self._open:
+            # First, before anything is awaited: settle and release may both be called when a request is cancelled.
             self._open = False
             await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
 
@@ -69,6 +70,7 @@ class Reservation:
         if not self._open:
             return 0
         self._open = False
+        # The worst case: what was returned is unknown, and a limit must hold even if all of it was billed.
         uncertain = self._parts if may_be_billed(error) else 0
         await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
         if isinstance(error, errors.QuotaExhausted):
@@ -88,14 +90,14 @@ class Quota:
         metrics: Metrics,
         *,
         lease: float = LEASE_SECONDS,
-        every: float = REFRESH_SECONDS,
+        interval: float = REFRESH_SECONDS,
     ) -> None:
         self._store = store
         self._accounts = tuple(dict.fromkeys(account for accounts in charged for account in accounts.both))
         self._owner = owner
         self._clock = clock
         self._lease = lease
-        self._every = every
+        self._interval = interval
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self._exhausted = ExhaustedQuotas(store, clock)
@@ -123,6 +125,7 @@ class Quota:
         """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
         self._exhausted.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
+        # Such as a search with limit=0: free, and not worth a transaction.
         if not parts:
             return Reservation(self, accounts, parts)
         if not charge.limits:
@@ -130,9 +133,10 @@ class Quota:
         for account, entry in charge.visible:  # spares the store a flood of requests beyond the limit
             self._check(account, self._ledger.usage(entry), parts)
         record = self._reservation_record(parts, charge)
-        full = await self._ledger.hold(record)
-        if full is not None:
-            await self._refuse(next(account for account, entry in charge.visible if entry == full), full, parts)
+        exceeded = await self._ledger.reserve(record)
+        if exceeded is not None:
+            account = next(account for account, entry in charge.visible if entry == exceeded)
+            await self._refuse(account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
 
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
@@ -140,7 +144,9 @@ class Quota:
         now = self._clock.now()
         periods = self._calendar.at(now)
         visible = self._charge(accounts, periods).visible
-        used, account = self._counted(visible[0]) if len(visible) == 1 else min(map(self._counted, visible), key=_left)
+        used, account = (
+            self._counted(visible[0]) if len(visible) == 1 else min(map(self._counted, visible), key=_remaining)
+        )
         return QuotaStatus(used, account.limit, account.reset(periods, now))
 
     async def book(
@@ -150,6 +156,7 @@ class Quota:
         in memory."""
         if not (used or uncertain or reservation or intent is not None):
             return
+        # Of the moment of booking: a request that runs over midnight is counted on the day that its response came.
         group = self._charge(accounts, self._calendar.today()).group
         await self._ledger.book(RequestUsage(group, used, uncertain, reservation, intent))
 
@@ -165,6 +172,7 @@ class Quota:
         periods = self._calendar.today()
         entries = [account.entry(periods) for account in self._accounts]
         try:
+            # The lease covers several refreshes, so that one that fails or is late loses no reservation.
             await self._store.heartbeat(self._owner, self._lease)
             await self._exhausted.refresh()
             if periods is not self._pruned:  # once a day
@@ -182,7 +190,7 @@ class Quota:
 
     async def _keep_refreshing(self) -> None:
         while True:
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(self._interval)
             try:
                 await self.refresh()
             except Exception as error:  # a refresh that fails must not be the last one
@@ -217,11 +225,11 @@ class Quota:
 
     def _check(self, account: QuotaAccount, usage: EntryUsage, parts: int) -> None:
         """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
-        left = max(0, (account.limit or 0) - usage.used - usage.uncertain)
-        if parts > left:
+        remaining = max(0, (account.limit or 0) - usage.used - usage.uncertain)
+        if parts > remaining:
             reset = account.reset(self._calendar.today(), self._clock.now())
             raise errors.QuotaExhausted(
-                f"{account.name} has {left} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "
+                f"{account.name} has {remaining} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "
                 f"and this request may cost {parts}",
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
             )
@@ -242,6 +250,7 @@ def may_be_billed(error: BaseException) -> bool:
     """Return whether upstream may have billed parts for a request that ended with this error; True if unknown."""
     if isinstance(error, errors.ServerError):
         return error.may_be_billed
+    # A cancellation or a bug says nothing about what the upstream did.
     return not isinstance(error, errors.BridgeError)
 
 
@@ -261,6 +270,6 @@ def _charge(accounts: ChargedAccounts, periods: BillingPeriods) -> _Charge:
     return _Charge(group, limits, tuple((account, account.entry(periods)) for account in visible))
 
 
-def _left(counted_of: tuple[int, QuotaAccount]) -> int:
+def _remaining(counted_of: tuple[int, QuotaAccount]) -> int:
     used, account = counted_of
     return (account.limit or 0) - used

@@ -14,13 +14,14 @@ from proxy import config
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota import forecast
 from proxy.gateway.quota.accounts import LIFETIME, BillingPeriods, QuotaAccount
-from proxy.gateway.quota.exhaustion import FAR
+from proxy.gateway.quota.exhaustion import NEVER
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry, OnceStore
 from proxy.telemetry.metrics import Metrics
 
 THRESHOLDS = (50, 80, 95)  # per cent of a limit, used or uncertain
 
 _MONTH_SECONDS = 62 * 86_400.0  # longer than a month, so that its thresholds are logged once
+# A hundred years: once.
 _LIFETIME_SECONDS = 36_525 * 86_400.0
 
 log = structlog.get_logger()
@@ -53,11 +54,13 @@ class UsageMonitor:
 
     async def _log(self, account: QuotaAccount, usage: EntryUsage, threshold: int) -> None:
         period = usage.entry.period
+        # Each process asks the store once, not with every refresh of a second.
         logged = (account.name, period, threshold)
         if logged in self._logged:
             return
         seconds = _LIFETIME_SECONDS if period == LIFETIME else _MONTH_SECONDS
         is_first = await self._store.claim_once(f"warned:{account.name} {period} {threshold}", seconds)
+        # After the store has answered: where it is unavailable, the next refresh tries again.
         self._logged.add(logged)
         if is_first:
             log.warning(
@@ -111,12 +114,12 @@ def rows(
         quota_accounts.billing_periods(now),
         now,
     )
-    found = []
+    usage_rows = []
     for name, entry in applications.items():
-        found.append(_row(quota_accounts.application_account(name, entry), name, None, snapshot))
+        usage_rows.append(_row(quota_accounts.application_account(name, entry), name, None, snapshot))
         charged = quota_accounts.charged_accounts(name, entry)
-        found += [_row(accounts.key, name, key, snapshot) for key, accounts in charged.items()]
-    return found
+        usage_rows += [_row(accounts.key, name, key, snapshot) for key, accounts in charged.items()]
+    return usage_rows
 
 
 class _Snapshot(NamedTuple):
@@ -161,4 +164,4 @@ def _time(seconds: float | None) -> str | None:
     """Format a time to whole seconds; None stays None. What is too far off for a date is "ever"."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds < FAR else "ever"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds < NEVER else "ever"

@@ -1,6 +1,6 @@
 """Back-off after failed token requests, so that many requests for a token do not flood the identity service.
 
-Used by token_requests.py. A pause is a value that can be written down, so that the failure of one worker holds for all.
+Used by token_requests.py. A back-off is a value that can be encoded, so that the failure of one worker holds for all.
 """
 
 import math
@@ -50,6 +50,7 @@ class Backoff(msgspec.Struct, frozen=True):
     def error(self, now: float, *, repeated: bool = True) -> errors.ServerError:
         """Return a new error with the remaining wait. `repeated` is False for the request that failed, which may be
         retried after a first failure."""
+        # A client is told the full Retry-After; this service itself waits for RETRY_AFTER_MAX at most.
         end = self.until if self.retry_after is None else self.since + self.retry_after
         error = _KINDS.get(self.kind, errors.ServerError)(self.message, retry_after=max(1, math.ceil(end - now)))
         error.status = self.status
@@ -68,6 +69,7 @@ def after(error: errors.ServerError, failures: int, now: float) -> Backoff:
     elif error.retry_after is not None:
         seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
     else:
+        # The exponent is bounded, because a float overflows at 1024 failures.
         seconds = min(FAILURE_MAX, 2.0 ** min(failures - 1, 10))
     kind = type(error).__name__
     return Backoff(kind, error.message, error.status, error.retry_after, now, now + seconds, failures)

@@ -98,6 +98,7 @@ async def request_token(
         "grant_type": "client_credentials",
         "client_id": credentials.client_id,
         "client_secret": credentials.client_secret.reveal(),
+        # Optional in practice (contract graphql.md §4.1); some identity servers refuse an empty one.
         **({"scope": scope} if scope else {}),
     }
     body = urlencode(form).encode()
@@ -111,6 +112,7 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
     if reply.status == 200:
         return _parse_token(reply, now)
     error = _oauth_error(reply.body)
+    # How the identity service reports its rate limit is not documented; slow_down is the code of RFC 8628.
     if reply.status == 429 or error == "slow_down":
         wait = http_post.retry_after_seconds(reply.retry_after, now)
         raise errors.TokenLimit(
@@ -140,9 +142,11 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     if message := http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url"):
         raise errors.UpstreamUnreadable(message)
     try:
+        # Not strict: some servers send expires_in as text.
         response = msgspec.json.decode(body, type=_TokenResponse, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not a token") from None
+    # A line break in it would let the identity service write headers of GraphQL requests.
     if not re.fullmatch(r"[!-~]+", response.access_token):
         raise errors.UpstreamUnreadable(f"{SERVICE} sent a token that cannot be put into a header")
     expires_in = number(response.expires_in)
@@ -229,5 +233,6 @@ def _ahead(times: TokenTimes, expires_in: float | None, now: float) -> float | N
     if times.start is None or times.end is None or times.lifetime is None:
         return None
     ahead = times.start - now
+    # `expires_in` equal to the whole lifetime: the token was made for this request, so its start is the present.
     fresh = times.end <= now if expires_in is None else abs(times.lifetime - expires_in) <= TOLERANCE
     return ahead if ahead > TOLERANCE or (fresh and ahead < -TOLERANCE) else None

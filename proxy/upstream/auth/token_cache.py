@@ -79,6 +79,7 @@ class TokenCache:
     def mark_accepted(self, credentials: Credentials, token: str) -> None:
         """Record that the upstream accepted this token."""
         self._accepted[credentials] = token
+        # Empty nearly always: this runs with every response.
         if self._refused:
             self._refused.pop(credentials, None)
 
@@ -123,6 +124,7 @@ class TokenCache:
 
     def _store(self, credentials: Credentials, token: identity.AccessToken) -> None:
         """Cache a token. Renewal is due one to two leads before expiry; a short lifetime has a short lead."""
+        # A quarter, so that with jitter a short-lived token is still used for half of its lifetime.
         lead = min(RENEWAL_LEAD, (token.expires - self._clock.now()) / 4)
         self._cached[credentials] = _CachedToken(token, token.expires - lead * (1 + self._rng.random()))
         self._invalid.pop(credentials, None)

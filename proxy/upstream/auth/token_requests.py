@@ -36,6 +36,7 @@ LOCK_SECONDS = 10.0  # that the lock outlives its owner
 POLL_SECONDS = 0.05  # between two looks for the result of another worker; plus jitter
 LOCK_WAIT_MAX = 60.0  # seconds
 
+# Back-offs that are remembered; a bound, not a limit that a configuration reaches.
 _APPLICATIONS_MAX = 10_000
 
 log = structlog.get_logger()
@@ -74,6 +75,7 @@ class TokenRequester:
 
     async def get(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
         """Return a token other than `unwanted`, of another worker or a new one. Raises the errors of TokenCache.get."""
+        # This process knows: no need to ask the store with every request during a back-off.
         active = self._backoffs.get(credentials)
         if active is not None and active.is_active(self._clock.now()):
             raise active.error(self._clock.now())
@@ -126,6 +128,7 @@ class TokenRequester:
     ) -> AccessToken:
         """Send a request while holding the lock, unless its owner before stored a result."""
         try:
+            # Looked up again: the owner before may have stored a token just before it released the lock.
             token = await self._shared_result(credentials, keys, unwanted)
             return token or await self._renewing_lock(keys, self._request_and_share(credentials, keys))
         finally:
@@ -134,6 +137,7 @@ class TokenRequester:
     async def _renewing_lock(self, keys: token_store.StoreKeys, work: Coroutine[Any, Any, AccessToken]) -> AccessToken:
         task = asyncio.create_task(work, name="token request")
         try:
+            # Three renewals in a lease: one may be late or lost.
             while not (await asyncio.wait((task,), timeout=LOCK_SECONDS / 3))[0]:
                 await self._store.lock(keys.lock, self._owner, LOCK_SECONDS)
         finally:
@@ -143,6 +147,7 @@ class TokenRequester:
 
     async def _request_and_share(self, credentials: Credentials, keys: token_store.StoreKeys) -> AccessToken:
         """Request a token and store it for all workers; store a failure before the lock is released."""
+        # What the metric says if neither branch below is reached.
         outcome = "cancelled"
         try:
             token = await self._request(credentials, keys)
@@ -174,6 +179,7 @@ class TokenRequester:
                 )
 
     async def _request(self, credentials: Credentials, keys: token_store.StoreKeys) -> AccessToken:
+        # Before the breaker: its trial request must not spend its turn on waiting.
         await self._wait_for_rate_limit(credentials, keys)
         self._breaker.admit()
         sent = self._clock.now()

@@ -64,9 +64,10 @@ def keys(token_url: str, scope: str, credentials: Credentials) -> StoreKeys:
     The key of the rate limit does not depend on the secret, because the identity service counts requests by client id.
     """
     secret = credentials.client_secret.reveal() if credentials.client_secret else None
-    own = _digest(token_url, scope, credentials.client_id, secret)
+    digest = _digest(token_url, scope, credentials.client_id, secret)
     rate_limit = f"windows:{_digest(token_url, credentials.client_id)}"
-    return StoreKeys(f"token:{own}", f"turn:{own}", f"pause:{own}", rate_limit)
+    # The prefixes are those of earlier versions, which may share the store during an upgrade.
+    return StoreKeys(f"token:{digest}", f"turn:{digest}", f"pause:{digest}", rate_limit)
 
 
 def _digest(*parts: str | None) -> str:
@@ -77,7 +78,7 @@ class FallbackTokenStore:
     """Store that works without the shared one while that is unavailable: no stored tokens, every lock granted, and the
     rate limit as this process knows it.
 
-    Without a token no request can be served, so each worker then requests its own.
+    Without a token no request can be served, so each worker then requests its own_windows.
     """
 
     def __init__(self, store: TokenStore, clock: clocks.Clock) -> None:
@@ -87,27 +88,27 @@ class FallbackTokenStore:
         self._unavailable = False
 
     async def take(self, key: str, limits: Sequence[windows.Window]) -> float:
-        own = self._windows.get(key)
-        if own is None:
-            own = self._windows[key] = windows.Windows(limits, self._clock)
+        own_windows = self._windows.get(key)
+        if own_windows is None:
+            own_windows = self._windows[key] = windows.Windows(limits, self._clock)
         try:
             wait = await self._store.take(key, limits)
         except errors.StoreUnavailable as error:
             self._report(error)
-            return own.try_take()
+            return own_windows.try_take()
         self._unavailable = False
         if wait == 0.0:
-            own.try_take()  # counted here, too, for the time of an outage
+            own_windows.try_take()  # counted here, too, for the time of an outage
         return wait
 
     async def token(self, key: str) -> tuple[str, float] | None:
         try:
-            found = await self._store.token(key)
+            stored = await self._store.token(key)
         except errors.StoreUnavailable as error:
             self._report(error)
             return None
         self._unavailable = False
-        return found
+        return stored
 
     async def keep_token(self, key: str, token: str, expires: float) -> None:
         try:
@@ -170,10 +171,10 @@ class EncryptedTokenStore:
         return await self._store.take(key, limits)
 
     async def token(self, key: str) -> tuple[str, float] | None:
-        found = await self._store.token(key)
-        if found is None or (text := self._decrypted(found[0])) is None:
+        stored = await self._store.token(key)
+        if stored is None or (text := self._decrypted(stored[0])) is None:
             return None
-        return text, found[1]
+        return text, stored[1]
 
     async def keep_token(self, key: str, token: str, expires: float) -> None:
         text = token if self._keys is None else ENCRYPTED_PREFIX + self._keys.encrypt(token.encode()).decode()
@@ -181,9 +182,9 @@ class EncryptedTokenStore:
 
     async def drop_token(self, key: str, token: str) -> None:
         """Delete the stored text if it decrypts to this token: encrypting the token again gives another text."""
-        found = await self._store.token(key)
-        if found is not None and self._decrypted(found[0]) == token:
-            await self._store.drop_token(key, found[0])
+        stored = await self._store.token(key)
+        if stored is not None and self._decrypted(stored[0]) == token:
+            await self._store.drop_token(key, stored[0])
 
     async def cooldown(self, key: str) -> str | None:
         return await self._store.cooldown(key)
@@ -199,6 +200,7 @@ class EncryptedTokenStore:
 
     def _decrypted(self, text: str) -> str | None:
         """Return None for a text of another key, or one in clear if keys are set."""
+        # A token in clear is ignored where keys are set: anybody who can write to the store could have put it there.
         if self._keys is None and not text.startswith(ENCRYPTED_PREFIX):
             return text
         try:

@@ -5,7 +5,6 @@ import json
 import re
 from typing import Any, NamedTuple
 
-import msgspec
 from aiohttp import web
 from multidict import istr
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from support import log_lines
 
 from proxy import config
-from proxy.gateway.load_shedding import LATE_LOOKS, LoadShedding
+from proxy.gateway.load_shedding import LATE_CHECKS, LoadShedding
 from proxy.telemetry.metrics import Metrics
 
 LATE, CALM = 1.0, 0.01
@@ -27,7 +27,7 @@ class _Load:
 
     def look(self, lag: Any = CALM, times: int = 1) -> None:
         for _ in range(times):
-            self.shedding.look(lag)
+            self.shedding.check(lag)
 
     def admitted(self, of: int = 1000) -> Any:
         return sum(self.shedding.refusal() is None for _ in range(of))
@@ -46,14 +46,14 @@ def events(stream: io.StringIO) -> Any:
 def test_single_pause_is_no_overload() -> None:
     load = _Load()
     for _ in range(10):
-        load.look(LATE, LATE_LOOKS - 1)
+        load.look(LATE, LATE_CHECKS - 1)
         load.look(CALM)
     assert load.admitted() == 1000
 
 
 def test_admitted_share_falls_quickly_and_rises_slowly() -> None:
     load = _Load()
-    load.look(LATE, LATE_LOOKS)
+    load.look(LATE, LATE_CHECKS)
     assert load.admitted() == pytest.approx(667, abs=2)
     load.look(LATE, 3)
     assert load.admitted() == pytest.approx(197, abs=2)
@@ -85,7 +85,7 @@ def test_zero_disables_load_shedding() -> None:
 def test_begin_and_end_of_overload_are_logged(log_output: Any) -> None:
     load = _Load()
     load.used = 123
-    load.look(LATE, LATE_LOOKS + 5)
+    load.look(LATE, LATE_CHECKS + 5)
     refused = 10 - load.admitted(of=10)
     load.look(CALM, 100)
     began, ended = events(log_output)

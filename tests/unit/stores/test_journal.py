@@ -46,8 +46,8 @@ async def reopened(file: Path) -> list[tuple[int, int]]:
 async def test_entries_of_a_killed_worker_are_booked_by_the_next(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, GROUP, 3, 0)
-    noted.note(1, GROUP, 4, 2)
+    noted.record_usage(1, GROUP, 3, 0)
+    noted.record_usage(1, GROUP, 4, 2)
     assert files(file) == ["state.sqlite.worker.1.journal"]
     assert (file.parent / files(file)[0]).stat().st_mode & 0o777 == 0o600
     noted.close()  # as the end of the process does
@@ -60,7 +60,7 @@ async def test_entries_of_a_killed_worker_are_booked_by_the_next(file: Path) -> 
 async def test_already_booked_entries_are_not_booked_again(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, GROUP, 3, 0)
+    noted.record_usage(1, GROUP, 3, 0)
     await store.settle(Settlement("worker", 1, (), tuple(UsageIncrement(line, 3, 0) for line in LINES)))
     noted.close()
     await store.aclose()
@@ -70,7 +70,7 @@ async def test_already_booked_entries_are_not_booked_again(file: Path) -> None:
 async def test_entries_of_a_live_worker_are_not_touched(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, GROUP, 3, 0)
+    noted.record_usage(1, GROUP, 3, 0)
     assert await reopened(file) == [(0, 0), (0, 0)]
     assert files(file) == ["state.sqlite.worker.1.journal"]
     noted.settled(1)
@@ -83,7 +83,7 @@ async def test_entries_of_a_live_worker_are_not_touched(file: Path) -> None:
 async def test_truncated_entry_is_ignored(file: Path, cut: bytes) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, GROUP, 3, 0)
+    noted.record_usage(1, GROUP, 3, 0)
     noted.close()
     notes = file.parent / files(file)[0]
     whole = notes.read_bytes()
@@ -96,7 +96,7 @@ async def test_entries_beyond_the_first_pages_are_stored(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     for _ in range(3000):
-        noted.note(1, GROUP, 1, 0)
+        noted.record_usage(1, GROUP, 1, 0)
     assert (file.parent / files(file)[0]).stat().st_size > journal.GROWTH
     noted.close()
     await store.aclose()
@@ -106,8 +106,8 @@ async def test_entries_beyond_the_first_pages_are_stored(file: Path) -> None:
 async def test_settlements_are_booked_in_sequence(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(9, GROUP, 3, 0)  # under way when the worker was killed
-    noted.note(10, GROUP, 4, 0)
+    noted.record_usage(9, GROUP, 3, 0)  # under way when the worker was killed
+    noted.record_usage(10, GROUP, 4, 0)
     noted.close()
     await store.aclose()
     assert await reopened(file) == [(7, 0), (7, 0)]
@@ -116,7 +116,7 @@ async def test_settlements_are_booked_in_sequence(file: Path) -> None:
 async def test_entries_settled_elsewhere_block_nothing(file: Path) -> None:
     for owner in ("first", "second", "third"):
         noted = journal.FileJournal(file, owner)
-        noted.note(1, GROUP, 3, 0)
+        noted.record_usage(1, GROUP, 3, 0)
         noted.close()
     found = []
     for notes, settlement in journal.left_behind(file):
@@ -128,8 +128,8 @@ async def test_entries_settled_elsewhere_block_nothing(file: Path) -> None:
 
 async def test_later_settlements_wait_for_one_in_progress_elsewhere(file: Path) -> None:
     noted = journal.FileJournal(file, "worker")
-    noted.note(9, GROUP, 3, 0)
-    noted.note(10, GROUP, 4, 0)
+    noted.record_usage(9, GROUP, 3, 0)
+    noted.record_usage(10, GROUP, 4, 0)
     noted.close()
     first = journal.left_behind(file)
     assert next(first)[1].sequence == 9
@@ -141,7 +141,7 @@ async def test_later_settlements_wait_for_one_in_progress_elsewhere(file: Path) 
 async def test_journal_is_found_for_any_file_name(tmp_path: Path) -> None:
     file = tmp_path / "state[1].sqlite"
     noted = journal.FileJournal(file, "worker")
-    noted.note(1, GROUP, 3, 0)
+    noted.record_usage(1, GROUP, 3, 0)
     noted.close()
     assert await reopened(file) == [(3, 0), (3, 0)]
 
@@ -185,10 +185,10 @@ async def test_full_disk_refuses_the_entry(file: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (journal.GROWTH // 2, before[1]))  # a write that ends short, as there
     try:
         with pytest.raises(OSError, match="space"):
-            noted.note(1, GROUP, 7, 0)
+            noted.record_usage(1, GROUP, 7, 0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    noted.note(1, GROUP, 7, 0)
+    noted.record_usage(1, GROUP, 7, 0)
     noted.close()
     assert await reopened(file) == [(7, 0), (7, 0)]
 
@@ -203,14 +203,14 @@ async def test_unlockable_file_is_closed(file: Path, monkeypatch: pytest.MonkeyP
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with pytest.raises(OSError, match="no locks"):
-            noted.note(1, GROUP, 7, 0)
+            noted.record_usage(1, GROUP, 7, 0)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_entries_of_past_days_are_not_kept_in_memory(file: Path) -> None:
     noted = journal.FileJournal(file, "worker")
     for day in range(1, 100):
-        noted.note(day, EntryGroup((LedgerEntry("demo", f"day {day}"),)), 1, 0)
+        noted.record_usage(day, EntryGroup((LedgerEntry("demo", f"day {day}"),)), 1, 0)
         noted.settled(day)
     assert noted._files == {}
 
@@ -237,7 +237,7 @@ async def test_open_intents_of_a_killed_worker_become_uncertain_usage_once(file:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     intents = [noted.open_intent(parts, GROUP) for parts in (3, 20, 100)]
-    noted.note(1, GROUP, 2, 0)
+    noted.record_usage(1, GROUP, 2, 0)
     noted.close_intent(intents[1])
     assert noted.open_intent(5, GROUP) == intents[1]
     noted.close()
@@ -299,7 +299,7 @@ async def test_usage_only_in_memory_keeps_its_intent_open(file: Path, monkeypatc
     def full(*_: object) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(journal.FileJournal, "note", full)
+    monkeypatch.setattr(journal.FileJournal, "record_usage", full)
     await store.aclose()  # it can be reached no longer
     await book.book(ledger.RequestUsage(GROUP, 3, 0, "", intent))
     await book.close()

@@ -164,9 +164,9 @@ async def test_cancelled_caller_leaves_no_reservation(
     book: Any, store: Any, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     gate = Gate(store, "reserve", monkeypatch)
-    leader = asyncio.create_task(book.hold(claim("leader")))
+    leader = asyncio.create_task(book.reserve(claim("leader")))
     await gate.entered.wait()
-    follower = asyncio.create_task(book.hold(claim("follower")))
+    follower = asyncio.create_task(book.reserve(claim("follower")))
     await asyncio.sleep(0)
     gone = leader if moment == "while it is written" else follower
     if moment == "after":
@@ -179,13 +179,13 @@ async def test_cancelled_caller_leaves_no_reservation(
     await book.refresh(LINES)
     held = [task for task in (leader, follower) if not task.cancelled()]
     assert await state(store) == (0, 0, 10 * len(held))
-    assert book._unanswered == set()
+    assert book._awaited == set()
 
 
 async def test_reservation_with_lost_response_is_released(book: Any, store: Any) -> None:
     store.deaf = True
     with pytest.raises(errors.StoreUnavailable):
-        await book.hold(claim("a"))
+        await book.reserve(claim("a"))
     assert await state(store) == (0, 0, 10)
     store.deaf = False
     await book.refresh(LINES)

@@ -296,7 +296,7 @@ async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, t
 async def test_store_is_polled_until_close(
     store: Any, time: clock.ManualClock, counted: metrics.Metrics, small_plan: Any
 ) -> None:
-    worker = reservations.Quota(store, [small_plan], "worker", time, counted, every=0.0)
+    worker = reservations.Quota(store, [small_plan], "worker", time, counted, interval=0.0)
     await worker.start()
     while store.asked.count("usage") < 3:
         await asyncio.sleep(0)
@@ -314,7 +314,7 @@ async def test_failed_poll_is_repeated(
     log_output: io.StringIO,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    worker = reservations.Quota(store, [small_plan], "worker", time, counted, every=0.0)
+    worker = reservations.Quota(store, [small_plan], "worker", time, counted, interval=0.0)
     await worker.start()
     monkeypatch.setattr(counted, "parts_used", None)
     while log_output.getvalue().count("ledger refresh failed") < 2:

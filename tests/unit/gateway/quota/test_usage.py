@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from proxy import config
 from proxy.gateway.quota import usage
-from proxy.gateway.quota.exhaustion import FAR
+from proxy.gateway.quota.exhaustion import NEVER
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
 
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC).timestamp()
@@ -59,7 +59,7 @@ def test_exhausted_application_shows_its_end() -> None:
     applications = {
         name: config.ApplicationSettings(apikeys=(apikey(name),), period=period) for name, period in periods.items()
     }
-    closures = [ExhaustedQuota("demo", NOW + 60, "spent"), ExhaustedQuota("other", FAR, "spent")]
+    closures = [ExhaustedQuota("demo", NOW + 60, "spent"), ExhaustedQuota("other", NEVER, "spent")]
     rows = usage.rows(applications, [], closures, NOW)
     assert {row.application: row.exhausted_until for row in rows if row.key is None} == {
         "demo": "2026-11-21T12:01:00Z",
