@@ -146,7 +146,7 @@ class _Writer:
     def _field(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         if rule.constant:
             return repr(rule.blank if rule.none is not None else rule.always)
-        # Not selected: the upstream answers with an error for fields that the plan does not include (contract graphql.md §3.2).
+        # Not selected: a field that the plan does not include makes the upstream answer with errors (graphql.md §3.2).
         if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
         if rules.emptied(self._projection, at) and _is_list(self._mappings, rule):
