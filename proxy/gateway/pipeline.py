@@ -130,18 +130,16 @@ class Pipeline:
     async def _execute_claimed(self, lookup: Lookup, claim: Claim[Any, RenderedResult]) -> list[RenderedResult]:
         """Execute the queries of a claim, except those that another worker or machine executes already.
 
-        Its own come first, so that two workers never wait for each other. What the others leave is executed at last.
+        Its own come first, so that two workers never wait for each other: also those that it can claim meanwhile.
         """
-        elsewhere = lookup.executed_elsewhere(claim.positions)
-        own = [n for n in claim.positions if n not in elsewhere]
         results: dict[int, RenderedResult] = {}
-        if own:
-            results = dict(zip(own, await self._execute_misses(lookup, own, claim), strict=True))
-        if elsewhere:
+        while True:
+            elsewhere = lookup.executed_elsewhere(claim.positions)
+            if own := [n for n in claim.positions if n not in results and n not in elsewhere]:
+                results |= zip(own, await self._execute_misses(lookup, own, claim), strict=True)
+            if not elsewhere:
+                return [results[n] for n in claim.positions]
             results |= await lookup.wait_shared(elsewhere)
-        if left := [n for n in elsewhere if n not in results]:
-            results |= zip(left, await self._execute_misses(lookup, left, claim), strict=True)
-        return [results[n] for n in claim.positions]
 
     async def _execute_misses(
         self, lookup: Lookup, positions: list[int], claim: Claim[Any, RenderedResult] | None

@@ -28,12 +28,14 @@ from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
 VERSION = 1
 SUFFIX, CLAIMS_SUFFIX = ".cache", ".claims"
 KEPT_MAX = 86_400.0  # seconds: an entry that ends later was stored before the clock was set back
-EVICTED = 32  # entries that are deleted at a time
+EVICTED = 32  # entries that are deleted at a time to make room
+EXPIRED = 1000  # expired entries that are deleted in one transaction, so that other workers do not wait for long
 
 _SCHEMA = """
 CREATE TABLE entries (key BLOB PRIMARY KEY, application TEXT NOT NULL, stored REAL NOT NULL, until REAL NOT NULL,
     content BLOB NOT NULL)
 """
+_BY_END = "CREATE INDEX IF NOT EXISTS entries_by_end ON entries (until)"
 _OLDEST = "SELECT rowid FROM entries ORDER BY rowid LIMIT ?"
 _LOCK = struct.Struct("hhqqi0q")  # struct flock on 64-bit Linux: type, whence, start, length, process
 
@@ -56,10 +58,11 @@ class SqliteCache:
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
         # Claimed before they are read: an owner releases a key after its entry is there, so that a key that can be
         # claimed has its final entry. The other order would miss what is stored in between.
-        claimed = {key for key in keys if self._claim(key)} if claim else set()
+        claimed: set[bytes] = set()
         marks = ",".join("?" * len(keys))
         statement = f"SELECT key, stored, content FROM entries WHERE key IN ({marks})"  # noqa: S608 - marks only
         try:
+            claimed.update(key for key in keys if claim and self._claim(key))
             rows = await self._reader.run(lambda connection: connection.execute(statement, keys).fetchall())
         except BaseException:
             self._release(claimed)
@@ -110,19 +113,26 @@ class SqliteCache:
                 self._claims.unlock(key)
 
     def _put(self, connection: sqlite3.Connection, records: Sequence[CacheRecord]) -> None:
+        """Store entries, and delete some that have expired; without entries to store, all that have."""
+        while self._put_some(connection, records) == EXPIRED and not records:
+            pass
+
+    def _put_some(self, connection: sqlite3.Connection, records: Sequence[CacheRecord]) -> int:
         now = self._clock.now()
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", records)
+        expired = "SELECT rowid FROM entries WHERE until <= ? OR until > ? LIMIT ?"
+        deleted = connection.execute(
+            f"DELETE FROM entries WHERE rowid IN ({expired})",  # noqa: S608 - no input
+            (now, now + KEPT_MAX, EXPIRED),
+        ).rowcount
         # A replaced row gets a new number: the smallest numbers are those of the oldest entries.
-        connection.execute(
-            f"DELETE FROM entries WHERE rowid IN ({_OLDEST}) AND (until <= ? OR until > ?)",  # noqa: S608 - no input
-            (EVICTED + len(records), now, now + KEPT_MAX),
-        )
         while _used_bytes(connection) > self._size:
             delete = f"DELETE FROM entries WHERE rowid IN ({_OLDEST})"  # noqa: S608 - no input
             if not connection.execute(delete, (EVICTED,)).rowcount:
                 break
         connection.execute("COMMIT")
+        return deleted
 
 
 class _Connection:
@@ -233,6 +243,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("DROP TABLE IF EXISTS entries")
         connection.execute(_SCHEMA)
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(_BY_END)
     connection.execute("COMMIT")
 
 

@@ -150,6 +150,7 @@ async def test_smaller_projection_is_made_from_shared_records(start: StartEnviro
     [
         {"application": {"country": "DE"}},
         {"application": {"currency": "EUR"}},
+        {"application": {"features": ("TECH_SPECS",)}},
         {"translation": {"single_query": "supMultiMatch"}},
         {"site": "altium"},
         {"cache": {**CACHED, "shared": False}},
@@ -265,6 +266,19 @@ async def test_services_with_overlapping_requests_never_wait_for_each_other(
         assert replies[0].json["results"] == replies[1].json["results"][::-1]
         assert environment.billed_parts == sum(figures(reply).cost for reply in replies)
         assert environment.billed_parts == sum(len(result["items"]) for result in replies[0].json["results"])
+
+
+async def test_larger_projection_is_paid_once_by_services_that_ask_at_once(start: StartEnvironment, store: str) -> None:
+    """Though the shared cache has a fresh entry, with fewer fields, all the time."""
+    async with start() as environment, others(environment, *[settings(environment, store)] * 3) as services:
+        await services[0].get(target(A))
+        await stored(environment, store, 1)
+        billed, larger = environment.billed_parts, target(A, more="&include[]=datasheets")
+        environment.sandbox.faults.replace(faults.parse_faults("latency ms=200"))
+        replies = await asyncio.gather(*(each.get(larger) for each in services))
+        assert environment.billed_parts == 2 * billed
+        assert sum(figures(reply).cost for reply in replies) == billed
+        assert len({json.dumps(reply.json["results"]) for reply in replies}) == 1
 
 
 async def test_failure_leaves_no_claim(start: StartEnvironment, store: str) -> None:

@@ -103,18 +103,19 @@ class ResponseCache:
         self._clock = clock
         self._entries: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(
             settings.bytes - settings.bytes // ENCODED_SHARE,
-            lambda _, variants, __: max(each.until for each in variants) - settings.seconds + settings.lifetime,
+            lambda _, variants, __: max(map(self._end, variants)),
             timer=clock.monotonic,
             getsizeof=lambda variants: sum(variant.size() for variant in variants),
         )
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
-        """Return the result: a fresh one, or with `stale` one of any age; a failure if its records cannot be
+        """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
         translated in this projection."""
         now = self._clock.monotonic()
         variants = self._entries.get(key.key, ())
         for variant in variants:
-            if (stale or now < variant.until) and renderer.part.fields <= variant.fields:
+            usable_until = self._end(variant) if stale else variant.until
+            if now < usable_until and renderer.part.fields <= variant.fields:
                 try:
                     items = self._items(variant, variants, key, renderer)
                 except errors.UpstreamUnreadable as failure:
@@ -178,5 +179,12 @@ class ResponseCache:
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
         self._entries.pop(key.key, None)
-        if sum(variant.size() for variant in variants) <= self._entries.maxsize:
-            self._entries[key.key] = variants
+        now = self._clock.monotonic()
+        # The entry lives as long as its newest variant, which must not make the others live longer.
+        usable = tuple(variant for variant in variants if now < self._end(variant))
+        if usable and sum(variant.size() for variant in usable) <= self._entries.maxsize:
+            self._entries[key.key] = usable
+
+    def _end(self, variant: _Variant) -> float:
+        """Return when a variant must no longer be used, not even stale."""
+        return variant.until - self._seconds + self._lifetime

@@ -4,6 +4,8 @@ By query, not by request: of a BOM that overlaps another only the new queries ar
 queries hit and which miss; the pipeline executes the misses and stores their results here.
 """
 
+import asyncio
+import math
 from collections.abc import Hashable, Sequence
 
 import structlog
@@ -11,7 +13,7 @@ import structlog
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
 from proxy.gateway.cache.entries import RenderedResult, ResponseCache
-from proxy.gateway.cache.shared import SharedCache, SharedLookup
+from proxy.gateway.cache.shared import WAIT_SECONDS, SharedCache, SharedLookup
 from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.planning.operations import QueryResult
 from proxy.telemetry.metrics import Metrics
@@ -50,6 +52,8 @@ class Lookup:
         self._results: dict[int, RenderedResult] = {}
         self._claimed: dict[int, bytes] = {}
         self._busy: dict[int, bytes] = {}
+        self._lacking: set[int] = set()
+        self._waits_until = math.inf
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None:
             found = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
@@ -66,11 +70,7 @@ class Lookup:
         application, keys = self.request.client.application, self.queries.keys
         digests = {n: digest for n in self.misses if (digest := self._shared.key(application, keys[n])) is not None}
         began = self._metrics.clock.monotonic()
-        lacking = self._add_shared(digests, await self._shared.look_up([*digests.values()]))
-        if lacking:
-            # Their entries are fresh, but hold other fields.
-            again = {n: digests[n] for n in lacking}
-            self._add_shared(again, await self._shared.look_up([*again.values()], claim_fresh=True))
+        await self._add_shared(digests, await self._shared.look_up([*digests.values()]))
         if hits := sum(n in self._results for n in self.misses):
             self._count("hit", hits)
             self.misses = [n for n in self.misses if n not in self._results]
@@ -78,10 +78,17 @@ class Lookup:
         self._count_shared("miss", len(self.misses) - len(self._busy))
         self._metrics.observe_stage("shared", began)
 
-    def _add_shared(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> list[int]:
-        """Take over what the shared cache has; return the positions of entries that do not hold all fields."""
+    async def _add_shared(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> None:
+        """Take over what the shared cache has. Entries that are fresh, but do not hold all fields, are claimed."""
+        lacking = self._take_over(digests, found)
+        if lacking and self._shared is not None:
+            self._lacking |= lacking.keys()
+            self._take_over(lacking, await self._shared.look_up([*lacking.values()], claim_fresh=True))
+
+    def _take_over(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> dict[int, bytes]:
+        """Take over results, claims, and what is busy; return the entries that do not hold all fields."""
         assert self._shared is not None and self._entries is not None  # noqa: S101, PT018 - looked up there
-        lacking = []
+        lacking = {}
         for (position, digest), result in zip(digests.items(), found, strict=True):
             key = self.queries.keys[position]
             if result.records:
@@ -91,10 +98,12 @@ class Lookup:
                 self._claimed[position] = digest
             if hit is not None:
                 self._results[position] = hit
+                if result.claimed:  # others who wait need not wait for the rest of this request
+                    self._shared.release((digest,))
             elif result.busy:
                 self._busy[position] = digest
             elif result.records and not result.claimed:
-                lacking.append(position)
+                lacking[position] = digest
         return lacking
 
     def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
@@ -102,14 +111,22 @@ class Lookup:
         return [n for n in positions if n in self._busy]
 
     async def wait_shared(self, positions: Sequence[int]) -> dict[int, RenderedResult]:
-        """Wait for results of other workers, by position. Those are absent that the others have not stored in time."""
+        """Wait for results of other workers; return them by position. Of the others `executed_elsewhere` tells for
+        which to wait again; the rest is this request's own business: claimed by now, or not stored in time."""
         assert self._shared is not None  # noqa: S101 - they are executed elsewhere
-        digests = {n: self._busy.pop(n) for n in positions}
-        self._add_shared(digests, await self._shared.wait([*digests.values()]))
-        self._busy.clear()  # of those that still are, the result did not come in time
-        found = {n: self._results[n] for n in positions if n in self._results}
+        now = asyncio.get_running_loop().time
+        self._waits_until = min(self._waits_until, now() + WAIT_SECONDS)
+        # Entries that lack fields are there already: only their claims tell when the others have replaced them.
+        awaited = [n for n in positions if n not in self._lacking] or positions
+        digests = {n: self._busy.pop(n) for n in awaited}
+        are_lacking = awaited[0] in self._lacking
+        results = await self._shared.wait([*digests.values()], self._waits_until, claim_fresh=are_lacking)
+        await self._add_shared(digests, results)
+        if now() >= self._waits_until:
+            self._busy.clear()
+        found = {n: self._results[n] for n in awaited if n in self._results}
         self._count_shared("waited", len(found))
-        self._count_shared("miss", len(positions) - len(found))
+        self._count_shared("miss", sum(n not in found and n not in self._busy for n in positions))
         return found
 
     def release_shared(self) -> None:

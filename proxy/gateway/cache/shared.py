@@ -25,7 +25,7 @@ from proxy.gateway.applications import Application
 from proxy.gateway.cache.entries import CachedRecords, CacheKey
 from proxy.kit.clock import Clock
 from proxy.planning.facets import SearchDetails
-from proxy.stores.protocols import CacheRecord, CacheStore
+from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore
 from proxy.telemetry.metrics import Counter, Metrics
 
 CLAIM_SECONDS = 3.0  # lease of a claim in Redis, which outlives an owner that has died
@@ -35,6 +35,7 @@ PAUSE_FIRST, PAUSE_MAX, PAUSE_GROWTH = 0.002, 0.1, 1.5  # seconds between two lo
 LOOK_UP_TIMEOUT, WRITE_TIMEOUT = 0.5, 5.0  # seconds
 COOLDOWN = 5.0  # seconds without the shared cache after a failure
 WRITE_SECONDS = 0.01  # that entries are gathered before they are stored together
+DECODED_MAX = 1_048_576  # bytes of records that are decompressed before other requests get a turn: about 1 ms
 QUEUE_MAX = 33_554_432  # bytes of records that wait to be stored; beyond that they are not shared
 EXPIRY_SECONDS = 300.0  # between two deletions of expired entries, for times when nothing is stored
 LEVEL = 1  # of zstd: recorded records shrink to 0.38 in 46 µs; zlib's fastest level takes 207 µs for 0.40
@@ -87,12 +88,12 @@ class _Breaker:
         self._clock = clock
         self._failures = failures
         self._until = 0.0
-        self._is_open = False
+        self._failed: set[str] = set()  # operations whose last use failed
 
     @property
     def is_open(self) -> bool:
         """Whether the store is to be left alone."""
-        return self._is_open and self._clock.monotonic() < self._until
+        return bool(self._failed) and self._clock.monotonic() < self._until
 
     @asynccontextmanager
     async def guard(self, operation: str, seconds: float) -> AsyncIterator[None]:
@@ -103,13 +104,15 @@ class _Breaker:
         except (errors.StoreUnavailable, TimeoutError) as error:
             self._failures[operation,] += 1
             self._until = self._clock.monotonic() + COOLDOWN
-            if not self._is_open:
-                self._is_open = True
+            if not self._failed:
                 log.warning("shared cache suspended", exc_info=error)
+            self._failed.add(operation)
         else:
-            if self._is_open:
-                self._is_open = False
-                log.info("shared cache resumed")
+            if operation in self._failed:
+                # On a full disk look-ups succeed and writes fail: one must not report the end of the other's trouble.
+                self._failed -= {"put", "release"} if operation == "put" else {operation}
+                if not self._failed:
+                    log.info("shared cache resumed")
 
 
 class SharedCache:
@@ -189,22 +192,25 @@ class SharedCache:
         # Of several requests with the same key the first owns the claim.
         return [_for(found.get(key, NOTHING), key in own) for key in keys]
 
-    async def wait(self, keys: Sequence[bytes]) -> list[SharedLookup]:
-        """Wait until other workers have stored or released these keys, but not longer than WAIT_SECONDS."""
+    async def wait(
+        self, keys: Sequence[bytes], until: float = math.inf, *, claim_fresh: bool = False
+    ) -> list[SharedLookup]:
+        """Wait until other workers have stored or released these keys, but not longer than WAIT_SECONDS, nor beyond
+        `until` by the event loop's clock. Ends early with a claim: two workers must not wait for each other's."""
         found: dict[bytes, SharedLookup] = {}
         busy, pause = list(dict.fromkeys(keys)), PAUSE_FIRST
         now = asyncio.get_running_loop().time
-        end = now() + WAIT_SECONDS
+        end = min(now() + WAIT_SECONDS, until)
         try:
-            while busy and now() < end:
+            while busy and now() < end and not any(each.claimed for each in found.values()):
                 await asyncio.sleep(pause)
                 pause = min(pause * PAUSE_GROWTH, PAUSE_MAX)
-                found |= zip(busy, await self.look_up(busy), strict=True)
+                found |= zip(busy, await self.look_up(busy, claim_fresh=claim_fresh), strict=True)
                 busy = [key for key in busy if found[key].busy]
         except asyncio.CancelledError:
             self.release(key for key, each in found.items() if each.claimed)
             raise
-        return [found.get(key, NOTHING)._replace(busy=False) for key in keys]
+        return [found.get(key, NOTHING)._replace(busy=key in busy and now() < end) for key in keys]
 
     def put(self, application: Application, query: CacheKey, records: list[CachedRecords]) -> None:
         """Store the records of a query soon, and release the claim on it then."""
@@ -233,17 +239,23 @@ class SharedCache:
         keys = list(batch.keys)
         found = dict.fromkeys(keys, NOTHING)
         fresh_from = math.inf if claim_fresh else self._clock.now() - self._seconds
+        entries: list[CacheLookup] = []
+        decoded_bytes = 0
         try:
             async with self._breaker.guard("look_up", LOOK_UP_TIMEOUT):
                 entries = await self._store.look_up(keys, fresh_from, self._claims)
-                for key, (content, claimed) in zip(keys, entries, strict=True):
-                    records = self._decoded(content) if content is not None else []
-                    is_fresh = any(each.stored >= fresh_from for each in records)
-                    # Nobody executes what has an unreadable entry: it is not claimed because it is fresh.
-                    is_unreadable = content is not None and not records
-                    busy = self._claims and not (claimed or is_fresh or is_unreadable)
-                    found[key] = SharedLookup(records, claimed, busy)
-                self._claimed.update(key for key, each in found.items() if each.claimed)
+            self._claimed.update(key for key, (_, claimed) in zip(keys, entries, strict=False) if claimed)
+            for key, (content, claimed) in zip(keys, entries, strict=False):
+                records = self._decoded(content) if content is not None else []
+                is_fresh = any(each.stored >= fresh_from for each in records)
+                # Nobody executes what has an unreadable entry: it is not claimed because it is fresh.
+                is_unreadable = content is not None and not records
+                busy = self._claims and not (claimed or is_fresh or is_unreadable)
+                found[key] = SharedLookup(records, claimed, busy)
+                decoded_bytes += sum(len(each.records) for each in records)
+                if decoded_bytes > DECODED_MAX:
+                    await asyncio.sleep(0)
+                    decoded_bytes = 0
         finally:
             batch.found.set_result(found)
 
@@ -251,7 +263,7 @@ class SharedCache:
         """Return the records of an entry; none of one that cannot be read."""
         try:
             selections = self._decode(self._decompress(content))
-        except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+        except (zstandard.ZstdError, msgspec.MsgspecError, MemoryError) as error:  # a damaged entry may state any size
             self._metrics.shared_cache_failures["decode",] += 1
             log.warning("shared cache entry ignored", exc_info=error)
             return []
@@ -271,21 +283,27 @@ class SharedCache:
             self._queue, self._released, self._queued_bytes = {}, set(), 0
             try:
                 if queue:
-                    async with self._breaker.guard("put", WRITE_TIMEOUT):
-                        run = asyncio.get_running_loop().run_in_executor
-                        records = await run(self._thread, self._encoded, queue)
-                        released |= queue.keys() - {record.key for record in records}
-                        await self._store.put(records)
+                    released |= await self._put(queue)
                 if released:
-                    async with self._breaker.guard("release", WRITE_TIMEOUT):
+                    async with self._breaker.guard("release", LOOK_UP_TIMEOUT):
                         await self._store.release(list(released))
             finally:
                 self._claimed -= queue.keys() | released
 
+    async def _put(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> set[bytes]:
+        """Encode and store entries; return the keys of those that are not stored, and so may still be claimed."""
+        left = set(queue)
+        async with self._breaker.guard("put", WRITE_TIMEOUT):
+            records = await asyncio.get_running_loop().run_in_executor(self._thread, self._encoded, queue)
+            await self._store.put(records)
+            left -= {record.key for record in records}
+        return left
+
     def _encoded(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> list[CacheRecord]:
         """Encode and compress entries, without those that cannot be encoded. Runs in a thread: it takes longer than a
         request may wait."""
-        compress = zstandard.ZstdCompressor(level=LEVEL).compress
+        # Without the checksum most damaged entries would be read as other prices, not as errors.
+        compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
         records = []
         for key, (application, found) in queue.items():
             selections = [
@@ -296,7 +314,7 @@ class SharedCache:
             stored, until = max(each.stored for each in found), min(each.stored for each in found) + self._lifetime
             try:
                 content = compress(msgspec.json.encode(selections))
-            except (TypeError, ValueError, OverflowError) as error:
+            except (TypeError, ValueError, OverflowError, zstandard.ZstdError) as error:
                 log.warning("shared cache entry ignored", exc_info=error)
             else:
                 records.append(CacheRecord(key, application, stored, until, content))
@@ -319,10 +337,11 @@ def _for(found: SharedLookup, is_owner: bool) -> SharedLookup:
 
 
 def _application_digest(scope: bytes, application: Application) -> Any:
-    """Return the beginning of the keys of an application: of its name, its credentials, and where it buys."""
+    """Return the beginning of the keys of an application: of its name, its credentials, its plan, and where it buys."""
     credentials, context = application.credentials, application.context
     secret = credentials.client_secret.reveal() if credentials.client_secret else ""
     secret_key = hashlib.blake2b(f"{credentials.client_id}\0{secret}".encode()).digest()
     digest = hashlib.blake2b(scope, digest_size=16, key=secret_key)
-    digest.update(msgspec.json.encode([application.name, context.country, context.currency]))
+    plan = sorted(application.features)  # a search says more with one that includes specs
+    digest.update(msgspec.json.encode([application.name, context.country, context.currency, plan]))
     return digest

@@ -1,5 +1,6 @@
 """Tests specific to the shared cache in a file: modes, damage, deletion, and expiry under a clock that jumps."""
 
+import errno
 import sqlite3
 import stat
 from collections.abc import AsyncIterator
@@ -11,7 +12,7 @@ from unit.stores.test_protocols_cache import SIZE, A, B, C, contents, record
 
 from proxy import errors
 from proxy.kit import clock
-from proxy.stores.sqlite_cache import SqliteCache
+from proxy.stores.sqlite_cache import EXPIRED, SqliteCache, _Claims
 
 
 @pytest.fixture
@@ -103,6 +104,37 @@ async def test_entries_beyond_a_day_are_deleted_after_the_clock_is_set_back(
     await cache.put([record(A, manual_clock.now() + 10 * 86_400)])
     await cache.put([record(B, manual_clock.now()), record(C, manual_clock.now())])
     assert await contents(cache, A, B) == [None, b"content"]
+
+
+async def test_everything_that_has_expired_is_deleted_at_once(
+    cache: SqliteCache, manual_clock: clock.ManualClock
+) -> None:
+    """While nothing is stored, as a service that nobody uses."""
+    now = manual_clock.now()
+    await cache.put([record(A, now, life=86_400)])
+    await cache.put([record(number.to_bytes(16, "big"), now) for number in range(2 * EXPIRED + 1)])
+    manual_clock.advance(61)
+    await cache.put([])
+    assert [usage.entries for usage in await cache.cache_usage()] == [1]
+
+
+async def test_look_up_whose_claims_fail_halfway_leaves_none(
+    cache: SqliteCache, file: Path, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = _Claims.lock
+
+    def no_locks_left(claims: _Claims, key: bytes) -> bool:
+        if key == B:
+            raise OSError(errno.ENOLCK, "No locks available")
+        return lock(claims, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Claims, "lock", no_locks_left)
+        with pytest.raises(errors.StoreUnavailable, match="No locks available"):
+            await cache.look_up([A, B], 0.0, claim=True)
+    other = SqliteCache(file.with_suffix(""), SIZE, manual_clock)
+    assert [claimed for _, claimed in await other.look_up([A, B], 0.0, claim=True)] == [True, True]
+    await other.aclose()
 
 
 async def test_failed_look_up_releases_its_claims(

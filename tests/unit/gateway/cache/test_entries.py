@@ -129,12 +129,24 @@ def test_entry_that_expires_during_a_read_is_served(renderer: Renderers) -> None
             self.advance(1)
             return super().monotonic()
 
-    kept = memory(Running(), seconds=6, stale_seconds=0)
+    kept = memory(Running(), seconds=8, stale_seconds=0)
     keep(kept, renderer("mpn", "uid"))
     found = []
     while (answer := kept.get(QUESTION, renderer("mpn"))) is not None:
         found.append(shown(answer))
-        kept = memory(Running(), seconds=6 - len(found), stale_seconds=0)
+        kept = memory(Running(), seconds=8 - len(found), stale_seconds=0)
         keep(kept, renderer("mpn", "uid"))
     assert found
     assert all(each == [{"mpn": "SN74S74N"}] for each in found)
+
+
+def test_newer_variant_does_not_let_an_older_one_live_longer(time: clock.ManualClock, renderer: Renderers) -> None:
+    kept = memory(time, seconds=60, stale_seconds=86_400)
+    keep(kept, renderer("mpn"))
+    time.advance(86_000)
+    keep(kept, renderer("octopart_url"))
+    time.advance(399)
+    assert kept.get(QUESTION, renderer("mpn"), stale=True) is not None
+    time.advance(1)
+    assert kept.get(QUESTION, renderer("mpn"), stale=True) is None
+    assert kept.get(QUESTION, renderer("octopart_url"), stale=True) is not None
