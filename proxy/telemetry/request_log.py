@@ -73,8 +73,11 @@ class RequestLog:
         return f"{self._second_text}.{microseconds:06d}Z"
 
     def _write_by_structlog(self, fields: RequestFields, ms: float, request_id: str) -> None:
-        write = self._log.debug if fields.is_check else self._log.info
-        write("request completed", **_event_fields(fields, ms), request=request_id)
+        values = {**_event_fields(fields, ms), "request": request_id}
+        if fields.is_check:
+            self._log.debug("request completed", **values)
+        else:
+            self._log.info("request completed", **values)
 
     def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
         """Render the line with markers for the values that differ, and keep it as a template."""
