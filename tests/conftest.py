@@ -33,7 +33,7 @@ def pytest_collection_finish() -> None:
     """Thousands of collected tests are no rubbish: the collector need not look through them a hundred times."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)  # as the service has it
+    gc.set_threshold(25_000, 40, 20)  # as the service has it
 
 
 @pytest.fixture(scope="session", autouse=True)
