@@ -66,6 +66,7 @@ class Listing:
         self._words, self._own_words = WordIndex(names), WordIndex([object_names[:1] for object_names in names])
         self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
         fields = self._entries[0].v3 if self._entries else {}
+        # All fields of all objects: built once a day in a thread, so that no search reads a record.
         self._columns = {name: Column([entry.v3[name] for entry in self._entries]) for name in fields}
 
     def __len__(self) -> int:

@@ -48,6 +48,7 @@ def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
 def candidate_limit(count: int, start: int, limit: int) -> int:
     """Return how many candidates to request for each of `count` numbers; together at most what one operation may
     return."""
+    # With limit=0 only hits are wanted: no candidates.
     return min(match.PARTS_MAX // count, max(match.CANDIDATES, start + limit)) if count and limit else 0
 
 
@@ -99,6 +100,7 @@ class MpnSearchPlan:
         if self._sorting is not None:
             value, descending = self._sorting
             matches.sort(key=lambda part: str(value(part)).casefold(), reverse=descending)
+        # Those that were not returned cannot be compared.
         hits = len(matches) + sum(max(0, answer.hits - len(answer.parts)) for _, answer in answers)
         start = self._request.start
         parts = matches[start : start + self._request.limit]

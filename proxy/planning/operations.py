@@ -82,6 +82,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
             # The other variables are equal: country and currency are those of the application, which the key contains.
             variables = {**self.variables, list_variable: values}
             return PlannedOperation(self.document, variables, parts, self.read, positions)
+        # Each copy of the root field has variables of its own, also where they are equal: one text for all merges.
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
         return PlannedOperation(self.document.aliased(len(operations)), numbered, parts, _read_aliases(self), positions)
 
@@ -149,6 +150,7 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
 
     def decoded(body: bytes) -> Any:
         answer = decode(body)
+        # Errors without data are the business of upstream/classify.py.
         if answer.errors and answer.data is not None:
             answer.data = mark_errors(answer.data, answer.errors)
         return answer

@@ -49,6 +49,7 @@ class RequestFilters(NamedTuple):
     def patterns(self) -> list[str]:
         """Values with a wildcard, except `*` alone, which matches any value."""
         values = (value for each in self.conditions for value in each.values if wildcards.ANY in value)
+        # It is compared with nothing.
         return [value for value in values if value != wildcards.ANY]
 
 
@@ -118,6 +119,7 @@ def supported_part(
         *ignored,
         *_unmatched_values(tables, filters.every),
     ]
+    # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
         names.append("spec_drilldown")
     remaining = structs.replace(
@@ -197,6 +199,7 @@ def _unmatched_values(tables: Tables, filters: list[FilterCondition]) -> Iterato
     for each in filters:
         field = tables.search.get(each.condition.field)
         if field is not None and (field.uid or field.name):
+            # Whole values only: a pattern that matches no name is no misspelt name.
             values = (value for value in each.condition.values if "*" not in value)
             yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))
 

@@ -35,6 +35,7 @@ def parse(parameters: Parameters) -> model.SearchRequest:
 def response(request: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
     """Return the body of a search. `counts` holds facets and statistics; only searches of parts have snippets and
     spec_metadata."""
+    # Lists have no snippets, and v3 sent null there.
     snippets = getattr(counts, "snippets", None) or [None] * len(items)
     return {
         "__class__": "SearchResponse",
@@ -76,6 +77,7 @@ def _check_bounds(parameters: Parameters) -> None:
     facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
     filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
     bounds.Q.check(len(parameters.text("q") or ""))
+    # Commas are counted, because nothing has been split yet.
     bounds.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
     bounds.FILTERS.check(len(parameters.names("filter[fields]")))
     bounds.FILTER_QUERIES.check(len(filtered))
