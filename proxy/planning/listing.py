@@ -86,14 +86,14 @@ class Listing:
         for condition in filters.conditions:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
-        masks = yield from self._masks([each.condition for each in filters.every])
+        masks = yield from self._masks([each.condition for each in filters.filter_conditions])
         filtered = _FilterMasks(list_index.mask(ordered), masks)
         passing = filtered.excluding(None)
         fields, stats = yield from self._counts(request, filtered)
         queries = yield from self._queries(filters.facet_queries, passing)
         hits = yield from self._sorted(ordered, passing, request.sortby)
         page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
-        unknown = tuple(self._unknown(filters.every))
+        unknown = tuple(self._unknown(filters.filter_conditions))
         return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
     def _matching(self, q: str) -> Slices[list[int]]:

@@ -34,14 +34,14 @@ class FilterCondition(NamedTuple):
 class RequestFilters(NamedTuple):
     """Filters of a request, and the conditions of each of its facet queries by the query's text."""
 
-    every: list[FilterCondition]
+    filter_conditions: list[FilterCondition]
     facet_queries: dict[str, list[Condition]]
 
     @property
     def conditions(self) -> list[Condition]:
         """All conditions, of filters and of facet queries."""
         return [
-            *(each.condition for each in self.every),
+            *(each.condition for each in self.filter_conditions),
             *(each for conditions in self.facet_queries.values() for each in conditions),
         ]
 
@@ -82,20 +82,22 @@ class SupportedRequest(NamedTuple):
 def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
     """Parse all conditions of a request, yielding after each query. Raises BadRequest for a query that cannot be
     parsed, and for too many conditions."""
-    every: list[FilterCondition] = []
+    filter_conditions: list[FilterCondition] = []
     for name, values in request.filters:
-        every += [FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
+        filter_conditions += [
+            FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)
+        ]
         yield
     for text in request.filter_queries:
-        every += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
+        filter_conditions += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
         yield
-    bounds.CONDITIONS.check(len(every))
+    bounds.CONDITIONS.check(len(filter_conditions))
     facet_queries: dict[str, list[Condition]] = {}
     for text in request.facet_queries:
         facet_queries[text] = lucene.conditions(text)
         bounds.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
         yield
-    filters = RequestFilters(every, facet_queries)
+    filters = RequestFilters(filter_conditions, facet_queries)
     bounds.PATTERNS.check(len(filters.patterns))
     return filters
 
@@ -117,7 +119,7 @@ def supported_part(
         *_stats_names(stats),
         *_query_names(queries),
         *ignored,
-        *_unmatched_values(tables, filters.every),
+        *_unmatched_values(tables, filters.filter_conditions),
     ]
     # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:

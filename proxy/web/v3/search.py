@@ -52,11 +52,11 @@ def response(request: model.SearchRequest, items: list[Any], hits: int, counts: 
     }
 
 
-def parts_response(request: model.SearchRequest, answer: RenderedResult, msec: int) -> dict[str, Any]:
+def parts_response(request: model.SearchRequest, result: RenderedResult, msec: int) -> dict[str, Any]:
     """Body of a search of parts, whose items are JSON already: the list is split, the items are not decoded."""
     # Raw: each item stays the JSON that the cache holds.
-    items = msgspec.json.decode(answer.items, type=list[msgspec.Raw])
-    return response(request, items, answer.hits, answer.details, msec)
+    items = msgspec.json.decode(result.items, type=list[msgspec.Raw])
+    return response(request, items, result.hits, result.details, msec)
 
 
 def _limit(parameters: Parameters) -> int:
