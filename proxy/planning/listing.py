@@ -113,6 +113,7 @@ class Listing:
         for batch in slices.sliced(self._by_name):
             for number in filter(matching.__contains__, batch):
                 name = self._entries[number].names[0]
+                # By the current name; an alias matches, but comes last.
                 rank = 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
                 ranked[rank].append(number)
             yield

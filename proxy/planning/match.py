@@ -84,11 +84,13 @@ class MatchPlan:
 
     def _with_candidates(self, position: int, query: PartsMatchQuery) -> PartsMatchQuery:
         self._unranked.add(position)
+        # From the first part on: the page is cut after filtering.
         return structs.replace(query, start=0, limit=max(CANDIDATES, query.start + query.limit))
 
     def _is_single(self, query: PartsMatchQuery, count: int) -> bool:
         """Return whether a query goes to supSearchMpn. Not with exact_only: supMultiMatch then returns, and bills,
         fewer candidates."""
+        # Several queries cost one supMultiMatch, but a supSearchMpn each.
         if count != 1 or not query.mpn or self._single != "supSearchMpn" or self._request.exact_only:
             return False
         return not (query.sku or query.brand or query.seller or query.mpn_or_sku)

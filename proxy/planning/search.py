@@ -158,6 +158,7 @@ class SearchPlan:
         for name, excluding in self._request.stats:
             if self._is_separate(name, excluding):
                 yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
+        # Without all filters on specs, because a drilldown is about specs as a whole.
         if drilldown := _drilldown(self._request, excluding=True):
             not_specs = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
             yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
