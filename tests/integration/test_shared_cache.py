@@ -281,6 +281,21 @@ async def test_larger_projection_is_paid_once_by_services_that_ask_at_once(start
         assert len({json.dumps(reply.json["results"]) for reply in replies}) == 1
 
 
+async def test_request_that_waits_for_another_service_delays_nobody(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
+        await asyncio.gather(one.get(target(C)), two.get(target(C)))
+        environment.sandbox.faults.replace(faults.parse_faults("latency ms=1500 count=1"))
+        slow = asyncio.create_task(two.get(target(B)))
+        async with asyncio.timeout(30):
+            while len(environment.sent_variables) < 2 or "1N4007" not in str(environment.sent_variables[-1]):
+                await asyncio.sleep(0.005)
+        both, single = (asyncio.create_task(one.get(target(*queries))) for queries in ([A, B], [A]))
+        done, _ = await asyncio.wait((slow, both, single), return_when=asyncio.FIRST_COMPLETED)
+        assert done == {single}
+        assert figures(await both).cost + figures(await single).cost == 3
+        await slow
+
+
 async def test_failure_leaves_no_claim(start: StartEnvironment, store: str) -> None:
     async with start() as environment:
         unknown = settings(environment, store, application={"client_secret": config.Secret("wrong")})
