@@ -34,7 +34,8 @@ StartError and exits. Messages are for people and never hold an API key, a secre
 
 import math
 from datetime import UTC, datetime
-from typing import ClassVar, Literal
+from types import TracebackType
+from typing import ClassVar, Literal, Self
 
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
@@ -55,10 +56,20 @@ class BridgeError(Exception):
 
     status: int = 500
     v3_class: ClassVar[V3Class] = "ServerErrorResponse"
+    _origin: TracebackType | None = None
 
     def __init__(self, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+    def shared(self) -> Self:
+        """Return this error, to be raised in one of several requests that it fails.
+
+        Each raise adds its frames to the traceback, which would keep all of these requests in memory, and be walked in
+        full for the log line of each.
+        """
+        self._origin = self._origin or self.__traceback__
+        return self.with_traceback(self._origin)
 
     @property
     def message(self) -> str:

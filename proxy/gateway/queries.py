@@ -173,7 +173,7 @@ def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     """Return results that are independent of each other. Raises the first failure if all have failed."""
     failures = [result.failure for result in results if result.failure is not None]
     if failures and len(failures) == len(results):
-        raise failures[0]
+        raise failures[0].shared()
     return results
 
 
@@ -181,7 +181,7 @@ def every(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     """Return results that are useful only together. Raises the first failure or error."""
     for result in results:
         if result.failure is not None:
-            raise result.failure
+            raise result.failure.shared()
         if result.error is not None:
             raise errors.QueryRefused(result.error)
     return results

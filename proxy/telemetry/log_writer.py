@@ -8,6 +8,7 @@ order, because all pass the same queue.
 
 import errno
 import os
+import queue
 import select
 import stat
 import threading
@@ -52,9 +53,12 @@ class LogWriter:
         self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._at_terminal = at_terminal
         self._lines: deque[str] = deque()
-        self._filled = threading.Event()
+        # Garbage collection may run a destructor that logs anywhere, even in this queue's own methods: `put` may be
+        # called again from within, while an Event's lock would wait for itself.
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._is_woken = False
         self._closing = threading.Event()
-        self._lock = threading.Lock()  # of the number of dropped lines
+        self._lock = threading.RLock()  # of the number of dropped lines
         self._dropped = 0
         self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
 
@@ -72,8 +76,9 @@ class LogWriter:
             self._drop(1)
             return
         self._lines.append(text)
-        if not self._filled.is_set():
-            self._filled.set()
+        if not self._is_woken:
+            self._is_woken = True
+            self._wakeups.put(None)
             if self._closing.is_set() and not self._thread.is_alive():  # the last lines of a process that ends
                 self._write_lines()
 
@@ -83,20 +88,20 @@ class LogWriter:
     def close(self) -> None:
         """Write all queued lines, in CLOSE_SECONDS at most. Lines after that are written at once."""
         self._closing.set()
-        self._filled.set()
+        self._wakeups.put(None)
         self._thread.join(CLOSE_SECONDS)
         if not self._thread.is_alive():
             self._write_lines()  # of other threads, and of the number of dropped lines
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            self._filled.wait()
+            self._wakeups.get()
             self._closing.wait(WRITE_SECONDS)  # lines of this time are written together
             self._write_lines()
 
     def _write_lines(self) -> None:
-        # Cleared first: a line that is queued after the queue was emptied sets it again.
-        self._filled.clear()
+        # Reset first: a line that is queued after the queue was emptied wakes the thread again.
+        self._is_woken = False
         pieces = self._pieces([self._lines.popleft() for _ in range(len(self._lines))])
         try:
             while pieces:

@@ -59,7 +59,7 @@ class RequestLog:
         ms = round(seconds * 1000, 1)
         # At a terminal, where lines are coloured by structlog and nobody counts microseconds.
         if self._renderer is None:
-            self._write_by_structlog(fields, ms)
+            self._write_by_structlog(fields, ms, request_id)
             return
         template = self._templates.get(fields) or self._template(fields, self._renderer)
         self._renderer.write(template % {"ms": ms, "request": request_id, "time": self._now()})
@@ -72,11 +72,9 @@ class RequestLog:
             self._second_text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         return f"{self._second_text}.{microseconds:06d}Z"
 
-    def _write_by_structlog(self, fields: RequestFields, ms: float) -> None:
-        if fields.is_check:
-            self._log.debug("request completed", **_event_fields(fields, ms))
-        else:
-            self._log.info("request completed", **_event_fields(fields, ms))
+    def _write_by_structlog(self, fields: RequestFields, ms: float, request_id: str) -> None:
+        write = self._log.debug if fields.is_check else self._log.info
+        write("request completed", **_event_fields(fields, ms), request=request_id)
 
     def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
         """Render the line with markers for the values that differ, and keep it as a template."""

@@ -23,6 +23,7 @@ from proxy.upstream.graphql import GraphQLClient
 PARTS_MAX = 100  # of one operation: the sum of limits (contract graphql.md §2.1)
 # The other reading of the same limit (contract graphql.md §2.1): both are kept.
 QUERIES_MAX = 100
+EARLIER_SECONDS = 0.1  # before the latest caller of a batch, from which on a caller needs a time limit of its own
 
 T = TypeVar("T")
 
@@ -157,14 +158,16 @@ class Batcher:
                 self._limit_wait(pending, batch, asyncio.get_running_loop())
 
     def _limit_wait(self, pending: _PendingQueries, batch: _Batch, loop: asyncio.AbstractEventLoop) -> None:
-        """Set the time limit of a caller that waits for a connection: the client of requests knows only the limit of
-        the latest caller of a batch, once it is sent."""
+        """Set the time limit of a caller that waits for a connection, or began long before the others: the client of
+        requests knows only the limit of the latest caller of a batch, once it is sent."""
         seconds = max(0.0, self._client.remaining(pending.since))
         pending.timer = loop.call_later(seconds, self._time_over, pending, batch)
 
     def _time_over(self, pending: _PendingQueries, batch: _Batch) -> None:
         if not pending.results.done():
-            message = f"{SERVICE} did not answer in time: all {self._connections} connections were in use"
+            message = f"{SERVICE} did not answer in time"
+            if batch.context is not None:
+                message += f": all {self._connections} connections were in use"
             pending.results.set_exception(errors.DeadlineExceeded(message, may_be_billed=batch.task is not None))
             batch.caller_left()
 
@@ -184,6 +187,10 @@ class Batcher:
         batch.task = asyncio.create_task(self._send_group(batch), name="batch", context=batch.context)
         self._tasks.add(batch.task)
         batch.task.add_done_callback(lambda task: self._task_done(task, batch))
+        latest = max(pending.since for pending in batch.group)
+        for pending in batch.group:  # such as one that has waited for another worker's answer to the same query
+            if pending.timer is None and latest - pending.since > EARLIER_SECONDS:
+                self._limit_wait(pending, batch, asyncio.get_running_loop())
 
     async def _send_group(self, batch: _Batch) -> None:
         """Send one operation, within the time limit of the latest caller. If the upstream refuses it, send the queries
@@ -204,6 +211,8 @@ class Batcher:
             _distribute(group, results)
 
     async def _send_separately(self, pending: _PendingQueries, credentials: Credentials) -> None:
+        if pending.results.done():  # its caller is gone: nobody would get the parts
+            return
         stalls.STALL_LISTENERS.set(pending.listeners)
         try:
             _distribute([pending], await self._send(pending.queries, credentials, pending.since))

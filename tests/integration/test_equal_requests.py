@@ -3,14 +3,17 @@
 import asyncio
 import io
 import json
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
 from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
-from proxy import config
+from proxy import config, errors
 from proxy.sandbox import faults
+from proxy.web import middleware
 from proxy.web.v3 import encoded_cache, responses
 
 ASKED = target({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"})  # two queries are one GraphQL request
@@ -67,6 +70,27 @@ async def test_equal_requests_are_parsed_executed_and_encoded_once(
     assert {line["request"] for line in lines} == {reply.headers["x-request-id"] for reply in replies}
     assert sorted((line["cache"], line["parts"]) for line in lines) == [("miss", 3)] + [("shared", 0)] * (NUMBER - 1)
     assert {(line["application"], line["key"], line["status"]) for line in lines} == {("demo", "1", 200)}
+
+
+@pytest.mark.parametrize("milliseconds", [50, 400])  # within the time that equal requests are joined, and beyond it
+async def test_error_of_many_requests_keeps_a_traceback_of_bounded_length(
+    environment: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch, milliseconds: int
+) -> None:
+    """It would hold all of these requests in memory, and take longer with each to be logged."""
+    depths: list[int] = []
+    usual = middleware.error_response
+
+    def spy(error: errors.BridgeError, request: web.Request) -> web.Response:
+        depths.append(len(traceback.extract_tb(error.__traceback__)))
+        return usual(error, request)
+
+    monkeypatch.setattr(middleware, "error_response", spy)
+    await warmed(environment)
+    injected = (*faults.parse_faults("malformed"), *faults.parse_faults(f"latency ms={milliseconds}"))
+    environment.sandbox.faults.replace(injected)
+    assert {reply.status for reply in await together(environment, 60)} == {502}
+    assert len(depths) == 60
+    assert max(depths) < 60  # each raise adds about ten frames
 
 
 async def test_lists_are_shared_without_cost_and_source(environment: ProxyEnvironment) -> None:

@@ -104,6 +104,20 @@ async def test_pipelined_and_fragmented_requests_all_get_responses(
         writer.close()
 
 
+@pytest.mark.parametrize("field", ["Connection:close", "connection: keep-alive, Close"])
+async def test_refused_request_may_close_its_connection(
+    start: StartEnvironment, memory: Memory, log_output: io.StringIO, field: str
+) -> None:
+    async with start(overload=FULL) as environment:
+        memory.used = 95_000_000
+        await until(log_output, "overload began")
+        reader, writer = await asyncio.open_connection("127.0.0.1", environment.port)
+        writer.write(f"GET {target(NEW)} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            assert (await reader.read()).startswith(b"HTTP/1.1 503")
+        writer.close()
+
+
 async def test_stale_response_is_served_under_overload(
     start: StartEnvironment, memory: Memory, log_output: io.StringIO
 ) -> None:

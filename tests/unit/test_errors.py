@@ -2,6 +2,7 @@
 
 import calendar
 import inspect
+import traceback
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,3 +59,14 @@ def test_closed_upstream_stays_503() -> None:
     closed = errors.UpstreamFault("closed", status=503, retry_after=9)
     assert (closed.status, closed.retry_after) == (503, 9)
     assert errors.UpstreamFault("broken").status == 502
+
+
+def test_error_shared_by_many_requests_keeps_its_place_and_does_not_grow() -> None:
+    shared = errors.UpstreamFault("down")
+    depths = []
+    for _ in range(100):
+        try:
+            raise shared.shared()
+        except errors.UpstreamFault as error:
+            depths.append(len(traceback.extract_tb(error.__traceback__)))
+    assert set(depths[1:]) == {depths[1]}

@@ -158,7 +158,7 @@ class V3Routes:
             return self._response(result.body, client, metadata)
         assert result.error is not None  # noqa: S101 - a result has a body or an error
         self._add_usage(request, client, metadata, result.error)
-        raise result.error
+        raise result.error.shared()
 
     def _add_usage(
         self, request: web.Request, client: Client, metadata: ResponseMetadata, error: errors.BridgeError

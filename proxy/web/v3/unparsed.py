@@ -12,6 +12,7 @@ was not answered recently. Everything else is handled as usual, where `gateway/c
 """
 
 import json
+import re
 from typing import NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -126,7 +127,7 @@ PART_PATHS = frozenset(
     if endpoint.object == "Part" and "{" not in endpoint.path
 )
 # These change the format of the response or the state of the connection: a handler rejects such requests.
-HANDLED_WORDS = (b"content-length", b"transfer-encoding", b"connection: close", b"callback=", b"suppress_status")
+HANDLED = re.compile(rb"content-length|transfer-encoding|\nconnection:[^\r]*close|callback=|suppress_status")
 
 
 class OverloadFilter:
@@ -149,8 +150,7 @@ class OverloadFilter:
         path = target.partition(b"?")[0].decode("latin-1")
         if path not in PART_PATHS or not rest.startswith(b"HTTP/1.1\r\n"):
             return None
-        lowered = data.lower()
-        if any(word in lowered for word in HANDLED_WORDS) or self._cache.was_answered(target.decode("latin-1")):
+        if HANDLED.search(data.lower()) or self._cache.was_answered(target.decode("latin-1")):
             return None
         if self._load.admits():
             self._load.let_pass()

@@ -93,6 +93,35 @@ def test_lines_of_several_threads_are_all_written(tmp_path: Path) -> None:
     )
 
 
+def test_line_of_a_destructor_in_the_writing_thread_stops_nothing(tmp_path: Path) -> None:
+    """Garbage collection may run anywhere in that thread, and destructors log, such as that of a failed task."""
+    collected: list[str] = []
+
+    def collect(*_: object) -> None:
+        if len(collected) < 300:  # at each call and return of a function of that thread
+            collected.append(f"of a destructor {len(collected)}")
+            stream.write(collected[-1] + "\n")
+
+    def write() -> None:
+        for number in range(5):
+            stream.write(f"usual {number}\n")
+            time.sleep(2 * log_writer.WRITE_SECONDS)
+        stream.close()
+
+    with (tmp_path / "log").open("w") as file:
+        stream = log_writer.LogWriter(file.fileno())
+        threading.setprofile(collect)
+        stream.start()
+        threading.setprofile(None)
+        thread = threading.Thread(target=write, daemon=True)  # the test ends even if this does not
+        thread.start()
+        thread.join(20)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert [line for line in lines if line.startswith("usual")] == [f"usual {number}" for number in range(5)]
+    assert [line for line in lines if line.startswith("of a")] == collected
+    assert collected
+
+
 def test_line_is_written_soon_without_another_one(pipe: Pipe) -> None:
     with log_writer.buffered(pipe.stream) as stream:
         stream.write("first\n")

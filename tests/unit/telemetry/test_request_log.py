@@ -85,6 +85,18 @@ def test_line_at_a_terminal_has_colors(restored_log: None) -> None:
     request_log.RequestLog().write(RequestFields("GET", "/v3/parts/match", 200, "127.0.0.1"), 0.25, "the-id")
     assert "\x1b[" in stream.getvalue()
     assert "250.0" in stream.getvalue()
+    assert "the-id" in stream.getvalue()
+
+
+def test_line_at_a_terminal_has_its_own_id(restored_log: None) -> None:
+    """A hit that is answered unparsed is logged outside of any request, or where a task of another one goes on."""
+    stream = Terminal()
+    log.configure("info", "console", stream)
+    token = request_ids.REQUEST_ID.set("of-another")
+    request_log.RequestLog().write(RequestFields("GET", "/v3/parts/match", 200, "127.0.0.1"), 0.25, "the-id")
+    request_ids.REQUEST_ID.reset(token)
+    assert "the-id" in stream.getvalue()
+    assert "of-another" not in stream.getvalue()
 
 
 def test_many_combinations_of_fields_keep_a_bounded_number_of_templates(restored_log: None) -> None:

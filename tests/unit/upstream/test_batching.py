@@ -197,6 +197,20 @@ async def test_batch_has_the_time_limit_of_its_latest_caller(service: _Service, 
     assert service.since == [3.0]
 
 
+async def test_caller_of_a_batch_sent_at_once_keeps_its_own_time_limit(service: _Service, metrics: Metrics) -> None:
+    """A request that has waited elsewhere is sent together with one that has just begun."""
+    calls = batcher(service, metrics)
+    service.remaining = lambda since: since + 0.02  # type: ignore[method-assign]
+    began = {"a": 0.0, "b": 60.0}
+    tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in began.items()]
+    with pytest.raises(errors.DeadlineExceeded, match=r"in time$") as caught:
+        async with asyncio.timeout(20):
+            await tasks[0]
+    assert (service.asked, caught.value.may_be_billed) == ([("a", "b")], True)
+    service.let_go()
+    assert await tasks[1] == ["B"]
+
+
 async def test_batch_is_full_at_100_parts(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
     tasks = await ask(calls, *[Words((f"w{n}",)) for n in range(40)])
@@ -234,6 +248,17 @@ async def test_refused_batch_is_sent_separately_for_each_caller(service: _Servic
     assert [found[0], found[1], found[3]] == [["A"], ["B"], ["C"]]
     assert isinstance(found[2], errors.QueryRefused)
     assert service.asked == [("a", "b", "bad", "c"), ("a",), ("b",), ("bad",), ("c",)]
+
+
+async def test_refused_batch_is_not_sent_again_for_a_cancelled_caller(service: _Service, metrics: Metrics) -> None:
+    """Its parts would be billed, and nobody would get them."""
+    calls = batcher(service, metrics)
+    tasks = await ask(calls, *of("a", "gone", "bad"))
+    tasks[1].cancel()
+    service.refused = {"bad"}
+    service.let_go()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert service.asked == [("a", "gone", "bad"), ("a",), ("bad",)]
 
 
 async def test_failure_affects_only_callers_of_its_batch(service: _Service, metrics: Metrics) -> None:
