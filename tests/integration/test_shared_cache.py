@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ from proxy import config
 from proxy.kit import clock
 from proxy.sandbox import faults
 from proxy.stores import open as opening
+from proxy.stores.protocols import CacheLookup
+from proxy.stores.sqlite_cache import SqliteCache
 
 A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
 CACHED = {"seconds": 300}
@@ -327,3 +329,28 @@ async def test_every_result_is_paid_for_once_in_its_lifetime(
                 if expected == "miss":
                     fresh[key] = now + 300
                 await asyncio.sleep(0.03)  # until it is stored
+
+
+async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
+    start: StartEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up = SqliteCache.look_up
+
+    async def slow(cache: SqliteCache, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+        if len(keys) == 1 and not first.done():
+            await asyncio.wait((first,))  # of the second request: the first has A meanwhile
+        return await look_up(cache, keys, fresh_from, claim)
+
+    async with start() as environment:
+        async with others(environment, settings(environment, f"sqlite:{tmp_path}/state.sqlite")) as (one,):
+            await one.get(target(C))
+            environment.sandbox.faults.replace(faults.parse_faults("latency ms=100 count=1"))
+            before = len(environment.sent_variables)
+            first = asyncio.create_task(one.get(target(A)))
+            async with asyncio.timeout(30):
+                while len(environment.sent_variables) == before:
+                    await asyncio.sleep(0.005)
+            monkeypatch.setattr(SqliteCache, "look_up", slow)
+            await one.get(target(A, B))
+        sent = [query["mpn"] for variables in environment.sent_variables for query in variables.get("queries", ())]
+        assert sent.count("SN74S74N") == 1
