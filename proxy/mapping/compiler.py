@@ -56,11 +56,11 @@ def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | No
     """Return the source of the functions that map all objects, or one, with every field shown that a plan with
     `features` has."""
     include = frozenset().union(*map(mappings.includable, mappings.rules))
-    every = model.Projection(include, features=frozenset(features))
-    sources = [compile_object(mappings, root, every).source for root in loader.ROOTS if root in mappings.rules]
-    found = [functions_of(source, name) if name else source for source in sources]
+    everything = model.Projection(include, features=frozenset(features))
+    sources = [compile_object(mappings, root, everything).source for root in loader.ROOTS if root in mappings.rules]
+    texts = [functions_of(source, name) if name else source for source in sources]
     # A company of a part and one of a list are mapped by equal functions.
-    return "\n\n".join(dict.fromkeys(text for text in found if text))
+    return "\n\n".join(dict.fromkeys(text for text in texts if text))
 
 
 class _Writer:
@@ -78,6 +78,7 @@ class _Writer:
         record = self._variable(name)
         start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
         self._source.entry_point(name, record, self._fields(name, start, ()))
+        # After the fields, so that needed paths only add to the selection.
         _read_needs(self._paths, needs, start)
         function = self._source.function(self._mappings.transforms)
         node = start.here.node
@@ -100,14 +101,14 @@ class _Writer:
         if scope.above is not None:
             arguments[PARENT], parent = scope.above.expression, Cursor(PARENT, scope.above.node)
         shared: dict[str, str] = {}
-        made = [] if clauses is None else clauses
+        bindings = [] if clauses is None else clauses
 
         # A shared field belongs to the caller's scope: its variable is named there, its parameter in the callee.
         for field in () if clauses is None else self._shared_fields(name, at):
             callee, self._variables = self._variables, caller
             value, variable = self._mapped(name, field, scope, at), self._variable(f"mapped_{field}")
             self._variables = callee
-            made.append(f"for {variable} in ({value},)")
+            bindings.append(f"for {variable} in ({value},)")
             shared[field] = self._variable(field)
             arguments[shared[field]] = variable
         fields = self._fields(name, Scope(Cursor(record, scope.here.node), parent), at, shared)
@@ -145,6 +146,7 @@ class _Writer:
     def _field(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         if rule.constant:
             return repr(rule.blank if rule.none is not None else rule.always)
+        # Not selected: a field that the plan does not include makes the upstream answer with errors (graphql.md §3.2).
         if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
         if rules.emptied(self._projection, at) and _is_list(self._mappings, rule):
@@ -155,7 +157,7 @@ class _Writer:
             listed = self._list(rule, scope, at)
             self._variables = outside  # those of a comprehension end with it
             return listed + cut
-        return self._one(rule, scope, at) if rule.is_ else self._value(rule, scope, repr(rule.blank), cut)
+        return self._nested(rule, scope, at) if rule.is_ else self._value(rule, scope, repr(rule.blank), cut)
 
     def _cut(self, at: model.Path) -> str:
         """Return the subscript that cuts a list; "" for none. The path may be client text: it is a constant."""
@@ -174,7 +176,7 @@ class _Writer:
         arguments = ", ".join(read.guarded(read.expression, "None") for read in reads)
         return _through(self._mappings, rule.through, arguments) + cut
 
-    def _one(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
+    def _nested(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         """Return the expression of one nested object."""
         read = self._paths.read(_single(rule), scope)
         target = _target(self._mappings, rule.is_, read.node)
@@ -205,17 +207,19 @@ class _Writer:
         """Return the expression of a dict. Keys in show[] or hide[] are text from the client: constants, not source."""
         keys = rules.keys(self._projection, at)
         name = self._variable("key")
+        # A clause over a tuple of one binds the key for the clauses behind it.
         loops.append(f"for {name} in ({self._value(key, item)},)")
         if keys.picked is not None:
             loops.append(f"if {name} in {self._source.constant(keys.picked)}")
         if keys.dropped:
             loops.append(f"if {name} not in {self._source.constant(keys.dropped)}")
-        others = self._object(target, item, (*at, keys.others))
+        default = self._object(target, item, (*at, keys.others))
+        # Keys with a projection of their own: conditional expressions in front of the mapping of all others.
         apart = "".join(
             f"{self._object(target, item, (*at, key))} if {name} == {self._source.constant(key)} else "
             for key in keys.apart
         )
-        return f"{{{CLAUSE}{name}: {apart}{others}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
+        return f"{{{CLAUSE}{name}: {apart}{default}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
 
     def _fallback(self, text: str, target: str, scope: Scope, at: model.Path) -> str:
         """Return a list of the one object that a path leads to; an empty one where it leads to null."""
@@ -253,6 +257,7 @@ class _Writer:
         plain = snake_case(name)
         numbered = (f"{plain}_{number}" for number in itertools.count(2))
         taken = {*self._variables, *self._mappings.transforms, *keyword.kwlist, "sorted", "rank"}
+        # A transform or keyword of the same name would be shadowed in the function, or not compile.
         variable = next(each for each in itertools.chain((plain,), numbered) if each not in taken)
         self._variables.add(variable)
         return variable
@@ -281,8 +286,8 @@ def _through(mappings: loader.Mappings, transform: str | None, arguments: str) -
     if transform is None:
         return arguments
     if transform not in mappings.transforms:
-        known = ", ".join(sorted(mappings.transforms))
-        raise LookupError(f"no transform is called {transform!r}; there are {known}")
+        available = ", ".join(sorted(mappings.transforms))
+        raise LookupError(f"no transform is called {transform!r}; there are {available}")
     return f"{transform}({arguments})"
 
 

@@ -43,9 +43,10 @@ class Mappings:
         rules = self.rules[name]
         if path[0] not in rules.fields:
             return False
-        rule, rest = rules.rule(path[0]), path[1:]
-        rest = rest[1:] if rule.keyed else rest
-        return not rest or (rule.target is not None and self.knows(rule.target, rest))
+        rule, below = rules.rule(path[0]), path[1:]
+        # A key is data, such as that of a spec: any is accepted, and finds nothing where no part has it.
+        below = below[1:] if rule.keyed else below
+        return not below or (rule.target is not None and self.knows(rule.target, below))
 
     def spelled(self, name: str, path: FieldPath) -> list[FieldPath]:
         """Return the paths in a response that a requested path refers to: a spec can have other keys there."""
@@ -66,6 +67,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     """
     rules: dict[str, ObjectRules] = {}
     places: dict[tuple[str, str], str] = {}
+    # Sorted, so that errors and the documentation do not depend on the file system.
     for file in sorted(folder.glob("*.yaml")):
         if file.name in TABLES:
             continue
@@ -75,18 +77,21 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
                 raise errors.MappingError(f"{located.place((name,))}: object {name} is described twice")
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
-    hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
-    read = load_tables(folder, own_uids)
+    hidden = {
+        name: frozenset(field for field in entry.fields if entry.rule(field).include) for name, entry in rules.items()
+    }
+    loaded = load_tables(folder, own_uids)
     ends = ("value", "min_value", "max_value")
-    v3_specs = (f"specs.{key}.{end}" for key in read.v3_specs for end in ends)
-    read = msgspec.structs.replace(read, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
+    v3_specs = (f"specs.{key}.{end}" for key in loaded.v3_specs for end in ends)
+    loaded = msgspec.structs.replace(loaded, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / "schema.graphql", site))
-    mappings = Mappings(schema, rules, read, {**transforms.TRANSFORMS, **read.transforms()}, places, hidden)
+    mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden)
     _check(mappings)
     return mappings
 
 
 def _read(file: Path, site: str) -> str:
+    # Replaced in the text, schema included: lines stay the same, so that errors name the right ones.
     return file.read_text(encoding="utf-8").replace("{site}", site)
 
 
@@ -104,19 +109,19 @@ def load_tables(folder: Path, own_uids: Path | None = None) -> tables.Tables:
 def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
     """Yield the dotted paths of an object's fields and of nested objects, but none below keyed objects, whose keys
     are data."""
-    known = rules.get(name)
-    for field in known.fields if known else ():
-        rule = known.rule(field) if known else None
+    object_rules = rules.get(name)
+    for field in object_rules.fields if object_rules else ():
+        rule = object_rules.rule(field) if object_rules else None
         yield field
         if rule and rule.target and not rule.keyed:
             yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
-def load_uids(folder: Path, own: Path | None = None) -> dict[str, uids.Uids]:
+def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, uids.Uids]:
     """Return the uids of a mappings folder and of a site's own table, by kind. Raises MappingError."""
-    known = _uids(folder / "uids.yaml")
-    theirs = _uids(own) if own else {}
-    return {kind: uids.Uids(kind, known.get(kind, []), theirs.get(kind, [])) for kind in uids.KINDS}
+    shipped = _uids(folder / "uids.yaml")
+    own = _uids(own_file) if own_file else {}
+    return {kind: uids.Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in uids.KINDS}
 
 
 def known_uids(file: Path) -> set[str]:
@@ -134,8 +139,9 @@ def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
             raise errors.MappingError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(uids.KINDS)}")
         first: dict[str, int] = {}
         for at, entry in enumerate(entries):
-            if wrong := entry.mistake():
-                raise errors.MappingError(f"{located.place((kind, at, wrong[0]))}: {wrong[1]}")
+            if mistake := entry.mistake():
+                field, message = mistake
+                raise errors.MappingError(f"{located.place((kind, at, field))}: {message}")
             earlier = first.setdefault(entry.uid, at)
             if earlier != at and kind != "Source":
                 line = located.place((kind, earlier))
@@ -173,6 +179,7 @@ def _check(mappings: Mappings) -> None:
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
             raise errors.MappingError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")
         for field in rules.fields:
+            # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
                 place = mappings.place(name, field)
                 raise errors.MappingError(f"{place}: {field!r} is no name of a field: use letters, digits and _")
@@ -185,8 +192,8 @@ def _check(mappings: Mappings) -> None:
 
 
 def _check_rule(place: str, field: str, rule: FieldRule) -> None:
-    given = [rule.paths is not None, rule.always is not msgspec.UNSET, rule.none is not None]
-    if sum(given) != 1:
+    sources = [rule.paths is not None, rule.always is not msgspec.UNSET, rule.none is not None]
+    if sum(sources) != 1:
         raise errors.MappingError(f"{place}: {field} needs exactly one of `from`, `always` and `none`")
     if rule.always is not msgspec.UNSET and not rule.why:
         raise errors.MappingError(f"{place}: {field} is always the same; say in `why` what for")

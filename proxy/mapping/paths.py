@@ -41,10 +41,11 @@ def parse(text: str) -> Route:
     """Parse a path. Cached, because every projection parses the same paths. Raises PathError."""
     if text.startswith("$"):
         return Route("context", (Step(text[1:]),))
-    origin, rest = ("above", text[1:]) if text.startswith("^") else ("here", text)
-    if rest in ("", "."):
+    origin, below = ("above", text[1:]) if text.startswith("^") else ("here", text)
+    if below in ("", "."):
         return Route(origin, ())
-    steps = tuple(_step(_field(segment, text)) for segment in _segments(rest))
+    steps = tuple(_step(_field(segment, text)) for segment in _segments(below))
+    # Braces end a path: what is selected in them is read by a transform, not by further steps.
     if any(step.below for step in steps[:-1]):
         raise PathError(f"{text!r} is not a path: only its last step can have braces")
     return Route(origin, steps)
@@ -62,6 +63,7 @@ def _segments(text: str) -> list[str]:
 
 def _field(segment: str, text: str) -> graphql.FieldNode:
     try:
+        # Parsed as a document of one field, so that arguments and braces need no grammar of their own.
         document = graphql.parse("{" + segment + "}", no_location=True)
     except graphql.GraphQLError as error:
         raise PathError(f"{text!r} is not a path: {error.message}") from error

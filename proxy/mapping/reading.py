@@ -29,6 +29,7 @@ class ReadExpression:
 
     def guarded(self, value: str, blank: str) -> str:
         """Return `value`, or `blank` where any field on the path is null."""
+        # `None if x is None else x` is `x`: the value itself is null where it should be.
         passes_null = self.nulls == (f"{value} is None",) and blank == "None"
         if not self.nulls or passes_null:
             return value
@@ -87,6 +88,7 @@ class PathReader:
             if selected.type.is_list:
                 groups.append(group)
                 group = ()
+        # A path without steps (`.`) is one empty group: a loop over the value itself.
         return [*groups, group] if group or not steps else groups
 
     def is_list(self, steps: tuple[paths.Step, ...], start: selection.Node) -> bool:
@@ -99,6 +101,6 @@ class PathReader:
 
 def _context(name: str) -> ReadExpression:
     if name not in CONTEXT:
-        known = ", ".join(f"${field}" for field in CONTEXT)
-        raise LookupError(f"the request's context has no ${name}; it has {known}")
+        available = ", ".join(f"${field}" for field in CONTEXT)
+        raise LookupError(f"the request's context has no ${name}; it has {available}")
     return ReadExpression(f"context.{name}", (), selection.Node("String"))

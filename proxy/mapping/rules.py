@@ -1,9 +1,9 @@
 """Mapping rules as frozen values, made by the loader; and which fields a projection shows.
 
 A field rule states the source of one v3 field, by exactly one of `from`, `always`, `none`. A projection (include[],
-show[], hide[], slice[]; contract v3-rest.md §2.3, §2.4) is asked by path. Below a keyed object a path has one of its
-keys, or `*`: in a projection it stands for every key, in an argument of the compiler for those that the projection does
-not name.
+show[], hide[], slice[]; contract v3-rest.md §2.3, §2.4) is looked up by path. Below a keyed object a path has one of
+its keys, or `*`: in a projection it stands for every key, in an argument of the compiler for those that the projection
+does not name.
 """
 
 from collections.abc import Iterator
@@ -108,6 +108,7 @@ def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
         return False
     if _names(projection.hide, at):
         return False
+    # The field itself, an object around a shown field, or a field below a shown object.
     return not projection.show or _names(_beginnings(projection.show), at) or _is_below(projection.show, at)
 
 
@@ -121,16 +122,20 @@ def keys(projection: Projection, at: Path) -> ProjectedKeys:
     level = len(at)
     picked = _keys(projection.show, at, level + 1)
     whole = _is_below(projection.show, at)
-    dropped = frozenset(gone[level] for gone in projection.hide if len(gone) == level + 1 and gone[:level] == at)
+    dropped = frozenset(path[level] for path in projection.hide if len(path) == level + 1 and path[:level] == at)
     apart = _keys(projection.show | projection.hide | projection.cut | projection.emptied, at, level + 2)
+    # `*` is shown beside single keys: those may have paths of their own, so they are mapped apart.
     if ANY in picked:
         apart |= picked
     apart -= {ANY}
-    alike = sorted(picked - apart - {ANY})
+    same_projection = sorted(picked - apart - {ANY})
+    # Every key is hidden, whatever show[] picks.
     if ANY in dropped:
         return ProjectedKeys(frozenset(), frozenset(), (), ANY)
     everything = not projection.show or whole or ANY in picked
-    return ProjectedKeys(None if everything else picked, dropped, tuple(sorted(apart)), alike[0] if alike else ANY)
+    return ProjectedKeys(
+        None if everything else picked, dropped, tuple(sorted(apart)), same_projection[0] if same_projection else ANY
+    )
 
 
 def cut(projection: Projection, at: Path) -> Path | None:
@@ -144,9 +149,9 @@ def emptied(projection: Projection, at: Path) -> bool:
     return _names(projection.emptied, at)
 
 
-def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
-    """Return the next steps below `at` of all paths that have at least `least` steps."""
-    return frozenset(path[len(at)] for path in paths if len(path) >= least and path[: len(at)] == at)
+def _keys(paths: frozenset[Path], at: Path, steps_min: int) -> frozenset[str]:
+    """Return the next steps below `at` of all paths that have at least `steps_min` steps."""
+    return frozenset(path[len(at)] for path in paths if len(path) >= steps_min and path[: len(at)] == at)
 
 
 def _is_below(paths: frozenset[Path], at: Path) -> bool:
@@ -165,6 +170,7 @@ def _spellings(at: Path) -> Iterator[Path]:
     return product(*((step, ANY) for step in at))
 
 
+# The same set is looked up for every field of a projection, and few projections compile at once.
 @lru_cache(maxsize=8)
 def _beginnings(paths: frozenset[Path]) -> frozenset[Path]:
     """Return all prefixes of these paths, including the paths themselves."""

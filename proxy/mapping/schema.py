@@ -57,6 +57,7 @@ class Schema:
         return [error.message for error in graphql.validate(self._schema, graphql.parse(document))]
 
 
+# Building is slow, and tests and commands load the same file again.
 @lru_cache(maxsize=1)
 def _built(sdl: str) -> graphql.GraphQLSchema:
     return graphql.build_schema(sdl)

@@ -28,15 +28,15 @@ class Node:
 
     def select(self, schema: Schema, step: Step) -> "Selected":
         """Add a field with its selection in braces, or find it if it was added before. Raises UnknownFieldError."""
-        known = self.fields.get(step.alias)
-        if known is None:
+        selected = self.fields.get(step.alias)
+        if selected is None:
             kind = schema.field(self.type_name, step.name)
             if kind is None:
                 raise UnknownFieldError(f"the service's type {self.type_name} has no field {step.name!r}")
-            known = self.fields[step.alias] = Selected(step, kind, Node(kind.name))
+            selected = self.fields[step.alias] = Selected(step, kind, Node(kind.name))
         for child in step.below:
-            known.node.select(schema, child)
-        return known
+            selected.node.select(schema, child)
+        return selected
 
     def text(self) -> str:
         """Return the fields as GraphQL, without outer braces; in a fixed order, so that equal projections share
@@ -51,6 +51,7 @@ class Node:
     def record(self) -> type:
         """Return the type that one object of a response is decoded into. Nullable fields may be absent, others are
         required."""
+        # A scalar: Selected.record makes it a list, or nullable.
         if self.type_name in SCALARS:
             return SCALARS[self.type_name]
         fields = ((alias, selected.record(), selected.type.nullable) for alias, selected in sorted(self.fields.items()))

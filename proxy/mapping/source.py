@@ -36,6 +36,7 @@ class ObjectSource(NamedTuple):
 def snake_case(name: str) -> str:
     """Convert a name such as `PartOffer` to an identifier such as `part_offer`."""
     plain = re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
+    # no identifier begins with a digit
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
@@ -55,25 +56,26 @@ class Source:
         self._constants[name] = value
         return name
 
-    def call(self, name: str, arguments: Mapping[str, str], made: ObjectSource) -> str:
+    def call(self, name: str, arguments: Mapping[str, str], source: ObjectSource) -> str:
         """Return the call of a function that returns one object; `arguments` are expressions by parameter.
 
         A parameter that no field uses is left out.
         """
-        used = {used for expression in made.fields.values() for used in _NAMES.findall(expression)}
-        given = {parameter: value for parameter, value in arguments.items() if parameter in used}
-        text = self._function(name, given, made)
+        used = {used for expression in source.fields.values() for used in _NAMES.findall(expression)}
+        passed = {parameter: value for parameter, value in arguments.items() if parameter in used}
+        text = self._function(name, passed, source)
         if text not in self._functions:
             self._functions[text] = self._unique(f"map_{snake_case(name)}")
-        return f"{self._functions[text]}({', '.join(given.values())})"
+        return f"{self._functions[text]}({', '.join(passed.values())})"
 
-    def entry_point(self, name: str, record: str, made: ObjectSource) -> None:
+    def entry_point(self, name: str, record: str, source: ObjectSource) -> None:
         """Add the function that maps one record in a context."""
         self._entry = f"map_{snake_case(name)}"
-        self._functions[self._function(name, (record, CONTEXT), made)] = self._entry
+        self._functions[self._function(name, (record, CONTEXT), source)] = self._entry
 
     def text(self) -> str:
         """Return the whole source: the entry point first, called functions below their callers."""
+        # Callees were added before their callers, hence reversed.
         return "\n\n".join(f"def {name}{text}" for text, name in reversed(self._functions.items()))
 
     def function(self, transforms: Mapping[str, Any]) -> Callable[..., Any]:
@@ -84,23 +86,20 @@ class Source:
         names = {**transforms, **self._constants, "sorted": sorted, "rank": itemgetter(0), "__builtins__": {}}
         exec(compile(text, file, "exec"), names)  # noqa: S102 - our own text
         function: Callable[..., Any] = names[self._entry]
-        linecache.cache[file] = (
-            len(text),
-            None,
-            text.splitlines(keepends=True),
-            file,
-        )  # None: there is no file to check
+        # None is the time of a file: linecache then checks none, and keeps the entry.
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        # Not at exit: the interpreter is being torn down then, and frees the entry anyway.
         weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
         return function
 
-    def _function(self, name: str, parameters: Iterable[str], made: ObjectSource) -> str:
+    def _function(self, name: str, parameters: Iterable[str], source: ObjectSource) -> str:
         """Return the text of a function behind its name."""
-        struct = _struct(name, made.class_name, tuple(made.fields))
+        struct = _struct(name, source.class_name, tuple(source.fields))
         if struct not in self._structs:
             self._structs[struct] = self._unique(name)
             self._constants[self._structs[struct]] = struct
         # By position, which takes a tenth of the time of keywords; comments name the fields instead.
-        lines = "".join(_argument(field, expression) for field, expression in made.fields.items())
+        lines = "".join(_argument(field, expression) for field, expression in source.fields.items())
         end = "\n    )" if lines else ")"
         return f"({', '.join(parameters)}):\n    return {self._structs[struct]}({lines}{end}\n"
 
@@ -125,5 +124,5 @@ def _struct(name: str, class_name: str | None, fields: tuple[str, ...]) -> type[
 
 def _argument(field: str, expression: str) -> str:
     """Return an argument with its comment, behind the first line of an expression of several."""
-    first, newline, others = expression.partition("\n")
-    return f"\n        {first}  # {field}\n{others}," if newline else f"\n        {first},  # {field}"
+    first, newline, further = expression.partition("\n")
+    return f"\n        {first}  # {field}\n{further}," if newline else f"\n        {first},  # {field}"

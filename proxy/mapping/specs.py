@@ -116,19 +116,20 @@ class SpecNames:
 
         `specs` are those of the same part: a tolerance is named by the quantity among them.
         """
-        known = self.names.get(shortname)
-        if known is None:
+        entry = self.names.get(shortname)
+        if entry is None:
+            # v3's own keys are spelled so: `Case/Package` is case_package.
             return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
-        if known.beside and specs:
-            present = [name for spec in specs if (name := spec.attribute.shortname) in known.beside]
-            return next((key for quantity, key in known.beside.items() if quantity in present), known.key)
-        return known.key
+        if entry.beside and specs:
+            present = [name for spec in specs if (name := spec.attribute.shortname) in entry.beside]
+            return next((key for quantity, key in entry.beside.items() if quantity in present), entry.key)
+        return entry.key
 
     def name(self, shortname: str, name: str, key: str | None = None) -> str:
         """Return v3's display name; the attribute's own if the table has none, or if `key` is not the one that the
         table names."""
-        known = self.names.get(shortname)
-        return known.name if known and known.name and key in (None, known.key) else name
+        entry = self.names.get(shortname)
+        return entry.name if entry and entry.name and key in (None, entry.key) else name
 
     def is_shown(self, shortname: str, specs: Sequence[Spec]) -> bool:
         """Return whether a part shows this spec under its key. If several attributes make the same v3 spec, one is
@@ -136,11 +137,14 @@ class SpecNames:
         if source := self._ranges.get(shortname):
             if shortname == source.value:
                 return True
+            # The lower end shows the range unless the value does; the upper end unless either does.
             before = (source.value, source.low)[: 1 if shortname == source.low else 2]
             return not any(spec.attribute.shortname in before for spec in specs)
-        known = self.names.get(shortname)
-        if known is None or not known.beside:
+        entry = self.names.get(shortname)
+        if entry is None or not entry.beside:
             return True
+        # A general tolerance beside a resistance is shown as resistance_tolerance, unless an attribute of that name is
+        # there.
         dedicated = self._sources[self.key(shortname, "", specs)].value
         return dedicated == shortname or _with(dedicated, specs) is None
 
@@ -163,35 +167,36 @@ class SpecNames:
     def is_plus_minus(self, key: str) -> bool:
         """Return whether v3 wrote the numbers of a key as text with a ± sign."""
         source = self.source(key)
-        known = self.names.get(source.value or "") if source else None
-        return known is not None and known.plus_minus
+        entry = self.names.get(source.value or "") if source else None
+        return entry is not None and entry.plus_minus
 
     def is_list(self, key: str) -> bool:
         """Return whether v3 listed several values under a key."""
         source = self.source(key)
-        known = self.names.get(source.value or "") if source else None
-        return known is not None and known.many
+        entry = self.names.get(source.value or "") if source else None
+        return entry is not None and entry.many
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         """Return v3's datatype of a value."""
-        known = self.names.get(shortname)
-        if value_type != "number" or (known and known.plus_minus):
+        entry = self.names.get(shortname)
+        if value_type != "number" or (entry and entry.plus_minus):
             return "string"
-        return "integer" if known and known.whole else "decimal"
+        return "integer" if entry and entry.whole else "decimal"
 
     def has_unit(self, shortname: str, units_name: str | None) -> bool:
         """Return whether v3 gave a unit. It gave none for a tolerance, whose text contains it."""
-        known = self.names.get(shortname)
-        return bool(units_name) and not (known and known.plus_minus)
+        entry = self.names.get(shortname)
+        return bool(units_name) and not (entry and entry.plus_minus)
 
     def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
         """Return v3's list of strings: numbers in SI base units ("22000.0"), tolerances as text ("±5%"), texts
         unchanged, several for a list, none for the end of a range."""
-        known = self.names.get(shortname)
-        if known and known.end:
+        entry = self.names.get(shortname)
+        if entry and entry.end:
             return []
         if value_type != "number":
-            return value.split(", ") if known and known.many else [value]
+            # How the upstream joins several values of one attribute.
+            return value.split(", ") if entry and entry.many else [value]
         return [self._si(shortname, value, si_value)]
 
     def low(self, shortname: str, specs: Sequence[Spec]) -> str | None:
@@ -208,27 +213,27 @@ class SpecNames:
     def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Spec]) -> str:
         """Return the display value: `-40 °C to 85 °C` for a range without a value, `85 °C (max)` for a single end,
         `±5%`."""
-        known = self.names.get(shortname)
-        if known and known.plus_minus:
+        entry = self.names.get(shortname)
+        if entry and entry.plus_minus:
             return self._si(shortname, value, si_value)
-        if known is None or known.end is None:
+        if entry is None or entry.end is None:
             return shown
         source = self._ranges[shortname]
         low, high = _with(source.low, specs), _with(source.high, specs)
         if low and high:
             return f"{low.displayValue} to {high.displayValue}"
-        return f"{shown} ({known.end})"
+        return f"{shown} ({entry.end})"
 
     def number(self, shortname: str, number: float) -> str:
         """Format a number as v3 did: 14 for an integer, ±5% for a tolerance, 22000.0 for any other."""
-        known = self.names.get(shortname)
-        if known and known.plus_minus:
+        entry = self.names.get(shortname)
+        if entry and entry.plus_minus:
             return f"±{number:g}%"
-        return str(int(number)) if known and known.whole and number.is_integer() else str(number)
+        return str(int(number)) if entry and entry.whole and number.is_integer() else str(number)
 
     def _end(self, shortname: str | None, specs: Sequence[Spec]) -> str | None:
-        found = _with(shortname, specs)
-        return self._si(found.attribute.shortname, found.value, found.siValue) if found else None
+        spec = _with(shortname, specs)
+        return self._si(spec.attribute.shortname, spec.value, spec.siValue) if spec else None
 
     def _si(self, shortname: str, value: str, si_value: str) -> str:
         try:
@@ -248,34 +253,34 @@ def _with(shortname: str | None, specs: Sequence[Spec]) -> Spec | None:
 def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
     """Return the attributes behind every key that a request can use. An attribute's own key takes precedence over a
     key that it has beside another attribute."""
-    found: dict[str, SpecSource] = {}
+    sources: dict[str, SpecSource] = {}
     roles: dict[str, dict[str | None, str]] = defaultdict(dict)
     for shortname, entry in names.items():
-        other = roles[entry.key].setdefault(entry.end, shortname)
-        if other != shortname:
-            raise ValueError(f"{other} and {shortname} are both the {entry.end or 'value'} of {entry.key}")
+        earlier = roles[entry.key].setdefault(entry.end, shortname)
+        if earlier != shortname:
+            raise ValueError(f"{earlier} and {shortname} are both the {entry.end or 'value'} of {entry.key}")
     for key, role in roles.items():
         if ("min" in role) != ("max" in role):
             raise ValueError(f"{key} has one end only; it needs an attribute of `end: min` and one of `end: max`")
-        found[key] = SpecSource(key, role.get(None), role.get("min"), role.get("max"))
+        sources[key] = SpecSource(key, role.get(None), role.get("min"), role.get("max"))
     for shortname, entry in names.items():
-        in_range = found[entry.key].is_range
-        alone = SpecSource((*entry.also, shortname)[0], shortname) if in_range else found[entry.key]
+        in_range = sources[entry.key].is_range
+        single = SpecSource((*entry.also, shortname)[0], shortname) if in_range else sources[entry.key]
         for spelling in (*entry.also, shortname):
-            found.setdefault(spelling, alone)
+            sources.setdefault(spelling, single)
         for quantity, key in entry.beside.items():
             if quantity not in names:
                 raise ValueError(f"{shortname} has a key beside {quantity}, which is no attribute of this table")
-            found.setdefault(key, SpecSource(key, shortname, beside=quantity))
-    return found
+            sources.setdefault(key, SpecSource(key, shortname, beside=quantity))
+    return sources
 
 
 def _spellings(names: dict[str, SpecName]) -> dict[str, tuple[str, ...]]:
     """Return, for every key that a request can use, the keys that responses have instead."""
-    found: dict[str, tuple[str, ...]] = {}
+    spellings: dict[str, tuple[str, ...]] = {}
     for shortname, entry in names.items():
         keys = (entry.key, *entry.beside.values())
-        found |= dict.fromkeys((entry.key, *entry.also, shortname), keys)
+        spellings |= dict.fromkeys((entry.key, *entry.also, shortname), keys)
     for entry in names.values():
-        found |= {key: (key,) for key in entry.beside.values()}
-    return found
+        spellings |= {key: (key,) for key in entry.beside.values()}
+    return spellings

@@ -14,9 +14,8 @@ from proxy.kit import slices
 from proxy.mapping.specs import SpecNames
 from proxy.mapping.uids import Uid, Uids
 
-LISTS = {
-    "Manufacturer": "Brand"
-}  # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list
+# v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
+LISTS = {"Manufacturer": "Brand"}
 
 PATTERNS_IDS = 100_000  # limit of the cached results of patterns, in ids
 
@@ -43,22 +42,23 @@ class NameIndex(dict[str, tuple[str, ...]]):
 
     def __init__(self, ids: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__(ids)
-        self._found: cachetools.LRUCache[str, tuple[str, ...]] = cachetools.LRUCache(
+        self._matching: cachetools.LRUCache[str, tuple[str, ...]] = cachetools.LRUCache(
             PATTERNS_IDS, lambda ids: 1 + len(ids)
         )
 
     def like(self, pattern: str, matches: Callable[[str], bool]) -> slices.Slices[tuple[str, ...]]:
         """Find the ids of all names that match a pattern, in slices: yields after each."""
-        known = self._found.get(pattern)
-        if known is not None:
-            return known
-        found: list[str] = []
-        for some in slices.sliced(self):
-            found += chain.from_iterable(map(self.__getitem__, filter(matches, some)))
+        cached = self._matching.get(pattern)
+        if cached is not None:
+            return cached
+        matching_ids: list[str] = []
+        for batch in slices.sliced(self):
+            matching_ids += chain.from_iterable(map(self.__getitem__, filter(matches, batch)))
             yield
-        ids = tuple(found)
+        ids = tuple(matching_ids)
+        # cachetools raises ValueError for an item larger than the whole cache.
         if len(ids) < PATTERNS_IDS:
-            self._found[pattern] = ids
+            self._matching[pattern] = ids
         return ids
 
 
@@ -88,14 +88,16 @@ class Tables(msgspec.Struct, frozen=True):
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
         """Return a copy with one more list."""
+        # The same index goes on in all copies, with its cached patterns.
         names = ids if isinstance(ids, NameIndex) else NameIndex(ids)
         return msgspec.structs.replace(self, listed={**self.listed, name: names})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind with exactly this name. Raises UnlistedError if the list
         is needed."""
-        known = self.uids[kind].named(name)
-        return (known,) if known is not None else self._list(kind).get(name, ())
+        id_ = self.uids[kind].named(name)
+        # The tables first: v3 may have had another name for it, and a list may not have been fetched.
+        return (id_,) if id_ is not None else self._list(kind).get(name, ())
 
     def ids_like(self, kind: str, pattern: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind whose names match a pattern. Raises UnlistedError."""
@@ -106,10 +108,10 @@ class Tables(msgspec.Struct, frozen=True):
         return field in self.v3_fields or field in self.search
 
     def _list(self, kind: str) -> NameIndex:
-        wanted = LISTS.get(kind, kind)
-        if wanted not in self.listed:
-            raise UnlistedError(wanted)
-        return self.listed[wanted]
+        list_name = LISTS.get(kind, kind)
+        if list_name not in self.listed:
+            raise UnlistedError(list_name)
+        return self.listed[list_name]
 
     def transforms(self) -> dict[str, Any]:
         """Return the functions for mapping files that read a table, by name."""
@@ -141,8 +143,8 @@ class Tables(msgspec.Struct, frozen=True):
 
     def _source_name(self, name: str) -> str:
         """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""
-        known = self.uids["Source"].name("", name)
-        return known if known != name else self.uids["Seller"].name(self.uids["Seller"].named(name) or "", name)
+        recorded = self.uids["Source"].name("", name)
+        return recorded if recorded != name else self.uids["Seller"].name(self.uids["Seller"].named(name) or "", name)
 
     def _parent_uid(self, ancestors: list[Any]) -> Uid | None:
         """Return the uid of the last ancestor; None for the root category."""

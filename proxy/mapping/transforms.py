@@ -12,9 +12,9 @@ import msgspec
 
 IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
 
+# Remembered texts of prices: half of the prices in a recorded list of parts repeat another. Times are not remembered,
+# because nine in ten differ.
 PRICE_TEXTS: dict[float, str] = {}
-"""Remembered texts of prices: half of the prices in a recorded list of parts repeat another. Times are not remembered,
-because nine in ten differ."""
 PRICE_TEXTS_MAX = 8192  # 1.0 MB, and no more than the prices of one offer beyond it
 
 _parse_time = datetime.fromisoformat
@@ -58,6 +58,7 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int
             if amount:  # 0.0 and -0.0 are one key with two texts
                 PRICE_TEXTS[amount] = text
         points.append((price.quantity, text))
+    # Here, once, rather than with a test for each price.
     table.pop("", None)
     return table
 
@@ -84,17 +85,20 @@ def naive_id(seller_id: str, sku: str, region: str | None) -> str:
 def offer_rank(authorized: bool, stock: int, prices: Sequence[PricePoint], home: str) -> int:
     """Return the sort key of v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in
     stock, out of stock, foreign currency, no price."""
+    # Four ranks for each group, see the returns below.
     rank = 0 if authorized else 4
     if not prices:
         return rank + 3
     if prices[0].currency != home and not any(price.currency == home for price in prices):
         return rank + 2
+    # Of the negative codes only this one means in stock (contract graphql.md §2.6).
     return rank if stock > 0 or stock == IN_STOCK_QUANTITY_UNKNOWN else rank + 1
 
 
 def image_mimetype(url: str) -> str:
     """Return v3's media type, such as `image/jpg`, from the file extension (contract v3-rest.md §3.5)."""
     ending = url.rsplit(".", 1)[-1].lower()
+    # image/jpg is no registered type, but it is what v3 sent; most images have no other extension.
     return f"image/{ending}" if ending in {"png", "gif", "svg", "webp"} else "image/jpg"
 
 
@@ -122,7 +126,7 @@ def cad_downloads(cad: Any) -> list[str]:
 
 def names(named: list[Any]) -> list[str]:
     """Return the name of each object."""
-    return [one.name for one in named]
+    return [each.name for each in named]
 
 
 def redirected(uid: str, requested: str | None) -> list[str]:

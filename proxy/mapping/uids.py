@@ -15,6 +15,7 @@ import msgspec
 
 Kind = Literal["Seller", "Brand", "Manufacturer", "Category", "Source"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# Words that a reader of logs may recognise; any six digits that no recorded uid begins with would do.
 TAGS: dict[str, str] = {
     "Seller": "5e11e4",
     "Brand": "b4a2d0",
@@ -60,7 +61,7 @@ class Uids:
     """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
     them."""
 
-    def __init__(self, kind: str, known: Iterable[KnownUid], own: Sequence[KnownUid] = ()) -> None:
+    def __init__(self, kind: str, shipped: Iterable[KnownUid], own: Sequence[KnownUid] = ()) -> None:
         """Build from the entries of the shipped table and a site's `own`, which take precedence whatever their year."""
         self._tag = TAGS[kind]
         self._renamed = kind in RENAMED
@@ -71,16 +72,19 @@ class Uids:
         self._targets: dict[str, UidTarget] = {}
         self._accepted: dict[str, list[str]] = {}
         self._computed = re.compile(rf"{self._tag}[0-9a-f]{{10}}")
-        for entry in _oldest_first(known):
-            self._take(entry)
+        for entry in _oldest_first(shipped):
+            self._add(entry)
+        # A site knows the uids of its own data, so its table is added last.
         for entry in _oldest_first(own):
             self._displace(entry)
-            self._take(entry)
+            self._add(entry)
+        # Per object, not as decorators, which would keep every Uids alive and share one cache between kinds.
         self.uid = lru_cache(REMEMBERED)(self._uid)
         self.source = lru_cache(REMEMBERED)(self._source)
 
-    def _take(self, entry: KnownUid) -> None:
+    def _add(self, entry: KnownUid) -> None:
         """Add an entry, which takes precedence over all earlier ones."""
+        # An old entry may have a name only; a newer one with the same name has told its id.
         id_ = entry.id or self._ids.get(entry.name)
         names = (entry.name, *entry.also)
         self._targets[entry.uid] = UidTarget(id_, entry.name)
@@ -109,6 +113,7 @@ class Uids:
     def computed(self, numeric_id: str) -> Uid:
         """Return the computed uid, which can be converted back, whether or not the object also has a recorded one."""
         number = int(numeric_id)
+        # Ten hex digits of the sixteen are left for it.
         if not 0 <= number < 1 << 40:
             raise ValueError("an id of the service does not fit into a v3 uid")
         return f"{self._tag}{number:010x}"
@@ -121,17 +126,17 @@ class Uids:
         """Return the upstream id of the object that v3 or upstream calls exactly this; None if it is unknown."""
         return self._ids.get(name)
 
-    def _source(self, name: str, called: str | None = None) -> Uid:
+    def _source(self, name: str, v3_name: str | None = None) -> Uid:
         """Return 16 hex digits for a source. Upstream has no id for it, only a name; `called` is v3's name if it
         differs."""
-        called = called or name
-        known = self._by_name.get(called.casefold()) or self._by_name.get(name.casefold())
-        return known or f"{self._tag}{blake2b(called.encode(), digest_size=5).hexdigest()}"
+        v3_name = v3_name or name
+        recorded = self._by_name.get(v3_name.casefold()) or self._by_name.get(name.casefold())
+        return recorded or f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""
-        known = self._accepted.get(numeric_id, []) + self._accepted.get(name.casefold(), [])
-        return [self.computed(numeric_id), *known, self.uid(numeric_id, name)]
+        recorded = self._accepted.get(numeric_id, []) + self._accepted.get(name.casefold(), [])
+        return [self.computed(numeric_id), *recorded, self.uid(numeric_id, name)]
 
     def knows(self, uid: str) -> bool:
         """Return whether a table has this uid."""
@@ -143,12 +148,12 @@ class Uids:
 
     def target(self, uid: str) -> UidTarget | None:
         """Return the object that a uid refers to; None if it is neither in a table nor computed."""
-        known = self._targets.get(uid)
-        if known or not self.is_computed(uid):
-            return known
+        recorded = self._targets.get(uid)
+        if recorded or not self.is_computed(uid):
+            return recorded
         return UidTarget(str(int(uid[len(self._tag) :], 16)), None)
 
 
-def _oldest_first(known: Iterable[KnownUid]) -> list[KnownUid]:
+def _oldest_first(entries: Iterable[KnownUid]) -> list[KnownUid]:
     """Sort entries by year. Entries without a year come first; within a year the order of the file is kept."""
-    return sorted(known, key=lambda entry: entry.year or 0)
+    return sorted(entries, key=lambda entry: entry.year or 0)

@@ -116,6 +116,7 @@ AGGREGATIONS = {
             SpecAgg,
         ),
         Aggregation(
+            # An alias of specAggs: the descriptions of filtered specs without their counts.
             "specKinds",
             ("$filtered: [String!]!",),
             "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
@@ -132,6 +133,7 @@ def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> 
     parts = f" parts {{ {part.selection} }}" if part else ""
     fields: list[Any] = [("hits", int), ("error", str | None, None)]
     if part:
+        # Before `error`, which has a default: msgspec wants the fields without one first.
         fields.insert(1, ("parts", types.GenericAlias(list, (part.record,))))
     match = msgspec.defstruct("SupPartMatch", fields, gc=False)
     declared, passed = (", $options: SupPartMatchOptions", ", options: $options") if options else ("", "")
@@ -142,6 +144,7 @@ def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> 
         f"hits error{parts}",
         types.GenericAlias(list, (match,)),
     )
+    # Options are those of one request: its queries cannot share an operation with others.
     return root.document() if options else root.document(list_variable="queries")
 
 
@@ -194,11 +197,11 @@ class Root(NamedTuple):
     below: str
     record: Any
 
-    def document(self, **more: Any) -> Document:
-        """Return the document that selects the field once; `more` are further arguments of Document."""
+    def document(self, **options: Any) -> Document:
+        """Return the document that selects the field once; `options` are further arguments of Document."""
         declared, passed = (f"({text})" if text else "" for text in (self.signature, self.arguments))
         text = f"query {self.name}{declared} {{ {self.name}{passed} {{ {self.below} }} }}"
-        return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), **more)
+        return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), **options)
 
 
 def _aliases(root: Root, number: int) -> Document:
@@ -240,6 +243,7 @@ def _mark_lost_aliases(data: dict[str, Any], graphql_errors: list[model.GraphQLE
 
 def _mark_lost_parts(data: Any, graphql_errors: list[model.GraphQLError]) -> Any:
     """Replace each part that is null with an error by the error; null without an error means that it is unknown."""
+    # Nothing is left: the response counts as failed, so that its errors are raised.
     if all(part is None for part in data.supParts):
         return None
     for place in [error.path[1] for error in graphql_errors if isinstance(error.path, list) and len(error.path) > 1]:
@@ -258,6 +262,7 @@ def _result_set(beside: list[Any], part: compiler.CompiledObject | None, counted
     """Return the type of a SupPartResultSet with these fields."""
     optional: list[Any] = []
     if part:
+        # msgspec wants fields without a default first; a field of three has one.
         required = [field for field in [("part", part.record), *beside] if len(field) == 2]
         result = msgspec.defstruct("SupPartResult", [*required, *(f for f in beside if len(f) == 3)], gc=False)
         optional = [("results", types.GenericAlias(list, (result,)) | None, None)]

@@ -56,9 +56,9 @@ def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Match
     if not partial:
         return None
     # Most requests name the number as upstream spells it: equal texts need not be normalised.
-    wanted = normalise(number)
+    normalised = normalise(number)
     return lambda part, aka: (
-        part.mpn == number or normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
+        part.mpn == number or normalise(part.mpn) == normalised or (aka is not None and normalise(aka) == normalised)
     )
 
 
@@ -68,33 +68,34 @@ def is_ranked(number: str, exact_only: bool) -> bool:
     return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
 
 
-def filter_ranked(query: PartsMatchQuery, found: OperationResult, keep: MatchTest | None) -> FilteredMatches:
+def filter_ranked(query: PartsMatchQuery, result: OperationResult, keep: MatchTest | None) -> FilteredMatches:
     """Return the matches in a ranked result, where they come first, and their total number."""
     if keep is None:
-        return FilteredMatches(found.parts, found.hits, certain=True)
-    kept = [part for part, aka in found.with_alternate_mpns() if keep(part, aka)]
-    if len(kept) < len(found.parts):
-        return FilteredMatches(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
-    whole = query.start + len(kept) >= found.hits and (bool(kept) or not found.hits)
-    return FilteredMatches(kept, found.hits, certain=whole)
+        return FilteredMatches(result.parts, result.hits, certain=True)
+    matches = [part for part, aka in result.with_alternate_mpns() if keep(part, aka)]
+    # The page holds a part that does not match: behind it there are no further matches.
+    if len(matches) < len(result.parts):
+        return FilteredMatches(matches, query.start + len(matches), certain=bool(matches) or query.start == 0)
+    whole = query.start + len(matches) >= result.hits and (bool(matches) or not result.hits)
+    return FilteredMatches(matches, result.hits, certain=whole)
 
 
-def filter_candidates(query: PartsMatchQuery, found: OperationResult, keep: MatchTest | None) -> FilteredMatches:
+def filter_candidates(query: PartsMatchQuery, result: OperationResult, keep: MatchTest | None) -> FilteredMatches:
     """Return the requested page of the matches among candidates; `hits` is a lower bound."""
-    kept = [part for part, aka in found.with_alternate_mpns() if keep is None or keep(part, aka)]
-    return FilteredMatches(kept[query.start : query.start + query.limit], len(kept), certain=True)
+    matches = [part for part, aka in result.with_alternate_mpns() if keep is None or keep(part, aka)]
+    return FilteredMatches(matches[query.start : query.start + query.limit], len(matches), certain=True)
 
 
 def _equal(query: PartsMatchQuery) -> MatchTest | None:
     """Return a test that compares each given number exactly."""
-    mpn, sku, either = query.mpn, query.sku, query.mpn_or_sku
+    mpn, sku, mpn_or_sku = query.mpn, query.sku, query.mpn_or_sku
     tests: list[MatchTest] = []
     if mpn:
         tests.append(lambda part, aka: mpn in (part.mpn, aka))
     if sku:
         tests.append(lambda part, _: _has_sku(part, sku))
-    if either:
-        tests.append(lambda part, aka: either in (part.mpn, aka) or _has_sku(part, either))
+    if mpn_or_sku:
+        tests.append(lambda part, aka: mpn_or_sku in (part.mpn, aka) or _has_sku(part, mpn_or_sku))
     return (lambda part, aka: all(test(part, aka) for test in tests)) if tests else None
 
 

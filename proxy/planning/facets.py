@@ -31,9 +31,9 @@ class SearchDetails(NamedTuple):
         fields = {each.field: _facet([], None, None) for each in facets}
         counts = {text: {"count": None} for text in queries}
         numbers = dict.fromkeys(("min", "max", "mean", "stddev", "count", "missing", "spec_drilldown_rank"))
-        found = self.facet_results
+        results = self.facet_results
         return self._replace(
-            facet_results={"fields": {**found["fields"], **fields}, "queries": {**found["queries"], **counts}},
+            facet_results={"fields": {**results["fields"], **fields}, "queries": {**results["queries"], **counts}},
             stats_results={
                 **self.stats_results,
                 **{field: {"__class__": "SearchStatsResult", **numbers} for field in stats},
@@ -53,11 +53,11 @@ class AggregationRequest(NamedTuple):
 
     def variables(self) -> dict[str, Any]:
         """Return the variables that the chosen aggregations declare."""
-        found: dict[str, Any] = {"size": self.size} if self.aggregations - {"inStockAgg", "specKinds"} else {}
+        variables: dict[str, Any] = {"size": self.size} if self.aggregations - {"inStockAgg", "specKinds"} else {}
         if "specAggs" in self.aggregations:
             selection = "WITH_SUGGESTED" if self.suggested else "EXPLICIT"
-            found |= {"attributes": list(self.shortnames), "selection": selection}
-        return found | ({"filtered": list(self.filtered)} if self.filtered else {})
+            variables |= {"attributes": list(self.shortnames), "selection": selection}
+        return variables | ({"filtered": list(self.filtered)} if self.filtered else {})
 
     def with_described(self, shortnames: Iterable[str]) -> "AggregationRequest":
         """Return a copy that also requests descriptions of these specs, unless their counts include them."""
@@ -71,6 +71,7 @@ def request(
     """Return the aggregations for facets and stats that upstream supports (search_support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
+    # The upstream's default (contract graphql.md §1.2), for statistics, which need no buckets.
     size = SUGGESTED_SIZE if names else 10
     for facet in facets:
         names.add(_aggregation(tables, facet.field))
@@ -84,60 +85,62 @@ def request(
     return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
 
-def facet_result(tables: Tables, facet: FacetField, found: Any, limited: bool = False) -> dict[str, Any]:
+def facet_result(tables: Tables, facet: FacetField, result_set: Any, limited: bool = False) -> dict[str, Any]:
     """Return one entry of facet_results.fields. `limited`: counted only among the hits that can have the field."""
     field = search_filters.field_support(tables, facet.field)
-    buckets = _buckets(tables, facet.field, field, found) if field else []
+    buckets = _buckets(tables, facet.field, field, result_set) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
-    return _facet(page, None, None if limited else found)
+    return _facet(page, None, None if limited else result_set)
 
 
-def drilldown_results(tables: Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def drilldown_results(tables: Tables, result_set: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the facets and the stats of the specs that upstream suggests, best first: their order is the rank. Each
     has as many values as a facet with the default limit, however many are counted for other facets. Only specs that
     v3 had as numbers have stats."""
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
-    for rank, (key, each) in enumerate(list(_suggested(tables, found).items())[:limit], 1):
+    for rank, (key, each) in enumerate(list(_suggested(tables, result_set).items())[:limit], 1):
         field = f"specs.{key}.value"
-        fields[field] = _facet(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
+        fields[field] = _facet(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], rank, result_set)
         if tables.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
-            stats[field] = _stats(each, rank, found)
+            stats[field] = _stats(each, rank, result_set)
     return fields, stats
 
 
-def stats_result(tables: Tables, field: str, found: Any, limited: bool = False) -> dict[str, Any]:
+def stats_result(tables: Tables, field: str, result_set: Any, limited: bool = False) -> dict[str, Any]:
     """Return one entry of stats_results: upstream reports minimum and maximum only. `limited` as in facet_result."""
-    stats = _stats(_specs(tables, field, found), None, found)
+    stats = _stats(_specs(tables, field, result_set), None, result_set)
     return {**stats, "missing": None} if limited else stats
 
 
-def with_drilldown(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def with_drilldown(
+    requested: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """Return the requested facets or stats, with a rank if upstream suggests their spec, and the other suggested
     ones."""
     ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
-    return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in asked.items()}}
+    return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in requested.items()}}
 
 
-def metadata(tables: Tables, found: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
+def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
     kinds = ((key, field) for field in fields if (key := spec_fields.spec_key(field)))
-    return {key: _metadata(tables, key, each[0]) for key, field in kinds if (each := _specs(tables, field, found))}
+    return {key: _metadata(tables, key, each[0]) for key, field in kinds if (each := _specs(tables, field, result_set))}
 
 
-def _facet(buckets: list[tuple[Any, int]], rank: int | None, found: Any) -> dict[str, Any]:
+def _facet(buckets: list[tuple[Any, int]], rank: int | None, result_set: Any) -> dict[str, Any]:
     return {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in buckets],
-        "missing": _zero_if_no_hits(found),
+        "missing": _zero_if_no_hits(result_set),
         "spec_drilldown_rank": rank,
     }
 
 
-def _zero_if_no_hits(found: Any) -> int | None:
+def _zero_if_no_hits(result_set: Any) -> int | None:
     """Return 0 for a search without hits, else None: upstream reports neither how many hits have a value nor how
     many lack one."""
-    return 0 if getattr(found, "hits", None) == 0 else None
+    return 0 if getattr(result_set, "hits", None) == 0 else None
 
 
 def _aggregation(tables: Tables, field: str) -> str:
@@ -147,10 +150,10 @@ def _aggregation(tables: Tables, field: str) -> str:
     return entry.facet
 
 
-def _buckets(tables: Tables, field: str, entry: SearchField, found: Any) -> list[tuple[Any, int]]:
-    buckets = getattr(found, entry.facet or "", [])
+def _buckets(tables: Tables, field: str, entry: SearchField, result_set: Any) -> list[tuple[Any, int]]:
+    buckets = getattr(result_set, entry.facet or "", [])
     if entry.facet == "specAggs":
-        return _spec_buckets(tables, _specs(tables, field, found))
+        return _spec_buckets(tables, _specs(tables, field, result_set))
     if entry.facet == "inStockAgg":
         return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
     part = "category" if entry.facet == "categoryAgg" else "company"
@@ -169,32 +172,34 @@ def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:
     return lambda named: named.id
 
 
-def _specs(tables: Tables, field: str, found: Any) -> list[Any]:
+def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     """Return the aggregations of a field's attributes; one with counts takes precedence over one that is only
     described."""
-    wanted = spec_fields.shortnames(tables, [field])
-    told = [*getattr(found, "specAggs", []), *getattr(found, "specKinds", [])]
-    by_name = {each.attribute.shortname: each for each in reversed(told)}
-    return [by_name[shortname] for shortname in wanted if shortname in by_name]
+    shortnames = spec_fields.shortnames(tables, [field])
+    aggregated = [*getattr(result_set, "specAggs", []), *getattr(result_set, "specKinds", [])]
+    # Reversed: of two with the same name the first stays, which has the counts.
+    by_name = {each.attribute.shortname: each for each in reversed(aggregated)}
+    return [by_name[shortname] for shortname in shortnames if shortname in by_name]
 
 
-def _suggested(tables: Tables, found: Any) -> dict[str, list[Any]]:
+def _suggested(tables: Tables, result_set: Any) -> dict[str, list[Any]]:
     """Return the aggregations of the specs that upstream suggests, by v3's key."""
-    told = getattr(found, "specAggs", [])
-    keys = dict.fromkeys(_key(tables, each, told) for each in told)
-    return {key: _specs(tables, f"specs.{key}.value", found) or _named(tables, key, told) for key in keys}
+    aggregated = getattr(result_set, "specAggs", [])
+    keys = dict.fromkeys(_key(tables, each, aggregated) for each in aggregated)
+    return {key: _specs(tables, f"specs.{key}.value", result_set) or _unlisted(tables, key, aggregated) for key in keys}
 
 
-def _named(tables: Tables, key: str, told: list[Any]) -> list[Any]:
+def _unlisted(tables: Tables, key: str, aggregated: list[Any]) -> list[Any]:
     """Return the aggregations of a spec that the tables do not have."""
-    return [each for each in told if _key(tables, each, told) == key]
+    return [each for each in aggregated if _key(tables, each, aggregated) == key]
 
 
-def _key(tables: Tables, each: Any, told: list[Any]) -> str:
+def _key(tables: Tables, each: Any, aggregated: list[Any]) -> str:
     """Return v3's key of a suggested spec. A tolerance is named after a quantity if that is the only one suggested."""
     shortname, name = each.attribute.shortname, each.attribute.name
     plain = tables.specs.key(shortname, name)
-    beside = {tables.specs.key(shortname, name, [other]) for other in told} - {plain}
+    beside = {tables.specs.key(shortname, name, [other]) for other in aggregated} - {plain}
+    # Several quantities: which of them a part with the tolerance has is unknown.
     if len(beside) != 1:
         return plain
     key = beside.pop()
@@ -212,13 +217,14 @@ def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]
             number = bucket.floatValue
             value = bucket.displayValue if number is None else tables.specs.number(name, number)
             counts[value] += bucket.count or 0
+    # One attribute: the upstream has sorted its buckets.
     return list(counts.items()) if len(aggregated) < 2 else counts.most_common()
 
 
-def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any]:
+def _stats(aggregated: list[Any], rank: int | None, result_set: Any) -> dict[str, Any]:
     lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
     highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
-    counts = dict.fromkeys(("count", "missing"), _zero_if_no_hits(found))
+    counts = dict.fromkeys(("count", "missing"), _zero_if_no_hits(result_set))
     return {
         "__class__": "SearchStatsResult",
         "min": min(lows, default=None),
@@ -230,9 +236,9 @@ def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any
     }
 
 
-def _metadata(tables: Tables, asked: str, each: Any) -> dict[str, Any]:
+def _metadata(tables: Tables, requested_key: str, each: Any) -> dict[str, Any]:
     attribute = each.attribute
-    key = tables.specs.shown_as(asked)
+    key = tables.specs.shown_as(requested_key)
     unit = {"__class__": "UnitOfMeasurement", "name": each.unitsName, "symbol": each.unitsSymbol}
     return {
         "__class__": "SpecMetadata",

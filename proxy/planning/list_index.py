@@ -32,32 +32,32 @@ class WordIndex:
         self._every = frozenset(range(len(names)))
         self._words: dict[str, list[int]] = defaultdict(list)
         self._names: dict[str, list[int]] = defaultdict(list)
-        for number, own in enumerate(names):
-            for name in own:
+        for number, object_names in enumerate(names):
+            for name in object_names:
                 self._names[name].append(number)
-            for word in set(chain.from_iterable(map(WORD.findall, own))):
+            for word in set(chain.from_iterable(map(WORD.findall, object_names))):
                 self._words[word].append(number)
         self._sorted = sorted(self._words)
 
     def beginning(self, text: str) -> Slices[frozenset[int]]:
         """Return the numbers of all objects that have, for each word of a text, a word that begins with it."""
-        found = self._every
+        matching = self._every
         for start in _longest(WORD.findall(text)):
             first, last = bisect_left(self._sorted, start), bisect_left(self._sorted, start + LAST)
-            found &= frozenset(chain.from_iterable(map(self._words.__getitem__, self._sorted[first:last])))
+            matching &= frozenset(chain.from_iterable(map(self._words.__getitem__, self._sorted[first:last])))
             yield
-            if not found:
+            if not matching:
                 break
-        return found
+        return matching
 
     def like(self, pattern: str) -> Slices[frozenset[int]]:
         """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
-        matches, found = wildcards.matcher(pattern), set[int]()
+        matches, matching = wildcards.matcher(pattern), set[int]()
         for holders in (self._names, self._words):
-            for some in slices.sliced(holders):
-                found.update(chain.from_iterable(map(holders.__getitem__, filter(matches, some))))
+            for batch in slices.sliced(holders):
+                matching.update(chain.from_iterable(map(holders.__getitem__, filter(matches, batch))))
                 yield
-        return frozenset(found)
+        return frozenset(matching)
 
 
 class Column:
@@ -67,35 +67,37 @@ class Column:
         self._values = values
         self._each = [_each(value) for value in values]
         self._holders: dict[Any, list[int]] = defaultdict(list)
-        for number, own in enumerate(self._each):
-            for value in own:
+        for number, elements in enumerate(self._each):
+            for value in elements:
                 self._holders[value].append(number)
         self._texts: dict[str, list[Any]] = defaultdict(list)  # in order of the texts
         for value in sorted(self._holders, key=_text):
             self._texts[_text(value)].append(value)
-        self._numbers = [(value, _number(value), text) for text, same in self._texts.items() for value in same]
-        self._missing = mask(number for number, own in enumerate(self._each) if not own)
+        self._numbers = [(value, _number(value), text) for text, equal in self._texts.items() for value in equal]
+        self._missing = mask(number for number, elements in enumerate(self._each) if not elements)
         self._present = mask(number for number, value in enumerate(values) if value is not None)
         self._measured = mask(number for number, value in enumerate(values) if _is_number(value))
         self._ranks = _ranks(values)
 
     def passing(self, condition: Condition) -> Slices[int]:
         """Return the mask of the objects that meet a condition; for a list, one element must meet it."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for values in self._fitting(condition):
-            found.update(chain.from_iterable(self._holders[value] for value in values))
+            numbers.update(chain.from_iterable(self._holders[value] for value in values))
             yield
-        return mask(found)
+        return mask(numbers)
 
-    def facet(self, wanted: FacetField, objects: int) -> dict[str, Any]:
+    def facet(self, options: FacetField, objects: int) -> dict[str, Any]:
         """Return one entry of facet_results.fields, the most frequent value first."""
         counts = Counter(chain.from_iterable(compress(self._each, self._bytes(objects))))
-        found = list(filter(counts.__contains__, self._ordered))
-        found.sort(key=counts.__getitem__, reverse=True)
+        # Both sorts are stable: values with the same count stay in the order of their texts.
+        distinct = list(filter(counts.__contains__, self._ordered))
+        distinct.sort(key=counts.__getitem__, reverse=True)
         return {
             "__class__": "SearchFacetResult",
             "facets": [
-                {"value": value, "count": counts[value]} for value in found[wanted.start : wanted.start + wanted.limit]
+                {"value": value, "count": counts[value]}
+                for value in distinct[options.start : options.start + options.limit]
             ],
             "missing": (objects & self._missing).bit_count(),
             "spec_drilldown_rank": None,
@@ -104,6 +106,7 @@ class Column:
     def stats(self, field: str, objects: int) -> dict[str, Any]:
         """Return one entry of stats_results; null if no object has a number. Raises BadRequest for text values."""
         numbers = list(compress(self._values, self._bytes(objects & self._measured)))
+        # Values, but no number: a text field. Without any value at all the statistics are null.
         if not numbers and objects & self._present:
             raise errors.BadRequest(f"stats: {field} holds no numbers")
         return {
@@ -131,14 +134,14 @@ class Column:
         """Yield the distinct values that meet a condition, in slices."""
         if condition.is_range:
             between = _between(condition)
-            yield from ([each[0] for each in some if between(*each)] for some in slices.sliced(self._numbers))
+            yield from ([each[0] for each in batch if between(*each)] for batch in slices.sliced(self._numbers))
             return
         plain = dict.fromkeys(value for value in condition.values if wildcards.ANY not in value)
         yield [value for text in plain for value in self._texts.get(text, ())]
         for pattern in dict.fromkeys(value for value in condition.values if wildcards.ANY in value):
             like = wildcards.matcher(pattern)
-            for some in slices.sliced(self._texts):
-                yield [value for text in filter(like, some) for value in self._texts[text]]
+            for batch in slices.sliced(self._texts):
+                yield [value for text in filter(like, batch) for value in self._texts[text]]
 
     def _bytes(self, objects: int) -> bytes:
         return objects.to_bytes(len(self._values), "little")
@@ -153,8 +156,8 @@ def mask(numbers: Iterable[int]) -> int:
 def check_field(field: str, example: dict[str, Any]) -> None:
     """Raise BadRequest for a field that the objects do not have, listing those they have."""
     if field not in example or field == "__class__":
-        able = ", ".join(name for name in example if name != "__class__")
-        raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {able}")
+        fields = ", ".join(name for name in example if name != "__class__")
+        raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {fields}")
 
 
 def _ranks(values: list[Any]) -> dict[int, int]:
@@ -182,18 +185,19 @@ def _each(value: Any) -> list[Any]:
 def _between(condition: Condition) -> Callable[[Any, float | None, str], bool]:
     """Return the test whether a value is in a range: numbers are compared as numbers, other values as text."""
     low, high = condition.low, condition.high
-    least, most = _number(low), _number(high)
-    numeric = (low is None or least is not None) and (high is None or most is not None)
+    minimum, maximum = _number(low), _number(high)
+    numeric = (low is None or minimum is not None) and (high is None or maximum is not None)
 
     def between(_: Any, number: float | None, text: str) -> bool:
         if not numeric or number is None:
             return (low or "") <= text and (high is None or text <= high)
-        return (least is None or least <= number) and (most is None or number <= most)
+        return (minimum is None or minimum <= number) and (maximum is None or number <= maximum)
 
     return between
 
 
 def _is_number(value: Any) -> bool:
+    # bool is an int in Python.
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

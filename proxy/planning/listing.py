@@ -59,10 +59,11 @@ class Listing:
         if records and not self._entries:
             raise ValueError("no record can be translated")
         self._by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
+        # Last, so that a current uid wins over an old one of another object.
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids = _ids(self._entries)
         names = [entry.names for entry in self._entries]
-        self._words, self._own_words = WordIndex(names), WordIndex([own[:1] for own in names])
+        self._words, self._own_words = WordIndex(names), WordIndex([object_names[:1] for object_names in names])
         self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
         fields = self._entries[0].v3 if self._entries else {}
         self._columns = {name: Column([entry.v3[name] for entry in self._entries]) for name in fields}
@@ -80,18 +81,18 @@ class Listing:
         have no specs: a spec_drilldown finds none."""
         for field in _fields(request):
             self._check(field)
-        asked = yield from search_support.parse_filters(request)
-        for condition in asked.conditions:
+        filters = yield from search_support.parse_filters(request)
+        for condition in filters.conditions:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
-        masks = yield from self._masks([each.condition for each in asked.every])
+        masks = yield from self._masks([each.condition for each in filters.every])
         filtered = _FilterMasks(list_index.mask(ordered), masks)
         passing = filtered.excluding(None)
         fields, stats = yield from self._counts(request, filtered)
-        queries = yield from self._queries(asked.counted, passing)
+        queries = yield from self._queries(filters.facet_queries, passing)
         hits = yield from self._sorted(ordered, passing, request.sortby)
         page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
-        unknown = tuple(self._unknown(asked.every))
+        unknown = tuple(self._unknown(filters.every))
         return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
     def _matching(self, q: str) -> Slices[list[int]]:
@@ -102,13 +103,14 @@ class Listing:
         if not best:
             return list(range(len(self._entries)))
         if wildcards.ANY in text:
-            found = yield from self._words.like(text)
+            matching = yield from self._words.like(text)
         else:
-            found = (yield from self._words.beginning(text)) if WORD.search(text) else frozenset()
+            # A text of punctuation has no word; without this it would match every object.
+            matching = (yield from self._words.beginning(text)) if WORD.search(text) else frozenset()
         inside = yield from self._own_words.beginning(best)
         ranked: tuple[list[int], ...] = ([], [], [], [])
-        for some in slices.sliced(self._by_name):
-            for number in filter(found.__contains__, some):
+        for batch in slices.sliced(self._by_name):
+            for number in filter(matching.__contains__, batch):
                 name = self._entries[number].names[0]
                 rank = 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
                 ranked[rank].append(number)
@@ -117,11 +119,11 @@ class Listing:
 
     def _masks(self, conditions: Iterable[Condition]) -> Slices[list[tuple[str, int]]]:
         """Return the field of each condition with the mask of the objects that meet it."""
-        found = []
+        masks = []
         for each in conditions:
             mask = yield from self._column(each.field).passing(self._with_current_uids(each))
-            found.append((each.field, mask))
-        return found
+            masks.append((each.field, mask))
+        return masks
 
     def _counts(
         self, request: model.SearchRequest, filtered: "_FilterMasks"
@@ -133,22 +135,23 @@ class Listing:
                 objects = filtered.excluding(facet.field if facet.exclude_filter else None)
                 fields[facet.field] = self._column(facet.field).facet(facet, objects)
                 yield
-        for name, apart in request.stats:
-            stats[name] = self._column(name).stats(name, filtered.excluding(name if apart else None))
+        for name, exclude_filter in request.stats:
+            stats[name] = self._column(name).stats(name, filtered.excluding(name if exclude_filter else None))
             yield
         return fields, stats
 
     def _queries(self, counted: dict[str, list[Condition]], passing: int) -> Slices[dict[str, dict[str, int]]]:
         """Return the counts of facet queries."""
-        found = {}
+        counts = {}
         for text, conditions in counted.items():
             masks = yield from self._masks(conditions)
-            found[text] = {"count": _FilterMasks(passing, masks).excluding(None).bit_count()}
-        return found
+            counts[text] = {"count": _FilterMasks(passing, masks).excluding(None).bit_count()}
+        return counts
 
     def _sorted(self, ordered: list[int], passing: int, sortby: str) -> Slices[list[int]]:
         """Return the passing objects, sorted by one or several fields, missing values last; `score desc` keeps the
         order of the matches."""
+        # One byte for each object: a filter by index, without a set.
         inside = passing.to_bytes(len(self._entries), "little")
         hits = list(filter(inside.__getitem__, ordered))
         for field, direction in reversed(_orders(sortby)):  # stable sorts, the least significant key first
@@ -196,15 +199,16 @@ def _entries(
             v3 = to_v3(record)
             yield ListEntry(record, v3, _names(v3, record), accepted(record.id, record.name))
         except (ValueError, OverflowError):  # an invalid id or time
+            # Skipped and counted: one bad record must not take the whole list from all clients.
             continue
 
 
 def _ids(entries: list[ListEntry]) -> NameIndex:
-    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for entry in entries:
         for name in {entry.v3["name"], entry.record.name}:
-            found[name] += (entry.record.id,)
-    return NameIndex(found)
+            ids[name] += (entry.record.id,)
+    return NameIndex(ids)
 
 
 def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
@@ -213,18 +217,19 @@ def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
 
 
 class _FilterMasks(NamedTuple):
-    """Mask of the objects found, and the field of each condition with the mask of the objects that meet it."""
+    """Mask of the objects that match the text, and for each condition its field and the mask of the objects that meet
+    it."""
 
-    found: int
+    matching: int
     masks: list[tuple[str, int]]
 
     def excluding(self, field: str | None) -> int:
         """Return the mask of the objects that meet all conditions except those on a field."""
-        found = self.found
+        passing = self.matching
         for name, mask in self.masks:
             if name != field:
-                found &= mask
-        return found
+                passing &= mask
+        return passing
 
 
 def _orders(sortby: str) -> list[tuple[str, str]]:

@@ -58,12 +58,8 @@ def conditions(text: str) -> list[Condition]:
     bounds.QUERY_LENGTH.check(len(text), f"filter query {text[:40]!r}…")
     try:
         return list(_all(parser.parse(text)))
-    except (
-        ParseError,
-        RecursionError,
-        ValueError,
-        ArithmeticError,
-    ):  # luqum raises the last two for numbers after ~ and ^
+    # luqum raises the last two for numbers after ~ and ^.
+    except (ParseError, RecursionError, ValueError, ArithmeticError):
         raise errors.BadRequest(f"filter query {text[:80]!r} is not of the form field:value") from None
     except _CannotError as reason:
         raise errors.BadRequest(f"filter query {text[:80]!r} cannot be translated: {reason}") from None
@@ -94,6 +90,7 @@ def _joined(node: tree.Item) -> Iterator[Condition]:
     parts = [child for child, word in zip(node.children, words, strict=True) if word not in {"or", "and"}]
     if not parts:
         raise _CannotError(f"{str(node).strip()[:40]!r} belongs to no field; put a value of several words in quotes")
+    # v3 clients write a lower-case `or` (contract v3-rest.md §1.1), which luqum parses as a word.
     if "or" not in words:
         yield from (condition for child in parts for condition in _all(child))
     elif len(words) % 2 and set(words[1::2]) == {"or"}:
@@ -104,8 +101,8 @@ def _joined(node: tree.Item) -> Iterator[Condition]:
 
 def _alternative(node: tree.Item) -> Condition:
     """Return the condition of one side of an OR."""
-    first, *more = _all(node)
-    if more:
+    first, *further = _all(node)
+    if further:
         raise _CannotError("AND cannot stand inside OR")
     return first
 
@@ -157,6 +154,8 @@ def _value(node: tree.Item) -> str:
         case tree.Phrase():
             return _plain(node.value[1:-1])
         case tree.Word():
+            # A single-character wildcard: the upstream has none, and as a plain character it would silently match
+            # nothing.
             if re.search(r"(?<!\\)\?", node.value):
                 raise _CannotError("? is not understood; put it in quotes where it is meant")
             return _plain(node.value)

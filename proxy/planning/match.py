@@ -48,34 +48,35 @@ class MatchPlan:
         self._narrowed: dict[int, exact_match.FilteredMatches] = {}
         self.operations = list(self._plan())
 
-    def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
+    def count_operations(self, results: dict[int, OperationResult]) -> list[PlannedOperation]:
         """Return the operations that count hits which a page of partial matches leaves open: at most one each,
         without parts."""
         return [
             self._multi(self._documents.count, ((position, self._request.queries[position], 0),))
-            for position, answer in found.items()
+            for position, answer in results.items()
             if position in self._partial and answer.error is None and not self._certain(position, answer)
         ]
 
-    def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
+    def results(self, results: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
         """Return one result for each query, in the order of the request."""
-        return [self._result(position, found, counted) for position in range(len(self._request.queries))]
+        return [self._result(position, results, counted) for position in range(len(self._request.queries))]
 
     def _plan(self) -> Iterator[PlannedOperation]:
         queries = [(n, query) for n, query in enumerate(self._request.queries) if query.error is None]
-        together: list[tuple[int, PartsMatchQuery, int]] = []
+        batched: list[tuple[int, PartsMatchQuery, int]] = []
         for position, query in queries:
             number = query.mpn or query.mpn_or_sku or ""
+            # With a number, `q` is that number or empty (match_queries.py): it adds nothing.
             if query.q and not (number or query.sku):
                 yield self._search(self._documents.search, position, query, query.q)
                 continue
-            asked = self._with_candidates(position, query) if self._is_unranked(query, number) else query
+            sent = self._with_candidates(position, query) if self._is_unranked(query, number) else query
             if exact_match.WILDCARD in number or self._is_single(query, len(queries)):
                 self._partial.add(position)
-                yield self._search(self._documents.search_mpn, position, asked, exact_match.literal(number))
+                yield self._search(self._documents.search_mpn, position, sent, exact_match.literal(number))
             else:
-                together.append((position, asked, asked.limit))
-        yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(together))
+                batched.append((position, sent, sent.limit))
+        yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(batched))
 
     def _is_unranked(self, query: PartsMatchQuery, number: str) -> bool:
         """Return whether matches may not come first in the result. A query without a number has nothing to compare."""
@@ -94,8 +95,9 @@ class MatchPlan:
 
     def _search(self, document: Document, position: int, query: PartsMatchQuery, q: str) -> PlannedOperation:
         variables: dict[str, Any] = {"q": q, "start": query.start, "limit": query.limit, **self._market}
-        named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
-        if filters := {key: [value] for key, value in named.items() if value}:
+        # The upstream accepts names in its id filters (contract graphql.md §2.4).
+        filters_by_name = {"manufacturer_id": query.brand, "distributor_id": query.seller}
+        if filters := {key: [value] for key, value in filters_by_name.items() if value}:
             variables["filters"] = filters
         return PlannedOperation(document, variables, query.limit, _read_search(document.name), (position,))
 
@@ -123,19 +125,20 @@ class MatchPlan:
         return narrowed
 
     def _result(
-        self, position: int, found: dict[int, OperationResult], counted: dict[int, OperationResult]
+        self, position: int, results: dict[int, OperationResult], counted: dict[int, OperationResult]
     ) -> QueryResult:
         query = self._request.queries[position]
         if query.error is not None:
             return QueryResult([], 0, query.error)
-        answer = found[position]
+        answer = results[position]
         if answer.error is not None:
             return QueryResult([], 0, answer.error, answer.failure)
         narrowed = self._narrow(position, answer)
-        seen = query.start + len(narrowed.parts) if narrowed.parts else 0
+        # `hits` is never less than what the client has been shown, whatever the count says.
+        shown = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
-        return QueryResult(narrowed.parts, max(hits, seen))
+        return QueryResult(narrowed.parts, max(hits, shown))
 
 
 def chunks(

@@ -45,6 +45,7 @@ def decode(queries: str | None) -> list[Any]:
         raise errors.BadRequest('queries is not valid JSON; it must be a list such as [{"mpn":"SN74S74N"}]') from None
     if not isinstance(decoded, list):
         raise errors.BadRequest(f"queries must be a JSON list of objects, not {_described(decoded)}")
+    # The whole request: v3's own answer is unknown, and a truncated list would silently lose queries.
     if len(decoded) > model.MATCH_QUERIES_MAX:
         raise errors.BadRequest(f"at most {model.MATCH_QUERIES_MAX} queries a request, not {len(decoded)}")
     return decoded
@@ -55,8 +56,8 @@ def _json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
-        whole = json.dumps(json.loads(text), ensure_ascii=False)
-        return msgspec.json.decode(whole.encode("utf-8", "replace"))
+        valid = json.dumps(json.loads(text), ensure_ascii=False)
+        return msgspec.json.decode(valid.encode("utf-8", "replace"))
 
 
 def parse(raw: Any) -> model.PartsMatchQuery:
@@ -64,10 +65,10 @@ def parse(raw: Any) -> model.PartsMatchQuery:
     be searched for; else the error names them."""
     if not isinstance(raw, dict):
         return model.PartsMatchQuery(error=f"a query must be an object, not {_described(raw)}")
-    found = non_null(raw)
-    reference = found.get("reference")
+    fields = non_null(raw)
+    reference = fields.get("reference")
     try:
-        return model.PartsMatchQuery(**_checked(found))
+        return model.PartsMatchQuery(**_checked(fields))
     except _NoFiltersError as error:
         return model.PartsMatchQuery(reference=reference, error=f"{error.message}{_suggestion(raw)}")
     except errors.BadRequest as error:
@@ -95,35 +96,36 @@ def _suggestion(raw: dict[str, Any]) -> str:
     key = next((key for key in raw if key not in KEYS), None)
     if key is None:
         return ""
-    like = difflib.get_close_matches(key[:40], sorted(TEXTS), 1)
-    hint = f"did you mean {like[0]!r}?" if like else f"the keys are {', '.join(DEFAULTS)}"
+    similar = difflib.get_close_matches(key[:40], sorted(TEXTS), 1)
+    hint = f"did you mean {similar[0]!r}?" if similar else f"the keys are {', '.join(DEFAULTS)}"
     return f": unknown key {key[:40]!r}; {hint}"
 
 
-def _checked(found: dict[str, Any]) -> dict[str, Any]:
-    texts = {name: value for name, value in found.items() if name in TEXTS}
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    texts = {name: value for name, value in fields.items() if name in TEXTS}
     for name, value in texts.items():
         if not isinstance(value, str):
             raise errors.BadRequest(f"{name} must be a string, not {_described(value)}")
     if not any(map(str.strip, texts.values())):
+        # v3's words (contract v3-rest.md §4).
         raise _NoFiltersError("Missing search filters")
     numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
     _check_together(texts.get("q"), numbers)
-    start, limit = (_non_negative(found, name) for name in ("start", "limit"))
+    start, limit = (_non_negative(fields, name) for name in ("start", "limit"))
     if limit > model.MATCH_LIMIT_MAX:
         raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {_described(limit)}")
     if start + limit > model.MATCH_WINDOW_MAX:
         raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}; start is {_described(start)}")
     for name, number in numbers.items():
         _check_number(name, number)
-    return found
+    return fields
 
 
 def _check_together(q: str | None, numbers: dict[str, str]) -> None:
     """Raise BadRequest for filters that cannot be combined: none is silently dropped."""
     names = list(numbers)
-    words = exact_match.normalise(q) if q else ""
-    if words and any(words != exact_match.normalise(number) for number in numbers.values()):
+    text = exact_match.normalise(q) if q else ""
+    if text and any(text != exact_match.normalise(number) for number in numbers.values()):
         raise errors.BadRequest(f"q and {names[0]} cannot be combined")
     if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
         raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be combined with wildcards")
@@ -147,8 +149,9 @@ def _check_number(name: str, number: str) -> None:
         )
 
 
-def _non_negative(found: dict[str, Any], name: str) -> int:
-    value = found.get(name, DEFAULTS[name])
+def _non_negative(fields: dict[str, Any], name: str) -> int:
+    value = fields.get(name, DEFAULTS[name])
+    # Not isinstance: a JSON true would pass as 1.
     if type(value) is not int:
         raise errors.BadRequest(f"{name} must be a whole number, not {_described(value)}")
     if value < 0:

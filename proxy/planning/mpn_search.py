@@ -23,20 +23,20 @@ MPNS_MAX = 20  # of one search, as queries of one match: each is looked for amon
 FIELD = "mpn"
 
 
-def filtered_mpns(tables: Tables, asked: Iterable[FilterCondition]) -> tuple[str, ...] | None:
+def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[str, ...] | None:
     """Return the part numbers that pass all filters by number; None without such a filter. Raises BadRequest."""
-    conditions = [each.condition for each in asked if is_mpn_filter(tables, each.condition)]
+    conditions = [each.condition for each in filters if is_mpn_filter(tables, each.condition)]
     if not conditions:
         return None
     for each in conditions:
         _check(each)
-    first, *rest = (dict.fromkeys(each.values) for each in conditions)
-    found = tuple(value for value in first if all(value in other for other in rest))
-    if len(found) > MPNS_MAX:
+    first, *further = (dict.fromkeys(each.values) for each in conditions)
+    mpns = tuple(value for value in first if all(value in values for values in further))
+    if len(mpns) > MPNS_MAX:
         raise errors.BadRequest(
-            f"filter[fields][{FIELD}][] takes at most {MPNS_MAX} numbers, not {len(found)}; send several requests"
+            f"filter[fields][{FIELD}][] takes at most {MPNS_MAX} numbers, not {len(mpns)}; send several requests"
         )
-    return found
+    return mpns
 
 
 def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
@@ -56,13 +56,14 @@ class MpnSearchPlan:
     the page."""
 
     def __init__(
-        self, supported: SupportedRequest, tables: Tables, wanted: tuple[str, ...], others: list[Condition]
+        self, supported: SupportedRequest, tables: Tables, mpns: tuple[str, ...], conditions: list[Condition]
     ) -> None:
         """Check the request. Raises BadRequest for an unsupported filter, and for `q` with a number filter."""
-        _check_q(supported.request.q, wanted)
+        _check_q(supported.request.q, mpns)
         self._request = supported.request
-        self._mpns = tuple(number for number in wanted if exact_match.normalise(number))
-        self._criteria = search_filters.translate(tables, others)
+        # A number of punctuation only matches nothing, and the upstream may refuse it.
+        self._mpns = tuple(number for number in mpns if exact_match.normalise(number))
+        self._criteria = search_filters.translate(tables, conditions)
         self._sorting = _sorting(tables, supported.request)
         ignored = supported.request.sortby != SearchRequest().sortby and self._sorting is None
         sortby = supported.request.sortby.partition(" ")[0]
@@ -88,23 +89,23 @@ class MpnSearchPlan:
         positions = tuple(range(len(self._mpns)))
         return [PlannedOperation(document, variables, limit * len(positions), match.read_multi_match, positions)]
 
-    def result(self, found: dict[int, OperationResult]) -> QueryResult:
+    def result(self, results: dict[int, OperationResult]) -> QueryResult:
         """Return the page. Candidates that were not returned may differ in punctuation, but count as hits."""
-        failure = next((each.failure for each in found.values() if each.failure is not None), None)
+        failure = next((each.failure for each in results.values() if each.failure is not None), None)
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
-        answers = list(zip(self._mpns, found.values(), strict=bool(found)))
-        kept = [part for number, answer in answers for part in answer.parts if part.mpn == number]
+        answers = list(zip(self._mpns, results.values(), strict=bool(results)))
+        matches = [part for number, answer in answers for part in answer.parts if part.mpn == number]
         if self._sorting is not None:
             value, descending = self._sorting
-            kept.sort(key=lambda part: str(value(part)).casefold(), reverse=descending)
-        hits = len(kept) + sum(max(0, answer.hits - len(answer.parts)) for _, answer in answers)
+            matches.sort(key=lambda part: str(value(part)).casefold(), reverse=descending)
+        hits = len(matches) + sum(max(0, answer.hits - len(answer.parts)) for _, answer in answers)
         start = self._request.start
-        parts = kept[start : start + self._request.limit]
+        parts = matches[start : start + self._request.limit]
         snippets = [part.shortDescription for part in parts]
-        searched = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
+        details = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
         return QueryResult(
-            parts, hits, details=searched.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
+            parts, hits, details=details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
         )
 
 
@@ -127,10 +128,10 @@ def _check(condition: Condition) -> None:
         )
 
 
-def _check_q(q: str, wanted: tuple[str, ...]) -> None:
+def _check_q(q: str, mpns: tuple[str, ...]) -> None:
     """Raise BadRequest if `q` is anything but the number: nothing else is known to contain its words."""
     words = exact_match.normalise(q)
-    if words and any(words != exact_match.normalise(number) for number in wanted):
+    if words and any(words != exact_match.normalise(number) for number in mpns):
         raise errors.BadRequest(
             f"q and a filter by {FIELD} cannot be combined, because the service finds parts by either; "
             f"leave q out, or put its words into filters such as brand.name"

@@ -79,6 +79,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         list_variable = self.document.list_variable
         if list_variable is not None:
             values = [value for each in operations for value in each.variables[list_variable]]
+            # The other variables are equal: country and currency are those of the application, which the key contains.
             variables = {**self.variables, list_variable: values}
             return PlannedOperation(self.document, variables, parts, self.read, positions)
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
@@ -118,6 +119,7 @@ class Document:
         self.batchable = list_variable is not None or aliases is not None
         self._aliases = aliases
         self._aliased: dict[int, Document] = {}
+        # Encoded once: a document is long, the variables of a request are short.
         self._head = msgspec.json.encode({"operationName": name, "query": text})[:-1] + b',"variables":'
         answer = msgspec.defstruct(
             "Answer",
@@ -134,12 +136,12 @@ class Document:
     def aliased(self, number: int) -> "Document":
         """Return the document with `number` copies of its root field, and the variables of each numbered from 0.
         Cached."""
-        known = self._aliased.get(number)
-        if known is None:
+        document = self._aliased.get(number)
+        if document is None:
             if self._aliases is None:
                 raise LookupError(f"{self.name} has no aliases")
-            known = self._aliased[number] = self._aliases(number)
-        return known
+            document = self._aliased[number] = self._aliases(number)
+        return document
 
 
 def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) -> Callable[[bytes], Any]:

@@ -21,9 +21,9 @@ def operations(uids: list[str], document: Document, context: MappingContext) -> 
     """Return the operations for uids; positions are indexes into `uids`. Each part that is found is billed."""
     market = {"country": context.country, "currency": context.currency}
     return [
-        PlannedOperation(document, {"ids": some, **market}, len(some), _read, tuple(range(first, first + len(some))))
+        PlannedOperation(document, {"ids": chunk, **market}, len(chunk), _read, tuple(range(first, first + len(chunk))))
         for first in range(0, len(uids), IDS_MAX)
-        for some in [uids[first : first + IDS_MAX]]
+        for chunk in [uids[first : first + IDS_MAX]]
     ]
 
 
@@ -38,6 +38,6 @@ def _result(part: Any) -> OperationResult:
     return OperationResult([], 0) if part is None else OperationResult([part], 1)
 
 
-def query_result(found: OperationResult) -> QueryResult:
+def query_result(result: OperationResult) -> QueryResult:
     """Convert the result of one uid."""
-    return QueryResult(found.parts, found.hits, found.error, found.failure)
+    return QueryResult(result.parts, result.hits, result.error, result.failure)

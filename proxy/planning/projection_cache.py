@@ -16,6 +16,7 @@ from proxy.planning import documents, exact_match, match
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
 
+# Clients choose projections, so the number must have a bound; a real program uses a handful.
 PROJECTIONS_MAX = 512
 ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
@@ -57,11 +58,11 @@ class ProjectionCache:
         """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
         file and line of a mistake."""
         rules = self._mappings.rules
-        every = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
+        everything = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
         # One compilation for all documents of parts: they differ only in what they need besides the projection.
-        compiler.compile_object(self._mappings, "Part", every, (exact_match.SKUS, *self._numbered_needs()))
+        compiler.compile_object(self._mappings, "Part", everything, (exact_match.SKUS, *self._numbered_needs()))
         for name in LISTS:
-            compiler.compile_object(self._mappings, name, every)
+            compiler.compile_object(self._mappings, name, everything)
 
     def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
         """Return documents and mapping for parts/match. `skus`: matching compares SKUs, even if the projection hides
@@ -96,21 +97,21 @@ class ProjectionCache:
 
     def _cached(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         try:
-            known: T = self._projections[key]
+            compiled: T = self._projections[key]
         except KeyError:
-            known = self._projections[key] = make()
-        return known
+            compiled = self._projections[key] = make()
+        return compiled
 
     def _compile_match(self, projection: Projection, skus: bool) -> CompiledMatch:
         needs = ("mpn", exact_match.SKUS) if skus else ("mpn",)
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
-        asked = match.Documents(
+        match_documents = match.Documents(
             documents.multi_match(part),
             documents.search("supSearchMpn", part),
             documents.search("supSearch", part),
             self._count,
         )
-        return CompiledMatch(asked, part)
+        return CompiledMatch(match_documents, part)
 
     def _compile_parts(self, projection: Projection) -> CompiledParts:
         part = compiler.compile_object(self._mappings, "Part", projection)
@@ -131,8 +132,9 @@ class ProjectionCache:
 
     def _list_definition(self, name: str, root: str) -> ListDefinition:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        every = Projection(include=self._mappings.includable(name))
-        whole = compiler.compile_object(self._mappings, name, every, needs)
+        everything = Projection(include=self._mappings.includable(name))
+        whole = compiler.compile_object(self._mappings, name, everything, needs)
+        # A list is the same for all clients: its fields depend on no country and no currency.
         nowhere = MappingContext("", "")
 
         uids = self._mappings.tables.uids[name]

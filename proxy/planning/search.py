@@ -34,7 +34,7 @@ class SearchPlan:
         supported: search_support.SupportedRequest,
         tables: Tables,
         features: frozenset[str],
-        asked: list[Condition],
+        conditions: list[Condition],
         queries: dict[str, list[Condition]],
     ) -> None:
         """Plan with conditions that all must hold, and those of facet queries by their text. Raises BadRequest for
@@ -45,32 +45,33 @@ class SearchPlan:
         self._request = request
         self._tables = tables
         self._sorting = search_filters.sort_variables(tables, request.sortby)
-        self._conditions = asked
-        self._limits = spec_fields.expanded(tables, asked)
+        self._conditions = conditions
+        self._limits = spec_fields.expanded(tables, conditions)
         # An aggregation of named specs does not mark those that upstream suggests: the drilldown is counted separately.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
         self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
         self.counted = [self._page_counts(), *self._separate_counts()]
-        first, *rest = [
+        first, *separate = [
             facets.request(tables, each.facets, each.stats, each.drilldown is not None, features)
             for each in self.counted
         ]
         self._filtered = [each.field for each in self._conditions if spec_fields.source(tables, each.field)]
+        # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
         described = self._filtered if "TECH_SPECS" in features else []
-        self.wanted = [first.with_described(spec_fields.shortnames(tables, described)), *rest]
+        self.aggregations = [first.with_described(spec_fields.shortnames(tables, described)), *separate]
         self._queried = [
             search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
         ]
 
     def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
         """Return the document and mapping of the page."""
-        return projections.page(projection, self.wanted[0].aggregations)
+        return projections.page(projection, self.aggregations[0].aggregations)
 
     def operations(
         self, projections: ProjectionCache, document: Document, context: MappingContext
     ) -> list[PlannedOperation]:
         """Return all operations; the page is fetched with its `document`."""
-        counting = [projections.count(each.aggregations) for each in self.wanted[1:]]
+        counting = [projections.count(each.aggregations) for each in self.aggregations[1:]]
         return self.with_documents(document, counting, projections.count(frozenset()), context)
 
     def with_documents(
@@ -81,35 +82,41 @@ class SearchPlan:
         request = self._request
         market = {"q": request.q, "country": context.country, "currency": context.currency}
         first = {**market, "start": request.start, "limit": request.limit, **self._sorting}
-        rest = {**market, "start": 0, "limit": 0}
-        asked = [
-            (document, {**shown, **wanted.variables()}, each.filters)
-            for document, shown, wanted, each in zip(
-                [page, *counting], [first, *[rest] * len(counting)], self.wanted, self.counted, strict=True
+        # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
+        count_only = {**market, "start": 0, "limit": 0}
+        planned = [
+            (document, {**shown, **aggregations.variables()}, each.filters)
+            for document, shown, aggregations, each in zip(
+                [page, *counting],
+                [first, *[count_only] * len(counting)],
+                self.aggregations,
+                self.counted,
+                strict=True,
             )
         ]
-        asked += [(hits, rest, each) for each in self._queried]
+        planned += [(hits, count_only, each) for each in self._queried]
         return [
             PlannedOperation(document, {**variables, **each.variables()}, int(variables["limit"]), read, (position,))
-            for position, (document, variables, each) in enumerate(asked)
+            for position, (document, variables, each) in enumerate(planned)
             if not each.finds_nothing
         ]
 
-    def result(self, found: dict[int, OperationResult]) -> QueryResult:
+    def result(self, results: dict[int, OperationResult]) -> QueryResult:
         """Return the parts of the page, with all requested counts as details."""
-        failure = next((each.failure for each in found.values() if each.failure is not None), None)
+        failure = next((each.failure for each in results.values() if each.failure is not None), None)
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
-        every = [found.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
-        return QueryResult(every[0].parts, every[0].hits, details=self._searched(every))
+        in_order = [results.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
+        return QueryResult(in_order[0].parts, in_order[0].hits, details=self._details(in_order))
 
-    def _searched(self, found: list[OperationResult]) -> facets.SearchDetails:
+    def _details(self, results: list[OperationResult]) -> facets.SearchDetails:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
-        for each, answer in zip(self.counted, (one.result_set for one in found), strict=False):
+        # Not strict: the results of facet queries follow those of the counts.
+        for each, answer in zip(self.counted, (result.result_set for result in results), strict=False):
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._tables, answer, each.drilldown.limit)
             fields |= {
@@ -120,22 +127,22 @@ class SearchPlan:
                 field: facets.stats_result(self._tables, field, answer, self._is_limited(field)) for field in each.stats
             }
             metadata |= facets.metadata(self._tables, answer, [*self._filtered, *fields, *stats, *drilled])
-        queries = zip(self._request.facet_queries, found[len(self.counted) :], strict=True)
-        counts = {text: {"count": one.hits} for text, one in queries}
-        snippets = [result.description for result in getattr(found[0].result_set, "results", None) or []]
-        results = {"fields": facets.with_drilldown(fields, drilled), "queries": counts}
-        searched = facets.SearchDetails(
-            snippets, found[0].hits, results, facets.with_drilldown(stats, drilled_stats), metadata
+        queries = zip(self._request.facet_queries, results[len(self.counted) :], strict=True)
+        counts = {text: {"count": result.hits} for text, result in queries}
+        snippets = [result.description for result in getattr(results[0].result_set, "results", None) or []]
+        facet_results = {"fields": facets.with_drilldown(fields, drilled), "queries": counts}
+        details = facets.SearchDetails(
+            snippets, results[0].hits, facet_results, facets.with_drilldown(stats, drilled_stats), metadata
         )
-        return searched.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
+        return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _page_counts(self) -> CountGroup:
         """Return the counts that are made under the request's own filters."""
         request = self._request
         counted = tuple(
-            each for each in request.facets if each.include and not self._is_apart(each.field, each.exclude_filter)
+            each for each in request.facets if each.include and not self._is_separate(each.field, each.exclude_filter)
         )
-        stats = tuple(field for field, excluding in request.stats if not self._is_apart(field, excluding))
+        stats = tuple(field for field, excluding in request.stats if not self._is_separate(field, excluding))
         drilldown = None if self._names_specs else _drilldown(request, excluding=False)
         return CountGroup(search_filters.translate(self._tables, self._conditions), counted, stats, drilldown)
 
@@ -145,16 +152,16 @@ class SearchPlan:
         if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
             yield CountGroup(search_filters.translate(self._tables, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
-            if facet.include and self._is_apart(facet.field, facet.exclude_filter):
-                yield CountGroup(self._alone(facet.field, facet.exclude_filter), facets=(facet,))
+            if facet.include and self._is_separate(facet.field, facet.exclude_filter):
+                yield CountGroup(self._separate_filters(facet.field, facet.exclude_filter), facets=(facet,))
         for name, excluding in self._request.stats:
-            if self._is_apart(name, excluding):
-                yield CountGroup(self._alone(name, excluding), stats=(name,))
+            if self._is_separate(name, excluding):
+                yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
         if drilldown := _drilldown(self._request, excluding=True):
-            others = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
-            yield CountGroup(search_filters.translate(self._tables, others), drilldown=drilldown)
+            not_specs = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
+            yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
 
-    def _is_apart(self, field: str, excluding: bool) -> bool:
+    def _is_separate(self, field: str, excluding: bool) -> bool:
         """Return whether a field is counted under other filters: without its own, or only among the parts that can
         have it."""
         return excluding or self._is_limited(field)
@@ -163,15 +170,15 @@ class SearchPlan:
         """Return whether only some of the hits can have a field: those with the quantity of a tolerance."""
         return spec_fields.is_limited(self._tables, self._limits, field)
 
-    def _alone(self, field: str, excluding: bool) -> search_filters.SearchFilters:
+    def _separate_filters(self, field: str, excluding: bool) -> search_filters.SearchFilters:
         """Return the filters for a field that is counted separately."""
         spelled = spec_fields.canonical(self._tables, field)
-        kept = [
+        conditions = [
             each
             for each in self._conditions
             if not (excluding and spec_fields.canonical(self._tables, each.field) == spelled)
         ]
-        return search_filters.translate(self._tables, spec_fields.limited(self._tables, kept, field))
+        return search_filters.translate(self._tables, spec_fields.limited(self._tables, conditions, field))
 
 
 Plan = SearchPlan | mpn_search.MpnSearchPlan
@@ -179,7 +186,7 @@ Plan = SearchPlan | mpn_search.MpnSearchPlan
 
 def plan(
     request: SearchRequest,
-    asked: search_support.RequestFilters,
+    filters: search_support.RequestFilters,
     tables: Tables,
     features: frozenset[str],
     complete: bool = True,
@@ -188,12 +195,12 @@ def plan(
 
     Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
     """
-    wanted = mpn_search.filtered_mpns(tables, asked.every)
-    supported = search_support.supported_part(request, asked, tables, features, complete)
-    others = [each.condition for each in asked.every if not mpn_search.is_mpn_filter(tables, each.condition)]
-    if wanted is None:
-        return SearchPlan(supported, tables, features, others, asked.counted)
-    return mpn_search.MpnSearchPlan(supported, tables, wanted, others)
+    mpns = mpn_search.filtered_mpns(tables, filters.every)
+    supported = search_support.supported_part(request, filters, tables, features, complete)
+    conditions = [each.condition for each in filters.every if not mpn_search.is_mpn_filter(tables, each.condition)]
+    if mpns is None:
+        return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
+    return mpn_search.MpnSearchPlan(supported, tables, mpns, conditions)
 
 
 def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:

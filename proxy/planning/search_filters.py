@@ -17,6 +17,7 @@ from proxy.planning.spec_fields import spec_key
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
 )
+# A condition without values is a range: this one matches nothing.
 EMPTY_RANGE = ("1", "0")  # no number is in it
 ID = re.compile(r"0|[1-9][0-9]*")  # of the upstream, which treats any other text as a name
 
@@ -39,8 +40,8 @@ class SearchFilters(NamedTuple):
 
     def variables(self) -> dict[str, Any]:
         """Return the variables that are used: an absent variable is an absent argument."""
-        found: dict[str, Any] = {"filters": self.filters} if self.filters else {}
-        return found | ({"inStockOnly": True} if self.in_stock_only else {})
+        variables: dict[str, Any] = {"filters": self.filters} if self.filters else {}
+        return variables | ({"inStockOnly": True} if self.in_stock_only else {})
 
 
 def field_support(tables: Tables, field: str) -> SearchField | None:
@@ -61,9 +62,10 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
     if a name must be looked up in an upstream list: upstream filters match names loosely, v3's matched them exactly."""
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    asked = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
-    for condition in _merged_ranges(asked):
+    rewritten = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
+    for condition in _merged_ranges(rewritten):
         field = field_support(tables, condition.field)
+        # A flag of the search, not a filter of the map.
         if field is not None and field.stock:
             _check_stock(condition)
             in_stock_only = True
@@ -91,6 +93,7 @@ def is_always_true(tables: Tables, condition: Condition) -> bool:
     """Return whether a condition accepts any value of a field that every part has, such as `[* TO *]`; it needs no
     filter."""
     field = tables.search.get(condition.field)
+    # `*` alone among the values accepts anything, whatever the other values say.
     anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
     return anything and field is not None and field.every
 
@@ -106,6 +109,7 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
     if field.uid or field.name:
         return list(dict.fromkeys(id_ for value in condition.values for id_ in ids(tables, field, value)))
     if field.id:
+        # Any other text the upstream would look up as a name, and match loosely.
         return [value for value in condition.values if ID.fullmatch(value)]
     return [_value(condition.field, value) for value in condition.values]
 
@@ -145,9 +149,9 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     kind = field.name or ""
     if wildcards.ANY not in value:
         return tables.ids(kind, value)
-    found = tables.ids_like(kind, value, wildcards.matcher(value))
-    bounds.MATCHES.check(len(found), value)
-    return found
+    matching = tables.ids_like(kind, value, wildcards.matcher(value))
+    bounds.MATCHES.check(len(matching), value)
+    return matching
 
 
 def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
@@ -184,30 +188,30 @@ def _within(values: Condition, limits: Condition | None) -> Condition:
         return values
     low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
     numbers = ((value, _number(values, value)) for value in values.values)
-    kept = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
-    return Condition(values.field, tuple(kept)) if kept else Condition(values.field, (), *EMPTY_RANGE)
+    inside = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
+    return Condition(values.field, tuple(inside)) if inside else Condition(values.field, (), *EMPTY_RANGE)
 
 
-def _range_intersection(one: Condition, other: Condition) -> Condition:
+def _range_intersection(first: Condition, second: Condition) -> Condition:
     """Return the intersection of two ranges of one field."""
-    lows = [end for end in (one.low, other.low) if end is not None]
-    highs = [end for end in (one.high, other.high) if end is not None]
-    low = max(lows, key=lambda end: _number(one, end), default=None)
-    high = min(highs, key=lambda end: _number(one, end), default=None)
-    return Condition(one.field, (), low, high)
+    lows = [end for end in (first.low, second.low) if end is not None]
+    highs = [end for end in (first.high, second.high) if end is not None]
+    low = max(lows, key=lambda end: _number(first, end), default=None)
+    high = min(highs, key=lambda end: _number(first, end), default=None)
+    return Condition(first.field, (), low, high)
 
 
-def _intersection(tables: Tables, name: str, one: list[str] | None, other: list[str]) -> list[str]:
+def _intersection(tables: Tables, name: str, first: list[str] | None, second: list[str]) -> list[str]:
     """Return the values that pass two filters on one upstream field. If a part can have several values, one may pass
     the first filter and another the second, which upstream cannot express: raises BadRequest."""
-    if one is None or set(other) <= set(one):
-        return other
-    if set(one) <= set(other):
-        return one
-    common = [value for value in one if value in other]
+    if first is None or set(second) <= set(first):
+        return second
+    if set(first) <= set(second):
+        return first
+    common = [value for value in first if value in second]
     if name in SINGLE_VALUED or (common and _is_single(tables, name)):
         return common
-    raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give one of them")
+    raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give first of them")
 
 
 def _is_single(tables: Tables, name: str) -> bool:
@@ -218,28 +222,29 @@ def _is_single(tables: Tables, name: str) -> bool:
 
 
 def _check_stock(condition: Condition) -> None:
+    # Spellings of "in stock": the upstream has a flag, not a quantity (contract graphql.md §2.4).
     if (condition.low, condition.high) not in {("1", None), ("0.0", None), ("1.0", None)} or condition.values:
         raise errors.BadRequest(
             f"{condition.field} can only be requested as [1 TO *]: the service knows in stock or not"
         )
 
 
-def unsupported_field(tables: Tables, field: str, what: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
+def unsupported_field(tables: Tables, field: str, use: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
     """Return the error for a field that upstream cannot filter, count or sort by: it lists those that it can."""
     entry = tables.search.get(field)
-    instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
-    verb = "count" if what == "facet" else what
+    instead = f"; {entry.instead}" if entry and entry.instead and use != "sort" else ""
+    verb = "count" if use == "facet" else use
     return errors.BadRequest(
-        f"the service cannot {verb} by {field[:60]!r}; it can by {supported_fields(tables, what)}{instead}"
+        f"the service cannot {verb} by {field[:60]!r}; it can by {supported_fields(tables, use)}{instead}"
     )
 
 
-def supported_fields(tables: Tables, what: Literal["filter", "facet", "sort"]) -> str:
+def supported_fields(tables: Tables, use: Literal["filter", "facet", "sort"]) -> str:
     """Return the names of the fields that upstream can filter, count or sort by, comma-separated."""
-    first = ["score desc"] if what == "sort" else []
+    default = ["score desc"] if use == "sort" else []
     names = (
         name
         for name, each in tables.search.items()
-        if getattr(each, what) or (what == "filter" and (each.stock or each.number))
+        if getattr(each, use) or (use == "filter" and (each.stock or each.number))
     )
-    return f"{', '.join([*first, *names])} and specs.<key>.value"
+    return f"{', '.join([*default, *names])} and specs.<key>.value"

@@ -35,12 +35,15 @@ class RequestFilters(NamedTuple):
     """Filters of a request, and the conditions of each of its facet queries by the query's text."""
 
     every: list[FilterCondition]
-    counted: dict[str, list[Condition]]
+    facet_queries: dict[str, list[Condition]]
 
     @property
     def conditions(self) -> list[Condition]:
         """All conditions, of filters and of facet queries."""
-        return [*(each.condition for each in self.every), *(each for some in self.counted.values() for each in some)]
+        return [
+            *(each.condition for each in self.every),
+            *(each for conditions in self.facet_queries.values() for each in conditions),
+        ]
 
     @property
     def patterns(self) -> list[str]:
@@ -86,45 +89,45 @@ def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
         every += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
         yield
     bounds.CONDITIONS.check(len(every))
-    counted: dict[str, list[Condition]] = {}
+    facet_queries: dict[str, list[Condition]] = {}
     for text in request.facet_queries:
-        counted[text] = lucene.conditions(text)
-        bounds.CONDITIONS.check(len(counted[text]), "facet[queries][]")
+        facet_queries[text] = lucene.conditions(text)
+        bounds.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
         yield
-    found = RequestFilters(every, counted)
-    bounds.PATTERNS.check(len(found.patterns))
-    return found
+    filters = RequestFilters(every, facet_queries)
+    bounds.PATTERNS.check(len(filters.patterns))
+    return filters
 
 
 def supported_part(
-    request: SearchRequest, asked: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
+    request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
 ) -> SupportedRequest:
     """Return the part of a request that upstream supports. `complete`: the tables have all specs of the upstream.
 
     Raises BadRequest for a field that v3 never had; UnknownSpec and UnlistedError if the tables are incomplete.
     """
-    able = _FieldSupport(tables, features, complete)
-    facets = tuple(each for each in request.facets if each.include and not able.counts(each.field))
-    stats = tuple(field for field, _ in request.stats if not able.measures(field))
-    queries = tuple(text for text in request.facet_queries if not able.filters(asked.counted[text]))
-    sortby, ignored = able.order(request.sortby)
+    support = _FieldSupport(tables, features, complete)
+    facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
+    stats = tuple(field for field, _ in request.stats if not support.measures(field))
+    queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
+    sortby, ignored = support.order(request.sortby)
     names = [
         *_facet_names(facets),
         *_stats_names(stats),
         *_query_names(queries),
         *ignored,
-        *_unmatched_values(tables, asked.every),
+        *_unmatched_values(tables, filters.every),
     ]
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
         names.append("spec_drilldown")
-    left = structs.replace(
+    remaining = structs.replace(
         request,
         sortby=sortby,
         facets=tuple(each for each in request.facets if each not in facets),
-        stats=tuple((field, apart) for field, apart in request.stats if field not in stats),
+        stats=tuple((field, exclude_filter) for field, exclude_filter in request.stats if field not in stats),
         facet_queries=tuple(text for text in request.facet_queries if text not in queries),
     )
-    return SupportedRequest(left, facets, stats, queries, tuple(dict.fromkeys(names)))
+    return SupportedRequest(remaining, facets, stats, queries, tuple(dict.fromkeys(names)))
 
 
 class _FieldSupport:
@@ -137,8 +140,10 @@ class _FieldSupport:
 
     def counts(self, field: str) -> bool:
         """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
-        can = self._known(field, "facet")
-        return bool(can and can.facet) and not (can and can.facet == "specAggs" and "TECH_SPECS" not in self._features)
+        entry = self._support(field, "facet")
+        return bool(entry and entry.facet) and not (
+            entry and entry.facet == "specAggs" and "TECH_SPECS" not in self._features
+        )
 
     def measures(self, field: str) -> bool:
         """Return whether statistics of the field are supported; upstream has them of specs only."""
@@ -150,16 +155,17 @@ class _FieldSupport:
 
     def filters(self, conditions: list[Condition]) -> bool:
         """Return whether all of these conditions are supported as filters."""
-        wanted = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
-        found = [self._known(field, "filter") for field in wanted]
-        return all(can is not None and bool(can.filter or can.stock) for can in found)
+        fields = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
+        entries = [self._support(field, "filter") for field in fields]
+        return all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
 
     def order(self, sortby: str) -> tuple[str, list[str]]:
         """Return the first supported sort key, and the ignored ones. `score desc` after a key is redundant, so it is
         not reported."""
         orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
-        able = [order for order in orders if self._sorts(order)]
-        first = able[0] if able else SCORE
+        # All are looked up, even those behind the first: a field that v3 never had is a 400 wherever it stands.
+        supported = [order for order in orders if self._sorts(order)]
+        first = supported[0] if supported else SCORE
         ignored = [name for name, _ in dict.fromkeys(each for each in orders if each not in (first, SCORE))]
         return " ".join(first), [f"sortby={name}" for name in ignored]
 
@@ -167,27 +173,28 @@ class _FieldSupport:
         if order[0] == "score":
             return order == SCORE
         try:
-            can = self._known(order[0], "sort")
+            entry = self._support(order[0], "sort")
         except search_filters.UnknownSpec as unknown:
-            able = search_filters.supported_fields(self._tables, "sort")
-            raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {able}") from None
-        return can is not None and can.sort is not None
+            fields = search_filters.supported_fields(self._tables, "sort")
+            raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {fields}") from None
+        return entry is not None and entry.sort is not None
 
-    def _known(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
+    def _support(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
         try:
-            can = search_filters.field_support(self._tables, field)
+            entry = search_filters.field_support(self._tables, field)
         except search_filters.UnknownSpec:
+            # Incomplete tables: the upstream may have the spec, so the caller fetches the list and plans again.
             if self._complete and self._tables.is_v3(field):
                 return None
             raise
-        if can is None and not self._tables.is_v3(field):
+        if entry is None and not self._tables.is_v3(field):
             raise search_filters.unsupported_field(self._tables, field, use)
-        return can
+        return entry
 
 
-def _unmatched_values(tables: Tables, asked: list[FilterCondition]) -> Iterator[str]:
+def _unmatched_values(tables: Tables, filters: list[FilterCondition]) -> Iterator[str]:
     """Yield values that should be uids or names of objects, but match none. Raises UnlistedError."""
-    for each in asked:
+    for each in filters:
         field = tables.search.get(each.condition.field)
         if field is not None and (field.uid or field.name):
             values = (value for value in each.condition.values if "*" not in value)

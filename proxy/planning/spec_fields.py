@@ -19,30 +19,30 @@ SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 
 def spec_key(field: str) -> str | None:
     """Return the key in a spec field: `resistance` for `specs.resistance.value`; None for other fields."""
-    found = SPEC.fullmatch(field)
-    return found[1] if found else None
+    match = SPEC.fullmatch(field)
+    return match[1] if match else None
 
 
 def source(tables: Tables, field: str) -> SpecSource | None:
     """Return the attributes behind a field; None for other fields, for keys that the tables do not have, and for the
     ends of a spec that is not a range."""
-    found = SPEC.fullmatch(field)
-    spec = tables.specs.source(found[1]) if found else None
-    if found is None or spec is None or found[2] == "value":
+    match = SPEC.fullmatch(field)
+    spec = tables.specs.source(match[1]) if match else None
+    if match is None or spec is None or match[2] == "value":
         return spec
-    end = spec.low if found[2] == "min_value" else spec.high
+    end = spec.low if match[2] == "min_value" else spec.high
     return tables.specs.source(end) if end else None
 
 
 def canonical(tables: Tables, field: str) -> str:
     """Return the canonical spelling of a spec field; other fields unchanged."""
-    found = source(tables, field)
-    return f"specs.{found.key}.value" if found else field
+    spec = source(tables, field)
+    return f"specs.{spec.key}.value" if spec else field
 
 
 def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
     """Return the shortnames of the attributes that some fields refer to."""
-    return [name for field in fields if (found := source(tables, field)) for name in found.shortnames]
+    return [name for field in fields if (spec := source(tables, field)) for name in spec.shortnames]
 
 
 def expanded(tables: Tables, conditions: Iterable[Condition]) -> list[Condition]:
@@ -51,55 +51,54 @@ def expanded(tables: Tables, conditions: Iterable[Condition]) -> list[Condition]
     A range such as operating_temperature matches if it overlaps the requested values, as range fields do in search
     engines. Raises BadRequest if upstream cannot filter by the field.
     """
-    given = list(conditions)
-    found = [each for condition in given for each in _expand(tables, condition)]
-    for condition in given:
-        found = limited(tables, found, condition.field)
-    return found
+    original = list(conditions)
+    rewritten = [each for condition in original for each in _expand(tables, condition)]
+    for condition in original:
+        rewritten = limited(tables, rewritten, condition.field)
+    return rewritten
 
 
 def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Condition]:
     """Add the condition that restricts a field to the parts that can have it: a tolerance is a resistance_tolerance
     only for parts with a resistance. Upstream cannot filter by existence, but by a value of 0 or more."""
-    needed = source(tables, field)
-    if needed is None or needed.beside is None or needed.beside in _attributes(tables, conditions):
+    spec = source(tables, field)
+    if spec is None or spec.beside is None or spec.beside in _attributes(tables, conditions):
         return conditions
-    return [*conditions, Condition(_field(tables, needed.beside), (), "0", None)]
+    return [*conditions, Condition(_field(tables, spec.beside), (), "0", None)]
 
 
 def is_limited(tables: Tables, conditions: Iterable[Condition], field: str) -> bool:
     """Return whether `limited` would add a condition."""
-    given = list(conditions)
-    return limited(tables, given, field) is not given
+    unchanged = list(conditions)
+    # `limited` returns the same list where it adds nothing.
+    return limited(tables, unchanged, field) is not unchanged
 
 
 def sort_key(tables: Tables, field: str, direction: str) -> str | None:
     """Return the attribute to sort a range by: its lower end ascending, its upper end descending. None for other
     fields."""
-    found = source(tables, field)
-    if found is None or not found.is_range:
+    spec = source(tables, field)
+    if spec is None or not spec.is_range:
         return None
-    return found.high if direction == "desc" else found.low
+    return spec.high if direction == "desc" else spec.low
 
 
 def _expand(tables: Tables, condition: Condition) -> list[Condition]:
-    found = source(tables, condition.field)
-    if found is None:
+    spec = source(tables, condition.field)
+    if spec is None:
         return [condition]
-    if found.low is None or found.high is None:
+    if spec.low is None or spec.high is None:
         field = canonical(tables, condition.field)
         return [
-            _without_sign(condition, field)
-            if tables.specs.is_plus_minus(found.key)
-            else condition._replace(field=field)
+            _without_sign(condition, field) if tables.specs.is_plus_minus(spec.key) else condition._replace(field=field)
         ]
-    if found.value is not None:
-        able = ", ".join(_field(tables, name) for name in found.shortnames)
-        raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {able}")
+    if spec.value is not None:
+        fields = ", ".join(_field(tables, name) for name in spec.shortnames)
+        raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
     low, high = _ends(condition)
     # Ranges overlap if the part's upper end is above the requested low, and its lower end below the requested high.
-    floor = Condition(_field(tables, found.high), (), low, None)
-    ceiling = Condition(_field(tables, found.low), (), None, high)
+    floor = Condition(_field(tables, spec.high), (), low, None)
+    ceiling = Condition(_field(tables, spec.low), (), None, high)
     return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
 
 

@@ -22,6 +22,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
             return False
         at, end = len(first), len(text) - len(last)
         for piece in pieces:
+            # The leftmost place leaves the most text for the pieces after it: no other place need be tried.
             at = text.find(piece, at, end)
             if at < 0:
                 return False

@@ -72,9 +72,9 @@ def log_ignored_signal(name: str) -> None:
 
 
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add `request`, the id of the current request, if there is one and the event names none."""
+    """Add `request`, the id of the current request, if there is one."""
     if request := REQUEST_ID.get():
-        event.setdefault("request", request)
+        event["request"] = request
     return event
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from proxy.telemetry import log
+from proxy.telemetry.request_ids import REQUEST_ID
 
 TEMPLATES_MAX = 1_000  # combinations of fields whose templates are kept
 
@@ -73,8 +74,12 @@ class RequestLog:
         return f"{self._second_text}.{microseconds:06d}Z"
 
     def _write_by_structlog(self, fields: RequestFields, ms: float, request_id: str) -> None:
-        write = self._log.debug if fields.is_check else self._log.info
-        write("request completed", **_event_fields(fields, ms), request=request_id)
+        outside = REQUEST_ID.set(request_id)  # an unparsed hit is logged outside of any request
+        if fields.is_check:
+            self._log.debug("request completed", **_event_fields(fields, ms))
+        else:
+            self._log.info("request completed", **_event_fields(fields, ms))
+        REQUEST_ID.reset(outside)
 
     def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
         """Render the line with markers for the values that differ, and keep it as a template."""

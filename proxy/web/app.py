@@ -69,6 +69,7 @@ async def create_app(
     async with AsyncExitStack() as resources:
         base = _Base(settings, settings.upstream, clock, metrics, resources)
         app = await _compose(base, slot, client_factory)
+        # Only once all is built; an error before this closes what was opened.
         app.on_cleanup.append(_closing(resources.pop_all()))
         return app
 
@@ -82,6 +83,7 @@ async def _compose(
     served = applications.Applications(settings.applications)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
+    # Early: it is closed last, when everything that books has been closed.
     store = await opening.open_store(settings.store, clock)
     base.resources.push_async_callback(store.aclose)
     quota = await _start_quota(base, store, served)
@@ -99,6 +101,7 @@ async def _compose(
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
+    # A share of the bytes of the setting, so that both caches together stay within it.
     cache = encoded_cache.EncodedResponseCache(
         settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
     )
@@ -109,6 +112,7 @@ async def _compose(
     outer += await shadowing.middlewares(
         settings, served, store=store, clock=clock, metrics=metrics, resources=base.resources
     )
+    # Inside of the request middleware, so that forwarded requests are logged and counted like others.
     inner = legacy_proxy.middlewares(settings, authenticator, base.resources)
     app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
     fixed_paths = routes.V3Routes(
@@ -183,6 +187,7 @@ def _open_shared_cache(base: _Base) -> shared_cache.SharedCache | None:
     store = opening.open_cache(settings.store, size, lease, base.clock)
     if store is None:
         return None
+    # A changed mapping, uid or setting must not find entries that were made with the old one.
     files = [file for file in shipped.path("mappings").iterdir() if file.is_file()]
     files += [Path(settings.uids)] if settings.uids else []
     scope = shared_cache.namespace(settings, base.upstream, files)
@@ -199,6 +204,7 @@ def _compile_projections(
     """Compile the default projection of every application. A mistake in any mapping rule raises MappingError here."""
     projections = projection_cache.ProjectionCache(mappings)
     projections.check(config.FEATURES)
+    # What most first requests need is compiled before the service accepts any.
     for application in served.applications.values():
         projections.match(model.Projection(features=application.features))
     return projections

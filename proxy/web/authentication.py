@@ -49,6 +49,7 @@ class Authenticator:
             return self._applications.client(apikey)
         origin = self._addresses.of(request)
         wait = self._wait(origin.group) if self._refused else 0.0
+        # Before the key is looked up, so that a right guess is refused like a wrong one.
         if wait and not self._recent.any(origin.group):
             raise self._throttled(request, wait)
         try:
@@ -68,6 +69,7 @@ class Authenticator:
     def check(self, request: web.Request, client: Client) -> None:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""
         group = self._addresses.of(request).group
+        # A key that works from there goes on working, whoever else fails behind the same address.
         if self.knows(group, client):
             return
         if self._refused and (wait := self._wait(group)):
@@ -78,6 +80,7 @@ class Authenticator:
         """Whether the client's key was used from an address recently, so that it is accepted from there."""
         if not self._limit:
             return True
+        # The first test spares hits a call; `has` also looks at the period before.
         return client.accounts.key.name in self._recent.now.get(group, ()) or self._recent.has(group, client)
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:
@@ -106,6 +109,7 @@ class Authenticator:
             now = self._clock.monotonic()
             self._refused = {group: until for group, until in self._refused.items() if until > now}
         if len(self._refused) >= ADDRESSES_MAX:
+            # Still full: the oldest goes. An attacker with thousands of addresses is not stopped by this table anyway.
             del self._refused[next(iter(self._refused))]
 
     def _count_outcome(self, request: web.Request, outcome: str) -> bool:

@@ -51,6 +51,7 @@ class ClientAddressResolver:
         origin = self._cache.get(key)
         if origin is None:
             origin = self._resolve(remote, forwarded)
+            # Long headers are forged or rare; without a bound on length the cache had none on memory.
             if len(forwarded) <= CACHED_LENGTH_MAX:
                 if len(self._cache) >= CACHE_MAX:
                     self._cache.clear()
@@ -61,6 +62,7 @@ class ClientAddressResolver:
         client = _address(remote or "")
         if client is None:
             return UNKNOWN
+        # From the right end, which trusted proxies wrote; a client can send a header of any length.
         entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:] if forwarded else []
         while entries and self._is_trusted(client):
             before = _address(entries.pop())
@@ -75,6 +77,7 @@ class ClientAddressResolver:
 
 def _address(text: str) -> Address | None:
     """Parse `192.0.2.1` or `2001:db8::1`, with or without a port. An IPv4-mapped IPv6 address becomes IPv4."""
+    # A zone index, as in fe80::1%eth0, names an interface of this machine.
     text = text.strip().partition("%")[0]
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -91,4 +94,5 @@ def _address(text: str) -> Address | None:
 def _group(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
+    # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
     return str(ipaddress.ip_network((address, 64), strict=False))

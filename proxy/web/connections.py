@@ -50,6 +50,7 @@ class ConnectionLimiter:
         self.limits = limits
         self.filters = filters
         self._loop = loop
+        # A dict for its order: the oldest first.
         self._open: dict[LimitedConnection, None] = {}
         self._logged = -LOG_SECONDS
 
@@ -91,9 +92,9 @@ class LimitedConnection(ConnectionHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        beyond = self._limiter.opened(self)
-        self.over_limit = beyond > 0
-        if beyond > HEALTH_CHECK_CONNECTIONS:
+        excess = self._limiter.opened(self)
+        self.over_limit = excess > 0
+        if excess > HEALTH_CHECK_CONNECTIONS:
             self._abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -105,6 +106,7 @@ class LimitedConnection(ConnectionHandler):
         begins_request = self._at_boundary and self.expects_request()
         if begins_request and self._is_answered_unparsed(data):
             return
+        # aiohttp parses the bytes in this call; the counter tells how many requests they completed.
         before = self.request_count
         super().data_received(data)
         received = self.request_count - before
@@ -114,6 +116,7 @@ class LimitedConnection(ConnectionHandler):
             if self._head_timer is not None:
                 self._head_timer.cancel()
                 self._head_timer = None
+        # From the first byte, not renewed by further ones: a client that sends one byte at a time runs out of time.
         elif self._head_timer is None and self.is_idle():
             self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self._abort)
 
@@ -164,11 +167,13 @@ class LimitedConnection(ConnectionHandler):
     def _check_reader(self) -> None:
         if self.transport is None:
             return
+        # Progress, not completion: a long response over a slow line is fine.
         if self._unread - self.transport.get_write_buffer_size() < MIN_READ_BYTES:
             self._abort()
         else:
             self._watch_reader()
 
+    # Without waiting for unsent bytes, unlike close(): the client does not read them.
     def _abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()

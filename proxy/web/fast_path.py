@@ -27,9 +27,11 @@ def dispatcher(app: web.Application, routed: Handler) -> Handler:
     direct, refused = app.get(DIRECT, {}), app.get(REFUSED)
 
     def handle(request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
+        # Undecoded: a path with escapes is none of the fixed ones, and goes to the router.
         path = request.raw_path.partition("?")[0]
         if refused is not None and _refusal(request, path) is not None:
             return refused(request)
+        # Absolute targets and trailing slashes miss here, too.
         handler = direct.get(path) if request.method == "GET" else None
         return routed(request) if handler is None else handler(request)
 

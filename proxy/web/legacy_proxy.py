@@ -24,6 +24,7 @@ from proxy.web.v3.routes import CLIENT
 
 NEW_HANDLER: web.RequestKey[Handler] = web.RequestKey("new_handler")  # the handler that the old service replaces
 
+# Not Cookie or Authorization: v3 knows its clients by apikey only. Not Accept-Encoding, which aiohttp sets itself.
 FORWARDED = ("Accept", "Accept-Language", "If-Modified-Since", "If-None-Match", "Origin", "Referer", "User-Agent")
 # Hop-by-hop headers (RFC 9110 §7.6.1), and those that this service writes itself.
 NOT_RETURNED = {
@@ -81,6 +82,7 @@ def middlewares(settings: config.Config, authenticator: Authenticator, resources
 
     @web.middleware
     async def forwarding(request: web.Request, handler: Handler) -> web.StreamResponse:
+        # v3 has no other method; the handler answers OPTIONS and refuses the rest.
         if request.method not in ("GET", "HEAD"):
             return await handler(request)
         try:
@@ -100,6 +102,7 @@ def open_session(
     upstream: config.UpstreamSettings, connections: int, timeouts: config.TimeoutSettings, resources: AsyncExitStack
 ) -> aiohttp.ClientSession:
     """Open a session to the old service: the upstream's HTTP proxy and CA, but not its client certificate."""
+    # The client certificate identifies this service to Nexar only.
     tls = config.TlsSettings(ca_file=upstream.tls.ca_file)
     http = session.open_session(msgspec.structs.replace(upstream, connections=connections, timeouts=timeouts, tls=tls))
     resources.push_async_callback(http.close)
@@ -107,10 +110,12 @@ def open_session(
 
 
 def _returned(received: aiohttp.ClientResponse, body: bytes, request: web.Request) -> web.Response:
+    # The header Connection names further hop-by-hop headers (RFC 9110 §7.6.1).
     named = {name.strip().lower() for name in received.headers.get("Connection", "").split(",")}
     headers = CIMultiDict(
         (name, value) for name, value in received.headers.items() if name.lower() not in NOT_RETURNED | named
     )
+    # aiohttp has decompressed the body; the client may accept gzip or not.
     encoded = responses.compress(responses.EncodedBody(body, {}), responses.accepts_gzip(request))
     headers.update(encoded.headers)
     return web.Response(body=encoded.body, status=received.status, reason=received.reason, headers=headers)

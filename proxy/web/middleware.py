@@ -67,8 +67,8 @@ class RequestMiddleware:
             try:
                 response = await handler(request)
             except Exception as error:
-                shown = self._client_error(error, request)
-                response, kind = error_response(shown, request), type(shown).__name__
+                client_error = self._client_error(error, request)
+                response, kind = error_response(client_error, request), type(client_error).__name__
             response.headers[X_REQUEST_ID] = request_id
             self._record(request, response.status, route, kind, self._clock.monotonic() - started)
             return response
@@ -87,6 +87,7 @@ class RequestMiddleware:
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""
         if isinstance(error, errors.BridgeError):
+            # Overload has its own event; a line for each refused request would add to it.
             if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
                 log.warning("request failed", exc_info=error)
             return error
@@ -98,6 +99,7 @@ class RequestMiddleware:
 
 
 def _log_fields(request: web.Request, status: int, route: str, kind: str | None, address: str) -> RequestFields:
+    # Any token is a valid method; text from the client stays out of the log.
     method = request.method if request.method in hdrs.METH_ALL else "other"
     application, key, parts, cache = None, None, None, None
     client, metadata = request.get(CLIENT), request.get(METADATA)
@@ -117,7 +119,7 @@ def traced(tracing: Tracing) -> Middleware:
             response = await handler(request)
             route, headers = _route(request), response.headers
             span.update_name(route)
-            known = {
+            attributes = {
                 "http.route": route,
                 "http.response.status_code": response.status,
                 "v3bridge.request": headers.get(X_REQUEST_ID),
@@ -125,7 +127,7 @@ def traced(tracing: Tracing) -> Middleware:
                 "v3bridge.parts": int(headers.get("X-Parts-Cost", 0)),
                 "v3bridge.cache": headers.get("X-Cache"),
             }
-            span.set_attributes({name: value for name, value in known.items() if value is not None})
+            span.set_attributes({name: value for name, value in attributes.items() if value is not None})
             if response.status >= 500:
                 tracing.failed(span)
             return response
@@ -144,6 +146,7 @@ def error_response(error: errors.BridgeError, request: web.Request) -> web.Respo
     try:
         response_format = RequestParameters(request.raw_path).response_format()
     except errors.BridgeError:
+        # The format itself may be the mistake, such as an invalid callback.
         response_format = ResponseFormat()
     response, usage = responses.error_response(error, response_format, request), request.get(USAGE)
     return responses.add_usage_headers(response, *usage) if usage else response

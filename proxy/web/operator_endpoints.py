@@ -46,6 +46,7 @@ def add_to(app: web.Application, metrics_text: Callable[[], bytes], checks: Sequ
         return web.json_response({"status": "ready"})
 
     async def metrics(_: web.Request) -> web.Response:
+        # The version of the text format: Prometheus chooses its parser by it.
         return web.Response(body=metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     app.router.add_get("/healthz", health)
@@ -93,11 +94,13 @@ class _GraphQLProbe:
         own."""
         if error := self._services.breaker.refusal():
             return error.message
+        # Balancers check often: one probe at a time, and the others get its result.
         async with self._probing:
             if self._services.client.proven:
                 self._reason = None
             elif self._clock.monotonic() >= self._next and (usable := await self._with_token()) is not None:
                 self._next = self._clock.monotonic() + PROBE_SECONDS
+                # Stands if the probe is cancelled by the time limit of the check.
                 self._reason = "the GraphQL service did not respond to the last probe"
                 self._reason = await self._probe(usable)
             return self._reason

@@ -77,9 +77,11 @@ async def running(
         app,
         partial(_V3Connection, limiter=limiter),
         partial(fast_path.dispatcher, app),
+        # it would write request lines, and with them API keys
         access_log=None,
         max_line_size=MAX_LINE,
         max_field_size=MAX_FIELD,
+        # The command line handles signals.
         handle_signals=False,
         shutdown_timeout=max(stop_seconds, IMMEDIATELY),
         **settings,
@@ -102,6 +104,7 @@ async def _stop(runner: HandlerRunner) -> None:
     try:
         for site in list(runner.sites):
             await site.stop()
+        # Connections that the kernel has accepted already get as far as waiting for their request.
         for _ in range(ACCEPT_TURNS):
             await asyncio.sleep(0)
         await runner.cleanup()

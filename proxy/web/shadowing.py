@@ -47,6 +47,7 @@ async def middlewares(
     resources: AsyncExitStack,
 ) -> list[Middleware]:
     """The middleware that shadows requests, to stand around the request middleware; none if shadowing is off."""
+    # The sandbox's data are invented: a comparison with the old service would say nothing.
     if settings.shadow.baseline_url is None or settings.upstream == "sandbox" or not settings.shadow.enabled:
         return []
     if not any(each.shadow.share for each in settings.applications.values()):
@@ -70,6 +71,8 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
             if application and shadow_queue.wants(application) and _comparable(request, response):
                 candidate = _side_response(response, clock.monotonic() - began)
                 new_handler = request.get(legacy_proxy.NEW_HANDLER)
+                # With `shadow.response: baseline` the client got the old response: this service has to be requested
+                # later.
                 request_candidate = None if new_handler is None else partial(_new_response, new_handler, request, clock)
                 shadow_queue.offer(
                     ComparisonJob(application, request.raw_path, candidate, clock.now(), request_candidate)
@@ -91,34 +94,35 @@ async def _start_shadow(
     metrics: Metrics,
     resources: AsyncExitStack,
 ) -> queue.ShadowQueue:
-    own = settings.shadow
+    shadow = settings.shadow
+    # An owner of its own in the store: the budget has its own ledger beside that of the clients.
     owner = f"shadow-{secrets.token_hex(8)}"
     rng = random.SystemRandom()
-    breaker = policies.CircuitBreaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
+    breaker = policies.CircuitBreaker("shadow", SERVICE, shadow.breaker, clock=clock, rng=rng, metrics=metrics)
     slot = results.ResultSlot(store, owner)
 
-    file = None if own.rules is None else Path(own.rules)
+    file = None if shadow.rules is None else Path(shadow.rules)
     uids = tuple(mapping.known_uids(Path(settings.uids))) if settings.uids else ()
-    known = loader.load(file, os.environ)  # a mistake stops the start; the judging process loads it again
+    rules = loader.load(file, os.environ)  # a mistake stops the start; the judging process loads it again
 
     async def setup() -> messages.JudgeSetup:
         return messages.JudgeSetup(None if file is None else str(file), upstream.site, await slot.resume(), uids)
 
     judge = judge_client.JudgeClient(setup)
-    limit = own.parts if isinstance(own.parts, int) else None
+    limit = shadow.parts if isinstance(shadow.parts, int) else None
     budget = daily_budget.DailyBudget(store, owner, limit, estimate.worst_case_parts, clock)
-    http = legacy_proxy.open_session(upstream, own.connections, own.timeouts, resources)
+    http = legacy_proxy.open_session(upstream, shadow.connections, shadow.timeouts, resources)
     jobs = job.JobRunner(
         served=served,
-        keys={key.source: key for key in known.keys if key.source is not None},
-        baseline=baseline_client.BaselineClient(http, str(own.baseline_url), own.timeouts.total_seconds, clock),
+        keys={key.source: key for key in rules.keys if key.source is not None},
+        baseline=baseline_client.BaselineClient(http, str(shadow.baseline_url), shadow.timeouts.total_seconds, clock),
         budget=budget,
         judge=judge,
         breaker=breaker,
         metrics=metrics,
     )
     shares = {name: each.shadow.share for name, each in settings.applications.items()}
-    shadow_queue = queue.ShadowQueue(own, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
+    shadow_queue = queue.ShadowQueue(shadow, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
     shadow_controller = controller.ShadowController(shadow_queue, judge, slot, budget, clock)
     resources.push_async_callback(shadow_controller.close)
     await shadow_controller.start()
@@ -127,8 +131,8 @@ async def _start_shadow(
 
 def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
     """Return whether the response is complete and its data current."""
-    whole = isinstance(response, web.Response) and isinstance(response.body, bytes) and request.method == "GET"
-    return whole and response.status != 304 and response.headers.get(X_CACHE) not in CACHED
+    complete = isinstance(response, web.Response) and isinstance(response.body, bytes) and request.method == "GET"
+    return complete and response.status != 304 and response.headers.get(X_CACHE) not in CACHED
 
 
 def _side_response(response: web.StreamResponse, seconds: float) -> SideResponse:
@@ -142,11 +146,11 @@ def _side_response(response: web.StreamResponse, seconds: float) -> SideResponse
 async def _new_response(new_handler: Handler, request: web.Request, clock: Clock) -> SideResponse | None:
     """The response of this service to a request that the old service answered; None if it came from the cache."""
     began = clock.monotonic()
-    again = request.clone()
+    repeated = request.clone()
     try:
-        response = await new_handler(again)
+        response = await new_handler(repeated)
     except errors.BridgeError as error:
-        response = middleware.error_response(error, again)
+        response = middleware.error_response(error, repeated)
     if response.headers.get(X_CACHE) in CACHED:
         return None
     return _side_response(response, clock.monotonic() - began)

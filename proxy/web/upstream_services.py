@@ -67,6 +67,7 @@ def connect(
     if client_factory is None:
         client_factory = graphql.GraphQLClient if spans is None else partial(graphql.TracedGraphQLClient, tracing=spans)
     client = client_factory(
+        # PoolClient is faster than aiohttp's own client, but cannot speak to a proxy.
         http if upstream.proxy else pool_client.PoolClient(http, upstream.graphql_url),
         upstream.graphql_url,
         tokens,

@@ -51,9 +51,9 @@ def read_start(pipe: int) -> StartMessage:
 def _exactly(pipe: int, size: int) -> bytes:
     received = b""
     while len(received) < size:
-        if not (more := os.read(pipe, size - len(received))):
+        if not (chunk := os.read(pipe, size - len(received))):
             raise EOFError
-        received += more
+        received += chunk
     return received
 
 

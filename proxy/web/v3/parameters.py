@@ -47,10 +47,12 @@ class RequestParameters(parameters.Parameters):
         cache keys, which clients must not be able to make up. Raises BadRequest for too many."""
         bounds.PROJECTION.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
         include = frozenset(self.texts("include")) & mappings.includable(name)
+        # Most requests have none of them: the paths need not be looked up.
         if not ("show" in self._values or "hide" in self._values or self._slices()):
             return RequestProjection(model.Projection(include, features=features), {})
         slices = ((path, cut) for path, cut in map(_slice, self._slices()) if mappings.knows(name, path))
         cuts = {spelled: cut for path, cut in slices for spelled in mappings.spelled(name, path)}
+        # Not even selected upstream: nothing of them is shown.
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
         show = frozenset(filter(None, self.texts("show")))
         projection = model.Projection(
@@ -75,13 +77,14 @@ def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[mod
     )
 
 
-def _slice(given: tuple[str, str]) -> tuple[model.Path, slice]:
+def _slice(parameter: tuple[str, str]) -> tuple[model.Path, slice]:
     """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2); an empty range is written as `[:0]`."""
-    name, value = given
+    name, value = parameter
     range_match = SLICE.fullmatch(value.strip())
     if not range_match:
         raise errors.BadRequest(f"{name[:60]} must be a range like [0:5], not {value[:40]!r}")
     start, stop = (int(number) if number else None for number in range_match.groups())
+    # One form for all empty ranges, by which `emptied` knows them.
     if stop is not None and 0 <= stop <= (start or 0):
         start, stop = None, 0
     return tuple(name[6:-1].split(".")), slice(start, stop)

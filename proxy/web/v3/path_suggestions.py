@@ -23,9 +23,9 @@ SYNONYMS = {"manufacturers": "brands", "distributors": "sellers", "suppliers": "
 def message(path: str) -> str:
     """The message for a path, which is decoded and has no query."""
     text = path[:PATH_MAX].lower()
-    found = PREFIX.match(text)
-    api, version = found.groups() if found else (None, None)
-    words = [word[:WORD_MAX] for word in text[found.end() if found else 0 :].split("/") if word]
+    prefix_match = PREFIX.match(text)
+    api, version = prefix_match.groups() if prefix_match else (None, None)
+    words = [word[:WORD_MAX] for word in text[prefix_match.end() if prefix_match else 0 :].split("/") if word]
     paths = _similar_paths(words)
     reason = "there is no such path" if version in (None, "3") else f"v{version} is not served here, only v3"
     if not paths:
@@ -55,6 +55,7 @@ def _similar_paths(words: list[str]) -> list[str]:
         return below
     action = _closest(words[1], [path.rpartition("/")[2] for path in below])
     matching = [path for path in below if path.endswith(f"/{action}") or (action is None and path.endswith("{uid}"))]
+    # A uid behind an object is right where it is; other words are a misspelt action.
     return matching if action or UID.fullmatch(words[1]) else below
 
 

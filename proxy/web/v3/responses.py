@@ -63,6 +63,7 @@ def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
     """Compress a body with gzip, if the client accepts it and the body is long enough."""
     if not gzip or len(whole.body) < GZIP_FROM:
         return whole
+    # mtime=0: equal bodies give equal bytes, whenever they are compressed.
     return EncodedBody(gzip_module.compress(whole.body, GZIP_LEVEL, mtime=0), whole.headers | GZIPPED)
 
 
@@ -117,4 +118,5 @@ def error_body(error: errors.BridgeError, response_format: ResponseFormat) -> by
 def accepts_gzip(request: web.Request) -> bool:
     """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
     accepted = request.headers.get(ACCEPT_ENCODING, "")
+    # The substring first: most clients name gzip without a quality, and need no regular expression.
     return "gzip" in accepted and re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

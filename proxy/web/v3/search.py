@@ -25,6 +25,7 @@ def parse(parameters: Parameters) -> model.SearchRequest:
         filters=tuple(_filters(parameters)),
         filter_queries=tuple(_queries(parameters, "filter")),
         facets=tuple(_facet(parameters, field) for field in _counted(parameters, "facet", FACET)),
+        # Results are keyed by the text of the query, so that a repetition adds nothing.
         facet_queries=tuple(dict.fromkeys(_queries(parameters, "facet"))),
         stats=tuple(_stats(parameters)),
         drilldown=_drilldown(parameters),
@@ -52,6 +53,7 @@ def response(request: model.SearchRequest, items: list[Any], hits: int, counts: 
 
 def parts_response(request: model.SearchRequest, answer: RenderedResult, msec: int) -> dict[str, Any]:
     """Body of a search of parts, whose items are JSON already: the list is split, the items are not decoded."""
+    # Raw: each item stays the JSON that the cache holds.
     items = msgspec.json.decode(answer.items, type=list[msgspec.Raw])
     return response(request, items, answer.hits, answer.details, msec)
 
@@ -89,8 +91,9 @@ def _queries(parameters: Parameters, kind: str) -> list[str]:
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
     """`filter[fields][brand.name][]=X`, the last brackets optional. Any other spelling is a 400: a response without the
     filter would be wrong."""
-    found = []
+    filters = []
     for name in parameters.names("filter["):
+        # Parsed by _queries.
         if name == "filter[queries]":
             continue
         field = FILTER.fullmatch(name)
@@ -99,14 +102,14 @@ def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
         if values := tuple(value for value in parameters.texts(name) if value):
             bounds.FILTER_VALUES.check(len(values), f"{name}[]")
             bounds.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
-            found.append((field[1], values))
-    return found
+            filters.append((field[1], values))
+    return filters
 
 
 def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
     """Return the distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
-    found = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
-    return list(dict.fromkeys(each[1] for each in found if each))
+    matches = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
+    return list(dict.fromkeys(each[1] for each in matches if each))
 
 
 def _facet(parameters: Parameters, field: str) -> model.FacetField:

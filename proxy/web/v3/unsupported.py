@@ -34,4 +34,5 @@ def header(names: Iterable[str]) -> dict[str, str]:
 def _encoded(name: str) -> str:
     """Percent-encoded UTF-8; a name that is too long is cut after a whole escape."""
     encoded = quote(name, safe=SAFE, errors="replace")
+    # Cut at the last escape, which may be half.
     return encoded if len(encoded) <= NAME_MAX else encoded[:NAME_MAX].rpartition("%")[0]

@@ -28,7 +28,7 @@ def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     """Variables, worst cost and document of every operation."""
     plan = plan_of(SearchRequest(**{"q": "x", **request}))
     assert isinstance(plan, search.SearchPlan)
-    page, *apart = (wanted.aggregations for wanted in plan.wanted)
+    page, *apart = (each.aggregations for each in plan.aggregations)
     document = PROJECTIONS.page(Projection(show=frozenset({("mpn",)})), page).document
     asks = plan.with_documents(
         document,

@@ -37,7 +37,7 @@ def named(mappings: loader.Mappings, name: str, parameter: Parameter) -> list[st
 def usable(mappings: loader.Mappings, name: str, use: Use) -> list[str]:
     """Return the fields, without specs, that a search of such objects can filter, count or sort by."""
     if name == "Part":
-        return [field for field, can in mappings.tables.search.items() if _can(can, use)]
+        return [field for field, entry in mappings.tables.search.items() if _supports(entry, use)]
     shown = mappings.rules[name].fields
     return [field for field in shown if use != "stats" or _is_number(mappings, name, field)]
 
@@ -47,9 +47,9 @@ def takes_specs(name: str, parameter: Parameter) -> bool:
     return name == "Part" and (parameter.head in USES or parameter.name == "sortby")
 
 
-def _can(can: object, use: Use) -> bool:
-    others = ("stock", "number") if use == "filter" else ()
-    return any(getattr(can, name, False) for name in (use, *others))
+def _supports(entry: object, use: Use) -> bool:
+    further = ("stock", "number") if use == "filter" else ()
+    return any(getattr(entry, name, False) for name in (use, *further))
 
 
 def _is_number(mappings: loader.Mappings, name: str, field: str) -> bool:

@@ -41,7 +41,7 @@ def _plain(schema: Schema) -> str:
 
 def value(parameter: Parameter) -> str:
     """Return the values that a parameter accepts."""
-    words = {
+    forms = {
         "text": "text",
         "texts": "texts",
         "flag": "true or false",
@@ -50,7 +50,7 @@ def value(parameter: Parameter) -> str:
         "queries": "JSON",
         "any": "any JSON",
     }
-    return words[parameter.kind]
+    return forms[parameter.kind]
 
 
 def default(parameter: Parameter) -> str:
@@ -85,4 +85,5 @@ def anchor(title: str) -> str:
 def _cell(text: Any) -> str:
     """Return one line of text, with pipes and tags escaped."""
     line = str(text).replace("|", "\\|").replace("\n", " ")
-    return CODE_OR_TAG.sub(lambda found: found[1] or "\\<", line)
+    # A < outside of code would begin a tag; inside it is shown as it is.
+    return CODE_OR_TAG.sub(lambda match: match[1] or "\\<", line)

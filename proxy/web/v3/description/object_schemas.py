@@ -24,20 +24,20 @@ def field(mappings: loader.Mappings, name: str, field_name: str) -> Schema:
     rule = mappings.rules[name].rule(field_name)
     if rule.constant:
         return _constant(rule.blank if rule.none is not None else rule.always)
-    schema, nullable = _made(mappings, name, rule)
+    schema, nullable = _value_schema(mappings, name, rule)
     return _or(schema, rule.blank) if nullable or rule.feature else schema
 
 
 def paths_of(mappings: loader.Mappings, name: str, depth: int = 3) -> list[str]:
     """Return the dotted paths that show[] and hide[] can name, up to `depth` levels, without the keys of keyed
     objects."""
-    found = []
+    names: list[str] = []
     for field_name in mappings.rules[name].fields:
         rule = mappings.rules[name].rule(field_name)
-        found.append(field_name)
+        names.append(field_name)
         if rule.target and not rule.keyed and depth > 1:
-            found += [f"{field_name}.{below}" for below in paths_of(mappings, rule.target, depth - 1)]
-    return found
+            names += [f"{field_name}.{below}" for below in paths_of(mappings, rule.target, depth - 1)]
+    return names
 
 
 def lists_of(mappings: loader.Mappings, name: str) -> list[str]:
@@ -54,7 +54,7 @@ def _object(mappings: loader.Mappings, name: str) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _made(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[Schema, bool]:
+def _value_schema(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[Schema, bool]:
     """Return the schema of a rule's values, and whether they may be replaced by the field's empty value."""
     if rule.each:
         return list_of(ref(rule.each)), False
@@ -74,6 +74,7 @@ def _made(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[Schema
 def _read(mappings: loader.Mappings, name: str, text: str) -> tuple[reading.ReadExpression, bool]:
     """Return the expression of a path, and whether it is a list."""
     rules = mappings.rules[name]
+    # Only the types are wanted: no expression is written, so it may be empty.
     here, above = (reading.Cursor("", selection.Node(kind)) for kind in (rules.reads, rules.under or rules.reads))
     around, reader, route = reading.Scope(here, above), reading.PathReader(mappings.schema), paths.parse(text)
     listed = route.origin != "context" and reader.is_list(route.steps, around.origin(route).node)

@@ -160,30 +160,31 @@ def _content(schema: Schema) -> dict[str, Any]:
 
 def parameters_of(mappings: loader.Mappings, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     """Return all parameters of an endpoint except apikey, which is its security scheme."""
-    wanted = (*parameters.of(endpoint), *parameters.GLOBALS)
-    for parameter in wanted:
+    accepted = (*parameters.of(endpoint), *parameters.GLOBALS)
+    for parameter in accepted:
         if parameter.head is None:
             yield _single(mappings, endpoint, parameter)
-    for head in dict.fromkeys(parameter.head for parameter in wanted if parameter.head):
-        yield _by_field(mappings, endpoint, [parameter for parameter in wanted if parameter.head == head])
+    for head in dict.fromkeys(parameter.head for parameter in accepted if parameter.head):
+        yield _by_field(mappings, endpoint, [parameter for parameter in accepted if parameter.head == head])
 
 
 def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
     place = "path" if f"{{{parameter.name}}}" in endpoint.path else "query"
-    made: dict[str, Any] = {
+    description: dict[str, Any] = {
         "name": parameter.name,
         "in": place,
         "required": parameter.required,
         "description": parameter.meaning,
     }
     if parameter.kind == "queries":
-        return made | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
-    made["schema"] = _value_schema(parameter) | LIMITS.get(parameter.name, {})
-    if parameter.kind == "texts" and (known := field_names.named(mappings, endpoint.object, parameter)):
-        made["schema"] |= list_of(either({"enum": known}, TEXT))
+        return description | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
+    description["schema"] = _value_schema(parameter) | LIMITS.get(parameter.name, {})
+    if parameter.kind == "texts" and (names := field_names.named(mappings, endpoint.object, parameter)):
+        # The names are a help for people and generators; unknown ones are ignored, so any text is valid.
+        description["schema"] |= list_of(either({"enum": names}, TEXT))
     if parameter.name in ("uid", "uid[]"):
-        made["example"] = UIDS[endpoint.object] if place == "path" else [UIDS[endpoint.object]]
-    return made
+        description["example"] = UIDS[endpoint.object] if place == "path" else [UIDS[endpoint.object]]
+    return description
 
 
 def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
@@ -210,6 +211,7 @@ def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Paramet
         "name": first.head,
         "in": "query",
         "description": f"{names}: brackets go as deep as the object",
+        # the only style for name[key]; OpenAPI does not define it below one level
         "style": "deepObject",
         "explode": True,
         "schema": schema,

@@ -88,20 +88,21 @@ def components() -> dict[str, Schema]:
 
 def _of(name: str, envelope: ResponseObject) -> ResponseObject:
     """Return the envelope of a search for one kind of object."""
-    own = {"results": list_of(ref(f"{name}SearchResult")), "item": ref(name)}
+    schemas = {"results": list_of(ref(f"{name}SearchResult")), "item": ref(name)}
     shown = [field for field in envelope.fields if name == "Part" or not field.parts_only]
-    fields = tuple(replace(field, schema=own.get(field.name, field.schema)) for field in shown)
+    fields = tuple(replace(field, schema=schemas.get(field.name, field.schema)) for field in shown)
     return replace(envelope, fields=fields)
 
 
 def error_types() -> list[ErrorType]:
     """Return every error that a client can get, sorted by status."""
-    found = [*_leaves(errors.ClientError), *_leaves(errors.ServerError), errors.ServerError]
-    return sorted(found, key=lambda kind: kind.status)
+    kinds = [*_leaves(errors.ClientError), *_leaves(errors.ServerError), errors.ServerError]
+    return sorted(kinds, key=lambda kind: kind.status)
 
 
 def error_statuses(endpoint: Endpoint) -> list[int]:
     """Return the error statuses of a GET."""
+    # get_multi leaves unknown uids out; a GET is never a 405.
     only = {404: endpoint.action == "get", 405: False}
     return [status for status in dict.fromkeys(kind.status for kind in error_types()) if only.get(status, True)]
 

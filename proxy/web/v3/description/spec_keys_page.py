@@ -59,24 +59,24 @@ def page(mappings: loader.Mappings) -> str:
     lines = [_line(names, key, similar) for key, similar in mappings.tables.v3_specs.items()]
     sources = sum(bool(line[1]) for line in lines)
     count = f"{sources} of v3's {len(lines)} known keys have a source, {len(lines) - sources} have none.\n\n"
-    others = sorted({entry.key for entry in names.values()} - set(mappings.tables.v3_specs))
-    more = [_line(names, key, None)[:3] for key in others]
+    other_keys = sorted({entry.key for entry in names.values()} - set(mappings.tables.v3_specs))
+    other_lines = [_line(names, key, None)[:3] for key in other_keys]
     return (
         f"{HEAD}{RULES}## v3's keys\n\n{count}{table(('v3 key', 'read from', 'other keys', 'reason for none'), lines)}"
         "## Other keys\n\nAttributes of the Nexar API for which no v3 key is known.\n\n"
-        f"{table(('key', 'read from', 'other keys'), more)}"
+        f"{table(('key', 'read from', 'other keys'), other_lines)}"
     ).rstrip("\n") + "\n"
 
 
 def _line(names: dict[str, SpecName], key: str, similar: str | None) -> tuple[str, str, str, str]:
-    own = {shortname: entry for shortname, entry in names.items() if entry.key == key}
-    read = [f"`{shortname}`" + (f" ({entry.end})" if entry.end else "") for shortname, entry in own.items()]
+    entries = {shortname: entry for shortname, entry in names.items() if entry.key == key}
+    read = [f"`{shortname}`" + (f" ({entry.end})" if entry.end else "") for shortname, entry in entries.items()]
     read += [
         f"`{shortname}` of parts with `{quantity}`"
         for shortname, entry in names.items()
         for quantity, beside in entry.beside.items()
         if beside == key
     ]
-    others = [spelling for shortname, entry in own.items() for spelling in (*entry.also, shortname)]
+    spellings = [spelling for shortname, entry in entries.items() for spelling in (*entry.also, shortname)]
     why = "" if read else similar or NOTHING_SIMILAR
-    return f"`{key}`", ", ".join(read), code(dict.fromkeys(each for each in others if each != key)), why
+    return f"`{key}`", ", ".join(read), code(dict.fromkeys(each for each in spellings if each != key)), why

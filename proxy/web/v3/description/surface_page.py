@@ -172,16 +172,16 @@ def _globals(mappings: loader.Mappings) -> str:
     )
     included = {name: mappings.includable(name) for name in PLURALS}
     rows = [
-        (kind(response_schemas.ref(name)), code(_ordered(mappings, name, found)))
-        for name, found in included.items()
-        if found
+        (kind(response_schemas.ref(name)), code(_ordered(mappings, name, fields)))
+        for name, fields in included.items()
+        if fields
     ]
-    known = "Fields of `include[]`:\n\n" + table(("object", "fields"), rows)
-    return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + known
+    includable = "Fields of `include[]`:\n\n" + table(("object", "fields"), rows)
+    return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + includable
 
 
-def _ordered(mappings: loader.Mappings, name: str, some: frozenset[str]) -> list[str]:
-    return [field for field in mappings.rules[name].fields if field in some]
+def _ordered(mappings: loader.Mappings, name: str, fields: frozenset[str]) -> list[str]:
+    return [field for field in mappings.rules[name].fields if field in fields]
 
 
 def _actions() -> list[Section]:
@@ -191,7 +191,7 @@ def _actions() -> list[Section]:
         groups[endpoint.action, parameters.of(endpoint)].append(endpoint)
     order = list(ACTIONS)
     ordered = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
-    return [(_title(action, group), _action(own, group)) for (action, own), group in ordered]
+    return [(_title(action, group), _action(own_parameters, group)) for (action, own_parameters), group in ordered]
 
 
 def _title(action: Action, group: list[Endpoint]) -> str:
@@ -199,16 +199,16 @@ def _title(action: Action, group: list[Endpoint]) -> str:
     return f"{ACTIONS[action]} of {joined(', '.join(plurals))}" if action == "search" else ACTIONS[action]
 
 
-def _action(own: tuple[Parameter, ...], group: list[Endpoint]) -> str:
-    text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own)}"
+def _action(own_parameters: tuple[Parameter, ...], group: list[Endpoint]) -> str:
+    text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own_parameters)}"
     if group[0].action == "match":
         text += "A query is an object. An error of one query is its `error`; the others are executed.\n\n"
         text += _table(parameters.QUERY, "key")
     return text
 
 
-def _table(some: tuple[Parameter, ...], first: str = "parameter") -> str:
-    rows = [(code([each.name]), value(each), default(each), each.meaning, each.source) for each in some]
+def _table(described: tuple[Parameter, ...], first: str = "parameter") -> str:
+    rows = [(code([each.name]), value(each), default(each), each.meaning, each.source) for each in described]
     return table((first, "value", "default", "meaning", "§"), rows)
 
 
@@ -218,31 +218,31 @@ def _parts(mappings: loader.Mappings) -> str:
         field_names.SPECS: search_filters.field_support(mappings.tables, field_names.A_SPEC),
     }
     rows = [
-        (code([name]), _filter(name, can), _yes(can.facet), _yes(name == field_names.SPECS), _sort(can))
-        for name, can in entries.items()
-        if can is not None
+        (code([name]), _filter(name, entry), _yes(entry.facet), _yes(name == field_names.SPECS), _sort(entry))
+        for name, entry in entries.items()
+        if entry is not None
     ]
     return table(("field", "filter", "facet", "stats", "sortby"), rows)
 
 
-def _filter(name: str, can: tables.SearchField) -> str:
-    if can.stock:
+def _filter(name: str, entry: tables.SearchField) -> str:
+    if entry.stock:
         return "`[1 TO *]`: in stock"
-    if can.number:
+    if entry.number:
         return "numbers"
-    if can.filter is None:
-        return f"no: {can.instead}" if can.instead else "no"
-    if can.name:
+    if entry.filter is None:
+        return f"no: {entry.instead}" if entry.instead else "no"
+    if entry.name:
         return "names"
-    return "uids" if can.uid else "values, `[1 TO 5]`" if name == field_names.SPECS else "values"
+    return "uids" if entry.uid else "values, `[1 TO 5]`" if name == field_names.SPECS else "values"
 
 
-def _sort(can: tables.SearchField) -> str:
-    return "yes, beside `mpn` too" if can.sort and can.path else _yes(can.sort)
+def _sort(entry: tables.SearchField) -> str:
+    return "yes, beside `mpn` too" if entry.sort and entry.path else _yes(entry.sort)
 
 
-def _yes(able: object) -> str:
-    return "yes" if able else "no"
+def _yes(supported: object) -> str:
+    return "yes" if supported else "no"
 
 
 def _lists(mappings: loader.Mappings) -> str:
@@ -257,15 +257,16 @@ def _lists(mappings: loader.Mappings) -> str:
 
 def _order(mappings: loader.Mappings) -> list[str]:
     """Return the objects in reading order: a part, then the objects in it, then the others."""
-    found: list[str] = []
+    ordered: list[str] = []
     waiting = ["Part", *mappings.rules]
     while waiting:
         name = waiting.pop(0)
-        if name not in found:
-            found.append(name)
+        if name not in ordered:
+            ordered.append(name)
             targets = [mappings.rules[name].rule(field).target for field in mappings.rules[name].fields]
+            # In front, so that an object is followed by those in it.
             waiting[:0] = [target for target in targets if target]
-    return found
+    return ordered
 
 
 def _counted(mappings: loader.Mappings) -> str:
@@ -277,12 +278,12 @@ def _counted(mappings: loader.Mappings) -> str:
 def _object(mappings: loader.Mappings, name: str) -> str:
     rows = [row for row in coverage.of_mappings(mappings) if row.object == name]
     class_name = mappings.rules[name].class_
-    said = {None: "", "": "It has no `__class__`. "}.get(class_name, f"Its `__class__` is `{class_name}`. ")
+    class_note = {None: "", "": "It has no `__class__`. "}.get(class_name, f"Its `__class__` is `{class_name}`. ")
     lines = [
         (_field(row), kind(object_schemas.field(mappings, name, row.field)), row.kind, _read(row), _why(mappings, row))
         for row in rows
     ]
-    return f"{said}Source: {rows[0].source}.\n\n" + table(
+    return f"{class_note}Source: {rows[0].source}.\n\n" + table(
         ("field", "type", "coverage", "read from", "how, or why"), lines
     )
 
@@ -302,11 +303,11 @@ def _why(mappings: loader.Mappings, row: coverage.FieldCoverage) -> str:
 
 
 def _envelope(envelope: response_schemas.ResponseObject) -> str:
-    said = {None: "It has no `__class__`.\n\n", envelope.name: ""}.get(
+    class_note = {None: "It has no `__class__`.\n\n", envelope.name: ""}.get(
         envelope.class_, f"Its `__class__` is `{envelope.class_}`.\n\n"
     )
     rows = [(code([each.name]), kind(each.schema), each.meaning) for each in envelope.fields]
-    return said + table(("field", "type", "what is in it"), rows)
+    return class_note + table(("field", "type", "what is in it"), rows)
 
 
 def _errors() -> str:
