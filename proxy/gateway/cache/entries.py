@@ -9,17 +9,21 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-import cachetools
 import msgspec
 
 from proxy import config, errors, model
 from proxy.kit.clock import Clock
+from proxy.kit.expiring_cache import ExpiringCache
+from proxy.kit.json_encoder import JsonEncoder
 from proxy.mapping.compiler import CompiledObject
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 OVERHEAD = 400  # bytes that an entry takes beside its content
+
+_encode_items = JsonEncoder().encode
+_encode_records = JsonEncoder().encode
 
 
 class CacheKey(NamedTuple):
@@ -39,7 +43,7 @@ class ItemRenderer(NamedTuple):
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
         allows."""
         try:
-            return msgspec.json.encode([self.part.map(record, context) for record in records])
+            return _encode_items([self.part.map(record, context) for record in records])
         except (ValueError, OverflowError) as error:
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
@@ -74,7 +78,7 @@ class CachedRecords(NamedTuple):
     stored: float
 
 
-class _Variant(NamedTuple):
+class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the collector need not visit thousands
     """Records of one selection, and the items made of them by projection."""
 
     fields: frozenset[str]
@@ -101,18 +105,15 @@ class ResponseCache:
         self._seconds = settings.seconds
         self._lifetime = settings.lifetime
         self._clock = clock
-        self._entries: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(
-            settings.bytes - settings.bytes // ENCODED_SHARE,
-            lambda _, variants, __: max(map(self._end, variants)),
-            timer=clock.monotonic,
-            getsizeof=lambda variants: sum(variant.size() for variant in variants),
+        self._entries: ExpiringCache[Hashable, tuple[_Variant, ...]] = ExpiringCache(
+            settings.bytes - settings.bytes // ENCODED_SHARE, clock
         )
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
         """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
         translated in this projection."""
         now = self._clock.monotonic()
-        variants = self._entries.get(key.key, ())
+        variants = self._variants(key)
         for variant in variants:
             usable_until = self._end(variant) if stale else variant.until
             if now < usable_until and renderer.part.fields <= variant.fields:
@@ -126,7 +127,7 @@ class ResponseCache:
 
     def age(self, key: CacheKey) -> float:
         """Return the seconds since the newest entry of a query was stored."""
-        newest = max((variant.until for variant in self._entries.get(key.key, ())), default=math.inf)
+        newest = max((variant.until for variant in self._variants(key)), default=math.inf)
         return max(0.0, self._clock.monotonic() - (newest - self._seconds))
 
     def store(
@@ -136,9 +137,9 @@ class ResponseCache:
         until = self._clock.monotonic() + self._seconds
         fields = renderer.part.fields
         variant = _Variant(
-            fields, msgspec.json.encode(records), result.hits, result.details, until, {renderer.key: result.items}
+            fields, _encode_records(records), result.hits, result.details, until, {renderer.key: result.items}
         )
-        others = [other for other in self._entries.get(key.key, ()) if not other.fields <= fields]
+        others = [other for other in self._variants(key) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
         return result._replace(until=until)
 
@@ -149,7 +150,7 @@ class ResponseCache:
         stored_at_zero = self._clock.now() - now - self._seconds  # monotonic times mean nothing to other processes
         return [
             CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.until)
-            for each in self._entries.get(key.key, ())
+            for each in self._variants(key)
             if each.until - now >= self._seconds / 2
         ]
 
@@ -162,7 +163,7 @@ class ResponseCache:
             for each in found
             if -CLOCK_SKEW <= (age := now - each.stored) < self._lifetime
         ]
-        newest_first = sorted((*variants, *self._entries.get(key.key, ())), key=lambda each: -each.until)
+        newest_first = sorted((*variants, *self._variants(key)), key=lambda each: -each.until)
         useful: list[_Variant] = []
         for variant in newest_first:
             if not any(variant.fields <= newer.fields for newer in useful):
@@ -177,13 +178,15 @@ class ResponseCache:
             self._put(key, variants)  # its size has changed; it may have expired by now
         return items
 
+    def _variants(self, key: CacheKey) -> tuple[_Variant, ...]:
+        return self._entries.get(key.key) or ()
+
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
-        self._entries.pop(key.key, None)
         now = self._clock.monotonic()
         # The entry lives as long as its newest variant, which must not make the others live longer.
-        usable = tuple(variant for variant in variants if now < self._end(variant))
-        if usable and sum(variant.size() for variant in usable) <= self._entries.maxsize:
-            self._entries[key.key] = usable
+        usable = tuple([variant for variant in variants if now < self._end(variant)])
+        if usable:
+            self._entries.put(key.key, usable, sum([variant.size() for variant in usable]), max(map(self._end, usable)))
 
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""

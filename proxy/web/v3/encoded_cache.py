@@ -13,15 +13,15 @@ JOIN_SECONDS continues there, where second attempts and stale entries help again
 
 import asyncio
 import hashlib
+from collections import OrderedDict
 from typing import NamedTuple
-
-import cachetools
 
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.cache import entries
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import Clock
+from proxy.kit.expiring_cache import ExpiringCache
 from proxy.web.v3 import responses
 from proxy.web.v3.responses import EncodedBody
 
@@ -59,30 +59,19 @@ class EncodedResponseCache:
     def __init__(self, size: int, clock: Clock, stale_seconds: float = 0.0) -> None:
         self._stale_seconds = stale_seconds
         self._clock = clock
-        self._recent: dict[bytes, float] = {}
-        self._heads: dict[bytes, RequestHead] = {}
-        self._filled = False  # saves the digest while the cache is empty
-        self._entries: cachetools.TLRUCache[Key, EncodedResponse] = cachetools.TLRUCache(
-            size,
-            lambda _, response, __: response.until,
-            timer=clock.monotonic,
-            getsizeof=_size,
-        )
+        # Not dicts: finding the first key of one takes as long as it has had keys before it that were deleted.
+        self._recent: OrderedDict[bytes, float] = OrderedDict()
+        self._heads: OrderedDict[bytes, RequestHead] = OrderedDict()
+        self._entries: ExpiringCache[Key, EncodedResponse] = ExpiringCache(size, clock)
 
     def get(self, target: str, gzip: bool) -> EncodedResponse | None:
         """The entry of a request target, if there is one."""
-        if not self._filled:
-            return None
-        try:
-            return self._entries[_digest(target), gzip]  # get() of a TLRUCache looks up twice
-        except KeyError:
-            return None
+        return self._entries.get((_digest(target), gzip)) if self._entries.size else None  # saves the digest
 
     def store(self, target: str, gzip: bool, response: EncodedResponse) -> None:
         """Store an entry, unless it is larger than the whole cache."""
-        if _size(response) <= self._entries.maxsize:
-            self._entries[_digest(target), gzip] = response
-            self._filled = True
+        size = entries.memory_of(len(response.body.body))
+        self._entries.put((_digest(target), gzip), response, size, response.until)
 
     def add(self, target: str, gzip: bool, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> None:
         """Store a response of which nothing was sent upstream, and remember any with cacheable results."""
@@ -95,7 +84,7 @@ class EncodedResponseCache:
     def link(self, head: bytes, target: str, gzip: bool, route: str, forwarded: str) -> None:
         """Remember that the bytes of a request head ask for an entry."""
         if len(self._heads) >= HEADS_MAX:
-            del self._heads[next(iter(self._heads))]
+            self._heads.popitem(last=False)
         self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), route, forwarded)
 
     def by_head(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
@@ -103,15 +92,13 @@ class EncodedResponseCache:
         requested = self._heads.get(_digest_bytes(head)) if self._heads else None
         if requested is None:
             return None
-        try:
-            return requested, self._entries[requested.key]
-        except KeyError:
-            return None
+        entry = self._entries.get(requested.key)
+        return None if entry is None else (requested, entry)
 
     def mark_answered(self, target: str, until: float) -> None:
         """Remember that a request was answered with results that are cached `until` then, in monotonic seconds."""
         if len(self._recent) >= RECENT_MAX:
-            del self._recent[next(iter(self._recent))]
+            self._recent.popitem(last=False)
         self._recent[_digest(target)] = until + self._stale_seconds
 
     def was_answered(self, target: str) -> bool:
@@ -177,10 +164,6 @@ class Flights:
         if self._enabled:
             self._flights.setdefault(key, flight)
         return flight
-
-
-def _size(response: EncodedResponse) -> int:
-    return entries.memory_of(len(response.body.body))
 
 
 def _digest(target: str) -> bytes:

@@ -5,7 +5,6 @@ import json
 import re
 from typing import Any, NamedTuple
 
-import msgspec
 from aiohttp import web
 from multidict import istr
 
@@ -13,6 +12,7 @@ from proxy import errors
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.aiohttp_internals.response import PreparedResponse
+from proxy.kit.json_encoder import JsonEncoder
 from proxy.web.v3.parameters import ResponseFormat
 
 ALLOWED = "GET, HEAD, OPTIONS"
@@ -27,6 +27,8 @@ JSON = {"Content-Type": "application/json"}
 # Without a charset a browser decodes a script in the encoding of the page that includes it.
 SCRIPT = {"Content-Type": "application/javascript; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 GZIPPED = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+
+_encode = JsonEncoder().encode
 
 
 class EncodedBody(NamedTuple):
@@ -44,7 +46,7 @@ def encode_json(body: Any, response_format: ResponseFormat) -> bytes:
     the gzip size by 13 to 27 %, and writing takes 0.5 to 0.7 ms instead of 0.01 ms, because cached items would have to
     be decoded and encoded again.
     """
-    compact = msgspec.json.encode(body)
+    compact = _encode(body)
     return (
         json.dumps(json.loads(compact), sort_keys=True, indent=4).encode() if response_format.pretty_print else compact
     )

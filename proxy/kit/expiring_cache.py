@@ -1,0 +1,59 @@
+"""Cache in memory: bounded by a total size, least recently used entries evicted first; each entry expires."""
+
+from collections import OrderedDict
+from typing import Generic, NamedTuple, TypeVar
+
+from proxy.kit.clock import Clock
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Entry(NamedTuple, Generic[V]):
+    value: V
+    size: int
+    until: float
+
+
+class ExpiringCache(Generic[K, V]):
+    """Entries of at most `size_max` together. `until` is their expiry, in the clock's monotonic seconds."""
+
+    def __init__(self, size_max: int, clock: Clock) -> None:
+        self.size_max = size_max
+        self.size = 0
+        self._clock = clock
+        # An OrderedDict, not a dict: finding the first key of a dict takes long after its first ones were deleted.
+        self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """The value of an entry that has not expired."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry.until <= self._clock.monotonic():
+            self._remove(key)
+            return None
+        self._entries.move_to_end(key)
+        return entry.value
+
+    def put(self, key: K, value: V, size: int, until: float) -> None:
+        """Store an entry in place of the one with its key; it evicts others, unless it is larger than the cache."""
+        self._remove(key)
+        if size > self.size_max:
+            return
+        self._entries[key] = _Entry(value, size, until)
+        self.size += size
+        # The oldest are checked only: lifetimes are equal or nearly so, and what is used meanwhile is checked by `get`.
+        now = self._clock.monotonic()
+        while self.size > self.size_max or self._first().until <= now:
+            self.size -= self._entries.popitem(last=False)[1].size
+            if not self._entries:
+                return
+
+    def _first(self) -> _Entry[V]:
+        return self._entries[next(iter(self._entries))]
+
+    def _remove(self, key: K) -> None:
+        removed = self._entries.pop(key, None)
+        if removed is not None:
+            self.size -= removed.size

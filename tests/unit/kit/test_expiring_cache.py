@@ -1,0 +1,47 @@
+"""Cache bounded by size and time, compared with a plain model of it on random operations."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.kit.clock import ManualClock
+from proxy.kit.expiring_cache import ExpiringCache
+
+SIZE_MAX = 10
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 5), st.integers(1, SIZE_MAX + 2), st.integers(0, 5)),
+        st.tuples(st.just("get"), st.integers(0, 5)),
+        st.tuples(st.just("advance"), st.integers(1, 3)),
+    )
+)
+
+
+@given(OPERATIONS)
+def test_entries_last_until_they_expire_or_the_least_recently_used_are_evicted(
+    operations: list[tuple[object, ...]],
+) -> None:
+    clock = ManualClock()
+    cache: ExpiringCache[object, int] = ExpiringCache(SIZE_MAX, clock)
+    expected: list[tuple[object, int, int, float]] = []  # key, value, size and expiry, the most recently used last
+    for number, operation in enumerate(operations):
+        match operation:
+            case ("advance", int(seconds)):
+                clock.advance(seconds)
+            case ("get", key):
+                found = [each for each in expected if each[0] == key and each[3] > clock.monotonic()]
+                expected = [each for each in expected if each[0] != key] + found
+                assert cache.get(key) == (found[0][1] if found else None)
+            case ("put", key, int(size), int(seconds)):
+                until = clock.monotonic() + seconds
+                cache.put(key, number, size, until)
+                expected = [each for each in expected if each[0] != key]
+                if size <= SIZE_MAX:
+                    expected.append((key, number, size, until))
+                while expected and (_size(expected) > SIZE_MAX or expected[0][3] <= clock.monotonic()):
+                    del expected[0]
+        assert cache.size == _size(expected) <= SIZE_MAX
+
+
+def _size(entries: list[tuple[object, int, int, float]]) -> int:
+    return sum(size for _, _, size, _ in entries)
