@@ -20,6 +20,7 @@ def runs_out(used: int, limit: int | None, ends: float | None, days: Sequence[in
     if used >= limit:
         return now
     total = sum(days)
+    # An idle quota never runs out; and the pace would be a division by 0.
     if not total:
         return None
     moment = now + (limit - used) * _elapsed(days, now) / total
