@@ -139,6 +139,7 @@ class Pipeline:
                 results |= zip(own, await self._execute_misses(lookup, own, claim), strict=True)
             if not elsewhere:
                 return [results[n] for n in claim.positions]
+            claim.finish_early(results)
             results |= await lookup.wait_shared(elsewhere)
 
     async def _execute_misses(
@@ -153,7 +154,8 @@ class Pipeline:
         self._metrics.observe_stage("plan", began)
 
         # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
-        listeners = () if claim is None else (lambda stall: self._start_second_attempts(claim.stalled(stall)),)
+        start = self._start_second_attempts
+        listeners = () if claim is None else (lambda stall: start(claim.stalled(stall, positions)),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
             found = await self._execute_all(request, plan.operations)

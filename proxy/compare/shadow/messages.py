@@ -4,7 +4,7 @@ Each message is its length in four bytes and MessagePack. The setup comes first 
 the process has one.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -65,8 +65,8 @@ ToWorker = PairVerdict | TallyReport
 
 
 _encoder = msgspec.msgpack.Encoder()
-_judge_decoder = msgspec.msgpack.Decoder(ToJudge)
-_worker_decoder = msgspec.msgpack.Decoder(ToWorker)
+_judge_decoder: msgspec.msgpack.Decoder[ToJudge] = msgspec.msgpack.Decoder(ToJudge)
+_worker_decoder: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
 
 
 def encode(message: ToJudge | ToWorker) -> bytes:
