@@ -48,6 +48,7 @@ class Blocks(ABC):
         if not isinstance(raw, dict):
             self.fail(at, f"is a block of settings: {', '.join(kind.__struct_fields__)}")
         for key in raw:
+            # msgspec would stop at the first error of any kind; this names the key, its place and the most similar one.
             if key not in kind.__struct_fields__:
                 self.fail((*at, key), mistakes.unknown_key(key, kind))
         return raw

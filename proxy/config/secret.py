@@ -43,6 +43,7 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(hidden)"
 
+    # Not in constant time: secrets are compared at start only, keys of clients are looked up by digest.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and self._text == other._text
 
@@ -238,6 +239,7 @@ def exposed(path: Path) -> list[Path]:
     data = located_yaml.load(path, errors.ConfigError).data
     named = [path.parent / text.removeprefix("file:") for text in _secrets(data) if text.startswith("file:")]
     plain = any(not text.startswith(("env:", "file:")) for text in _secrets(data))
+    # The configuration itself counts only where a secret stands in it.
     candidates = [*([path] if plain else []), *named, *_private_keys(data, path.parent)]
     return [file for file in dict.fromkeys(candidates) if _is_open(file)]
 

@@ -56,6 +56,7 @@ class ListenSettings(Settings, frozen=True):
     stop_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 10.0
     connections: Annotated[int, Meta(ge=1, le=1_000_000, description="connections, 1 to 1000000")] = 1000
     header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
+    # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
     idle_seconds: Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 up to 86400")] = 120.0
     write_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
     failed_auth_per_minute: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
@@ -84,6 +85,7 @@ class TimeoutSettings(Settings, frozen=True):
     first_byte_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds without a byte of the response, above 0 up to 3600")
     ] = 20.0
+    # Of a v3 request, not of one attempt: a client waits no longer, whatever is retried.
     total_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds for a whole response with all retries, above 0 up to 3600")
     ] = 30.0
@@ -99,7 +101,7 @@ class BreakerSettings(Settings, frozen=True):
 
 
 class TlsSettings(Settings, frozen=True):
-    """Certificates for outgoing connections, in addition to the system's. Files in PEM format."""
+    """Certificates for outgoing connections; `ca_file` is used instead of the system's. Files in PEM format."""
 
     ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
     client_cert: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
@@ -113,14 +115,17 @@ class UpstreamSettings(Settings, frozen=True):
 
     graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
     token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
+    # The contract calls it optional (graphql.md §4.1): it may be empty.
     scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
     site: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")] = (
+        # The only site that v3 had; a field such as `octopart_url` has its name from it.
         "octopart"
     )
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
     timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     response_bytes: Annotated[
         int, Meta(ge=65_536, le=1_073_741_824, description="bytes of a response, 65536 to 1073741824")
+        # decompressed: a small body may grow a thousandfold
     ] = 33_554_432
     retries: Annotated[int, Meta(ge=0, le=10, description="retries of one request, 0 (off) to 10")] = 2
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
@@ -192,6 +197,7 @@ class ApplicationSettings(Settings, frozen=True):
     @property
     def clients(self) -> dict[str, ApiKeySettings]:
         """The API keys by name; of duplicate names the last one."""
+        # Positions from 1, as people count; the loader refuses duplicate names.
         return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
 
     @property
@@ -277,10 +283,12 @@ class ShadowSettings(Settings, frozen=True):
     enabled: Annotated[bool, Meta(description="true or false")] = True
     rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
     queue: Annotated[int, Meta(ge=1, le=100_000, description="requests that wait, 1 to 100000")] = 100
+    # 1: the old service allows few requests a second, and its clients use the same keys (contract v3-rest.md §5).
     rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (no limit) to 100000")] = 1
     connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
     timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
+    # a bound on what comparisons can cost without anybody noticing
     parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = 1000
 
 

@@ -23,7 +23,7 @@ LATE_CHECKS = 3  # in a row that begin overload: a single pause is not overload
 FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a check
 # Two thresholds, so that overload does not begin and end with every check.
 MEMORY_BEGIN, MEMORY_END = 0.9, 0.8  # of the limit
-PASSES_MAX = 1_000  # admitted and not yet parsed
+EARLY_ADMISSIONS_MAX = 1_000  # admitted and not yet parsed
 RETRY_SECONDS = 1  # Retry-After
 MESSAGE = "the service is overloaded; try again shortly"
 
@@ -51,7 +51,7 @@ class LoadShedding:
         self._memory = memory or memory_used
         self._share, self._credit = 1.0, 0.0
         self._late = 0
-        self._passes = 0
+        self._early_admissions = 0
         self._full = False
         self.overloaded = False
         self._refused = 0
@@ -73,8 +73,8 @@ class LoadShedding:
         """Return why new work is refused; None admits it."""
         if not self.overloaded:
             return None
-        if self._passes:
-            self._passes -= 1
+        if self._early_admissions:
+            self._early_admissions -= 1
             return None
         return None if self.admits() else errors.Overloaded(MESSAGE, retry_after=RETRY_SECONDS)
 
@@ -89,10 +89,10 @@ class LoadShedding:
         self._metrics.overload_refused[()] += 1
         return False
 
-    def let_pass(self) -> None:
-        """Admit a request before it is parsed. If it needs no new work, its pass is left for another; the number of
-        passes is bounded."""
-        self._passes = min(self._passes + 1, PASSES_MAX)
+    def admit_unparsed(self) -> None:
+        """Admit a request before it is parsed. If it needs no new work, the admission is left for another; their
+        number is bounded."""
+        self._early_admissions = min(self._early_admissions + 1, EARLY_ADMISSIONS_MAX)
 
     def check(self, lag: float) -> None:
         """Adapt to a lag of the event loop, in seconds, and to the memory in use."""
@@ -123,7 +123,7 @@ class LoadShedding:
 
     def _report(self, lag: float) -> None:
         if self.overloaded:
-            self._refused, self._passes, self._credit = 0, 0, 0.0
+            self._refused, self._early_admissions, self._credit = 0, 0, 0.0
             reason = "memory" if self._full else "event loop lag"
             memory = self._memory() // 1_000_000
             log.warning("overload began", reason=reason, lag_seconds=round(lag, 3), memory_mb=memory)

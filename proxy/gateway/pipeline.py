@@ -21,7 +21,15 @@ from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.cache.lookup import Lookup, QueryCache
 from proxy.gateway.directory import Directory
 from proxy.gateway.load_shedding import LoadShedding
-from proxy.gateway.queries import GatewayRequest, MatchQueries, QuerySet, SearchQuery, UidQueries, every, some
+from proxy.gateway.queries import (
+    GatewayRequest,
+    MatchQueries,
+    QuerySet,
+    SearchQuery,
+    UidQueries,
+    require_all,
+    require_any,
+)
 from proxy.gateway.quota.reservations import Quota, QuotaStatus
 from proxy.gateway.rate_limit import RateLimits
 from proxy.kit.slices import Slices
@@ -83,7 +91,7 @@ class Pipeline:
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[RenderedResult]:
         """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
         queries = MatchQueries(request, parameters, self._projections, self._single_query)
-        results = iter(some(await self.resolve(request, queries)))
+        results = iter(require_any(await self.resolve(request, queries)))
         return [
             next(results) if query.error is None else RenderedResult(b"[]", 0, query.error)
             for query in parameters.queries
@@ -92,7 +100,7 @@ class Pipeline:
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
         """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
         queries = UidQueries(request, uids, self._projections)
-        results = every(await self.resolve(request, queries))
+        results = require_all(await self.resolve(request, queries))
         return {uid: result.items[1:-1] for uid, result in zip(queries.uids, results, strict=True) if result.hits}
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
@@ -100,7 +108,7 @@ class Pipeline:
         plan = await _search_plan(self._directory, self._tables, request, parameters)
         request.metadata.unsupported = plan.unsupported
         queries = SearchQuery(request, parameters, plan, self._projections)
-        return every(await self.resolve(request, queries))[0]
+        return require_all(await self.resolve(request, queries))[0]
 
     async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
         """Resolve queries to results: hits from a cache, misses by this request or one that executes them already."""
@@ -139,6 +147,7 @@ class Pipeline:
                 results |= zip(own, await self._execute_misses(lookup, own, claim), strict=True)
             if not elsewhere:
                 return [results[n] for n in claim.positions]
+            claim.finish_early(results)
             results |= await lookup.wait_shared(elsewhere)
 
     async def _execute_misses(
@@ -153,7 +162,8 @@ class Pipeline:
         self._metrics.observe_stage("plan", began)
 
         # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
-        listeners = () if claim is None else (lambda stall: self._start_second_attempts(claim.stalled(stall)),)
+        start = self._start_second_attempts
+        listeners = () if claim is None else (lambda stall: start(claim.stalled(stall, positions)),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
             found = await self._execute_all(request, plan.operations)
@@ -243,20 +253,20 @@ async def _search_plan(
 ) -> search.Plan:
     """Plan a search with the shipped tables, and with upstream's lists for a name that is not in them."""
     features, credentials = request.client.application.features, request.client.application.credentials
-    since, every = request.metadata.since, False
-    asked = await _in_turns(search_support.parse_filters(parameters))
+    since, complete = request.metadata.since, False
+    filters = await _in_turns(search_support.parse_filters(parameters))
     while True:
         try:
-            return search.plan(parameters, asked, tables, features, complete=every)
+            return search.plan(parameters, filters, tables, features, complete=complete)
         except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
-            if every:
+            if complete:
                 raise
-            specs, every = await directory.specs(credentials, since), True
+            specs, complete = await directory.specs(credentials, since), True
             tables = msgspec.structs.replace(tables, specs=specs.specs)
         except UnlistedError as missing:
             listing = await directory.listing(missing.name, credentials, since)
             # Patterns are matched in slices here, so that the next plan finds them in the index's cache.
-            for pattern in asked.patterns:
+            for pattern in filters.patterns:
                 await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
             tables = tables.with_list(missing.name, listing.ids)
 

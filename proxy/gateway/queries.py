@@ -169,7 +169,7 @@ class _SearchPlan(NamedTuple):
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
 
-def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
+def require_any(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     """Return results that are independent of each other. Raises the first failure if all have failed."""
     failures = [result.failure for result in results if result.failure is not None]
     if failures and len(failures) == len(results):
@@ -177,7 +177,7 @@ def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     return results
 
 
-def every(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
+def require_all(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
     """Return results that are useful only together. Raises the first failure or error."""
     for result in results:
         if result.failure is not None:

@@ -213,13 +213,13 @@ class _Writer:
             loops.append(f"if {name} in {self._source.constant(keys.picked)}")
         if keys.dropped:
             loops.append(f"if {name} not in {self._source.constant(keys.dropped)}")
-        default = self._object(target, item, (*at, keys.others))
+        default = self._object(target, item, (*at, keys.representative))
         # Keys with a projection of their own: conditional expressions in front of the mapping of all others.
-        apart = "".join(
+        exceptions = "".join(
             f"{self._object(target, item, (*at, key))} if {name} == {self._source.constant(key)} else "
-            for key in keys.apart
+            for key in keys.separate
         )
-        return f"{{{CLAUSE}{name}: {apart}{default}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
+        return f"{{{CLAUSE}{name}: {exceptions}{default}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
 
     def _fallback(self, text: str, target: str, scope: Scope, at: model.Path) -> str:
         """Return a list of the one object that a path leads to; an empty one where it leads to null."""

@@ -58,6 +58,7 @@ def _kind(rule: FieldRule) -> Kind:
 
 def _upstream(reads: str, rule: FieldRule) -> str:
     texts = [rule.paths] if isinstance(rule.paths, str) else rule.paths or []
+    # `^` begins a path of its own, which the dot would make a field of the type before.
     return ", ".join(reads if text == "." else f"{reads}.{text}".replace(".^", " ^") for text in texts)
 
 

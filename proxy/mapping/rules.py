@@ -94,12 +94,12 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class ProjectedKeys(NamedTuple):
     """Keys of a keyed object in a projection: the `picked` ones (None: all) and the `dropped` ones, those whose
-    objects have another projection (`apart`), and the key that represents all `others`."""
+    objects have another projection (`separate`), and the key that stands for all others (`representative`)."""
 
     picked: frozenset[str] | None
     dropped: frozenset[str]
-    apart: tuple[str, ...]
-    others: str
+    separate: tuple[str, ...]
+    representative: str
 
 
 def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
@@ -123,18 +123,18 @@ def keys(projection: Projection, at: Path) -> ProjectedKeys:
     picked = _keys(projection.show, at, level + 1)
     whole = _is_below(projection.show, at)
     dropped = frozenset(path[level] for path in projection.hide if len(path) == level + 1 and path[:level] == at)
-    apart = _keys(projection.show | projection.hide | projection.cut | projection.emptied, at, level + 2)
+    separate = _keys(projection.show | projection.hide | projection.cut | projection.emptied, at, level + 2)
     # `*` is shown beside single keys: those may have paths of their own, so they are mapped apart.
     if ANY in picked:
-        apart |= picked
-    apart -= {ANY}
-    same_projection = sorted(picked - apart - {ANY})
+        separate |= picked
+    separate -= {ANY}
+    same_projection = sorted(picked - separate - {ANY})
     # Every key is hidden, whatever show[] picks.
     if ANY in dropped:
         return ProjectedKeys(frozenset(), frozenset(), (), ANY)
     everything = not projection.show or whole or ANY in picked
     return ProjectedKeys(
-        None if everything else picked, dropped, tuple(sorted(apart)), same_projection[0] if same_projection else ANY
+        None if everything else picked, dropped, tuple(sorted(separate)), same_projection[0] if same_projection else ANY
     )
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import graphql
 
 SCALARS: dict[str, type] = {
+    # Numeric, but GraphQL sends ids as strings.
     "ID": str,
     "String": str,
+    # RFC 3339; a transform parses it, where a field needs that.
     "Time": str,
     "DateTime": str,
     "Int": int,

@@ -26,6 +26,7 @@ SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
 SIZE = "$size: Int!"
 
 
+# gc=False: decoded records have no reference cycles, and the collector need not visit them.
 class NamedRecord(msgspec.Struct, gc=False):
     """Company or category."""
 
@@ -151,6 +152,7 @@ def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> 
 def search(name: str, part: compiler.CompiledObject) -> Document:
     """Return the document of supSearch or supSearchMpn for parts/match: parts in one projection, and the alternate
     MPNs that matched."""
+    # akaMpn is set where an alternate number matched (contract graphql.md §1.2): such a part is a match, too.
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
     record = _result_set([("akaMpn", str | None, None)], part, [])
     root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
@@ -207,6 +209,7 @@ class Root(NamedTuple):
 def _aliases(root: Root, number: int) -> Document:
     """Return the document that selects a search `number` times, under the aliases a0, a1, …"""
     declared = ", ".join(_numbered(root.signature, n) for n in range(number))
+    # A fragment, so that the selection is sent and parsed once, not for each alias.
     fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
     text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
     return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mark_errors=_mark_lost_aliases)

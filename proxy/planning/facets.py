@@ -12,6 +12,7 @@ from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import search_filters, spec_fields
 
+# v3 paged facets up to start 1000 (contract v3-rest.md §1.1).
 SIZE_MAX = 1000  # most buckets that are requested of one aggregation
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
 

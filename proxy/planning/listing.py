@@ -66,6 +66,7 @@ class Listing:
         self._words, self._own_words = WordIndex(names), WordIndex([object_names[:1] for object_names in names])
         self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
         fields = self._entries[0].v3 if self._entries else {}
+        # All fields of all objects: built once a day in a thread, so that no search reads a record.
         self._columns = {name: Column([entry.v3[name] for entry in self._entries]) for name in fields}
 
     def __len__(self) -> int:
@@ -85,14 +86,14 @@ class Listing:
         for condition in filters.conditions:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
-        masks = yield from self._masks([each.condition for each in filters.every])
+        masks = yield from self._masks([each.condition for each in filters.filter_conditions])
         filtered = _FilterMasks(list_index.mask(ordered), masks)
         passing = filtered.excluding(None)
         fields, stats = yield from self._counts(request, filtered)
         queries = yield from self._queries(filters.facet_queries, passing)
         hits = yield from self._sorted(ordered, passing, request.sortby)
         page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
-        unknown = tuple(self._unknown(filters.every))
+        unknown = tuple(self._unknown(filters.filter_conditions))
         return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
     def _matching(self, q: str) -> Slices[list[int]]:
@@ -112,6 +113,7 @@ class Listing:
         for batch in slices.sliced(self._by_name):
             for number in filter(matching.__contains__, batch):
                 name = self._entries[number].names[0]
+                # By the current name; an alias matches, but comes last.
                 rank = 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
                 ranked[rank].append(number)
             yield

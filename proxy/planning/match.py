@@ -53,8 +53,8 @@ class MatchPlan:
         without parts."""
         return [
             self._multi(self._documents.count, ((position, self._request.queries[position], 0),))
-            for position, answer in results.items()
-            if position in self._partial and answer.error is None and not self._certain(position, answer)
+            for position, result in results.items()
+            if position in self._partial and result.error is None and not self._certain(position, result)
         ]
 
     def results(self, results: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
@@ -84,11 +84,13 @@ class MatchPlan:
 
     def _with_candidates(self, position: int, query: PartsMatchQuery) -> PartsMatchQuery:
         self._unranked.add(position)
+        # From the first part on: the page is cut after filtering.
         return structs.replace(query, start=0, limit=max(CANDIDATES, query.start + query.limit))
 
     def _is_single(self, query: PartsMatchQuery, count: int) -> bool:
         """Return whether a query goes to supSearchMpn. Not with exact_only: supMultiMatch then returns, and bills,
         fewer candidates."""
+        # Several queries cost one supMultiMatch, but a supSearchMpn each.
         if count != 1 or not query.mpn or self._single != "supSearchMpn" or self._request.exact_only:
             return False
         return not (query.sku or query.brand or query.seller or query.mpn_or_sku)
@@ -108,20 +110,20 @@ class MatchPlan:
             document, variables, parts_max, read_multi_match, tuple(position for position, _, _ in chunk)
         )
 
-    def _certain(self, position: int, answer: OperationResult) -> bool:
+    def _certain(self, position: int, result: OperationResult) -> bool:
         query = self._request.queries[position]
         if exact_match.WILDCARD in (query.mpn or query.mpn_or_sku or ""):
             return True  # no operation counts matches of a pattern
-        return self._narrow(position, answer).certain
+        return self._narrow(position, result).certain
 
-    def _narrow(self, position: int, answer: OperationResult) -> exact_match.FilteredMatches:
+    def _narrow(self, position: int, result: OperationResult) -> exact_match.FilteredMatches:
         """Return the matches of a query, filtered once: first to see whether a count is needed, then as its result."""
         narrowed = self._narrowed.get(position)
         if narrowed is None:
             query = self._request.queries[position]
             keep = exact_match.match_test(query, self._request.exact_only, position in self._partial)
             narrow = exact_match.filter_candidates if position in self._unranked else exact_match.filter_ranked
-            narrowed = self._narrowed[position] = narrow(query, answer, keep)
+            narrowed = self._narrowed[position] = narrow(query, result, keep)
         return narrowed
 
     def _result(
@@ -130,10 +132,10 @@ class MatchPlan:
         query = self._request.queries[position]
         if query.error is not None:
             return QueryResult([], 0, query.error)
-        answer = results[position]
-        if answer.error is not None:
-            return QueryResult([], 0, answer.error, answer.failure)
-        narrowed = self._narrow(position, answer)
+        result = results[position]
+        if result.error is not None:
+            return QueryResult([], 0, result.error, result.failure)
+        narrowed = self._narrow(position, result)
         # `hits` is never less than what the client has been shown, whatever the count says.
         shown = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
@@ -180,8 +182,10 @@ def read_multi_match(data: Any) -> list[OperationResult]:
 @functools.cache
 def _read_search(name: str) -> Callable[[Any], list[OperationResult]]:
     def read(data: Any) -> list[OperationResult]:
-        answer = getattr(data, name)
-        results = answer.results or []
-        return [OperationResult([r.part for r in results], max(answer.hits, 0), None, [r.akaMpn for r in results])]
+        result_set = getattr(data, name)
+        hits = result_set.results or []
+        return [
+            OperationResult([hit.part for hit in hits], max(result_set.hits, 0), None, [hit.akaMpn for hit in hits])
+        ]
 
     return read

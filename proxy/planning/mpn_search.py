@@ -48,6 +48,7 @@ def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
 def candidate_limit(count: int, start: int, limit: int) -> int:
     """Return how many candidates to request for each of `count` numbers; together at most what one operation may
     return."""
+    # With limit=0 only hits are wanted: no candidates.
     return min(match.PARTS_MAX // count, max(match.CANDIDATES, start + limit)) if count and limit else 0
 
 
@@ -94,12 +95,13 @@ class MpnSearchPlan:
         failure = next((each.failure for each in results.values() if each.failure is not None), None)
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
-        answers = list(zip(self._mpns, results.values(), strict=bool(results)))
-        matches = [part for number, answer in answers for part in answer.parts if part.mpn == number]
+        by_number = list(zip(self._mpns, results.values(), strict=bool(results)))
+        matches = [part for number, result in by_number for part in result.parts if part.mpn == number]
         if self._sorting is not None:
             value, descending = self._sorting
             matches.sort(key=lambda part: str(value(part)).casefold(), reverse=descending)
-        hits = len(matches) + sum(max(0, answer.hits - len(answer.parts)) for _, answer in answers)
+        # Those that were not returned cannot be compared.
+        hits = len(matches) + sum(max(0, result.hits - len(result.parts)) for _, result in by_number)
         start = self._request.start
         parts = matches[start : start + self._request.limit]
         snippets = [part.shortDescription for part in parts]
@@ -130,8 +132,8 @@ def _check(condition: Condition) -> None:
 
 def _check_q(q: str, mpns: tuple[str, ...]) -> None:
     """Raise BadRequest if `q` is anything but the number: nothing else is known to contain its words."""
-    words = exact_match.normalise(q)
-    if words and any(words != exact_match.normalise(number) for number in mpns):
+    number_in_q = exact_match.normalise(q)
+    if number_in_q and any(number_in_q != exact_match.normalise(number) for number in mpns):
         raise errors.BadRequest(
             f"q and a filter by {FIELD} cannot be combined, because the service finds parts by either; "
             f"leave q out, or put its words into filters such as brand.name"

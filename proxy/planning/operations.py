@@ -82,6 +82,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
             # The other variables are equal: country and currency are those of the application, which the key contains.
             variables = {**self.variables, list_variable: values}
             return PlannedOperation(self.document, variables, parts, self.read, positions)
+        # Each copy of the root field has variables of its own, also where they are equal: one text for all merges.
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
         return PlannedOperation(self.document.aliased(len(operations)), numbered, parts, _read_aliases(self), positions)
 
@@ -121,12 +122,12 @@ class Document:
         self._aliased: dict[int, Document] = {}
         # Encoded once: a document is long, the variables of a request are short.
         self._head = msgspec.json.encode({"operationName": name, "query": text})[:-1] + b',"variables":'
-        answer = msgspec.defstruct(
-            "Answer",
+        envelope = msgspec.defstruct(
+            "Envelope",
             [("data", data | None, None), ("errors", list[model.GraphQLError] | None, None)],
             gc=False,
         )
-        decode = msgspec.json.Decoder(answer).decode
+        decode = msgspec.json.Decoder(envelope).decode
         self._decode = decode if mark_errors is None else _marking_errors(decode, mark_errors)
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> EncodedOperation:
@@ -148,10 +149,11 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
     """Return a decoder that marks the errors in responses with both data and errors."""
 
     def decoded(body: bytes) -> Any:
-        answer = decode(body)
-        if answer.errors and answer.data is not None:
-            answer.data = mark_errors(answer.data, answer.errors)
-        return answer
+        envelope = decode(body)
+        # Errors without data are the business of upstream/classify.py.
+        if envelope.errors and envelope.data is not None:
+            envelope.data = mark_errors(envelope.data, envelope.errors)
+        return envelope
 
     return decoded
 

@@ -116,17 +116,18 @@ class SearchPlan:
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
         # Not strict: the results of facet queries follow those of the counts.
-        for each, answer in zip(self.counted, (result.result_set for result in results), strict=False):
+        for each, result_set in zip(self.counted, (result.result_set for result in results), strict=False):
             if each.drilldown is not None:
-                drilled, drilled_stats = facets.drilldown_results(self._tables, answer, each.drilldown.limit)
+                drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit)
             fields |= {
-                facet.field: facets.facet_result(self._tables, facet, answer, self._is_limited(facet.field))
+                facet.field: facets.facet_result(self._tables, facet, result_set, self._is_limited(facet.field))
                 for facet in each.facets
             }
             stats |= {
-                field: facets.stats_result(self._tables, field, answer, self._is_limited(field)) for field in each.stats
+                field: facets.stats_result(self._tables, field, result_set, self._is_limited(field))
+                for field in each.stats
             }
-            metadata |= facets.metadata(self._tables, answer, [*self._filtered, *fields, *stats, *drilled])
+            metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
         queries = zip(self._request.facet_queries, results[len(self.counted) :], strict=True)
         counts = {text: {"count": result.hits} for text, result in queries}
         snippets = [result.description for result in getattr(results[0].result_set, "results", None) or []]
@@ -157,6 +158,7 @@ class SearchPlan:
         for name, excluding in self._request.stats:
             if self._is_separate(name, excluding):
                 yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
+        # Without all filters on specs, because a drilldown is about specs as a whole.
         if drilldown := _drilldown(self._request, excluding=True):
             not_specs = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
             yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
@@ -195,9 +197,11 @@ def plan(
 
     Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
     """
-    mpns = mpn_search.filtered_mpns(tables, filters.every)
+    mpns = mpn_search.filtered_mpns(tables, filters.filter_conditions)
     supported = search_support.supported_part(request, filters, tables, features, complete)
-    conditions = [each.condition for each in filters.every if not mpn_search.is_mpn_filter(tables, each.condition)]
+    conditions = [
+        each.condition for each in filters.filter_conditions if not mpn_search.is_mpn_filter(tables, each.condition)
+    ]
     if mpns is None:
         return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
     return mpn_search.MpnSearchPlan(supported, tables, mpns, conditions)
@@ -210,6 +214,6 @@ def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
 
 def read(data: Any) -> list[OperationResult]:
     """Read a result set: its parts and hits, and the whole of it for counts."""
-    answer = data.supSearch
-    parts = [result.part for result in getattr(answer, "results", None) or []]
-    return [OperationResult(parts, max(answer.hits, 0), result_set=answer)]
+    result_set = data.supSearch
+    parts = [result.part for result in getattr(result_set, "results", None) or []]
+    return [OperationResult(parts, max(result_set.hits, 0), result_set=result_set)]

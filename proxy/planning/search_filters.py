@@ -63,6 +63,7 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
     filters: dict[str, list[str]] = {}
     in_stock_only = False
     rewritten = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
+    # The map has one entry for each field, so ranges are merged first and values intersected below.
     for condition in _merged_ranges(rewritten):
         field = field_support(tables, condition.field)
         # A flag of the search, not a filter of the map.

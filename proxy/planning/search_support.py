@@ -34,14 +34,14 @@ class FilterCondition(NamedTuple):
 class RequestFilters(NamedTuple):
     """Filters of a request, and the conditions of each of its facet queries by the query's text."""
 
-    every: list[FilterCondition]
+    filter_conditions: list[FilterCondition]
     facet_queries: dict[str, list[Condition]]
 
     @property
     def conditions(self) -> list[Condition]:
         """All conditions, of filters and of facet queries."""
         return [
-            *(each.condition for each in self.every),
+            *(each.condition for each in self.filter_conditions),
             *(each for conditions in self.facet_queries.values() for each in conditions),
         ]
 
@@ -49,6 +49,7 @@ class RequestFilters(NamedTuple):
     def patterns(self) -> list[str]:
         """Values with a wildcard, except `*` alone, which matches any value."""
         values = (value for each in self.conditions for value in each.values if wildcards.ANY in value)
+        # It is compared with nothing.
         return [value for value in values if value != wildcards.ANY]
 
 
@@ -81,20 +82,22 @@ class SupportedRequest(NamedTuple):
 def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
     """Parse all conditions of a request, yielding after each query. Raises BadRequest for a query that cannot be
     parsed, and for too many conditions."""
-    every: list[FilterCondition] = []
+    filter_conditions: list[FilterCondition] = []
     for name, values in request.filters:
-        every += [FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
+        filter_conditions += [
+            FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)
+        ]
         yield
     for text in request.filter_queries:
-        every += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
+        filter_conditions += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
         yield
-    bounds.CONDITIONS.check(len(every))
+    bounds.CONDITIONS.check(len(filter_conditions))
     facet_queries: dict[str, list[Condition]] = {}
     for text in request.facet_queries:
         facet_queries[text] = lucene.conditions(text)
         bounds.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
         yield
-    filters = RequestFilters(every, facet_queries)
+    filters = RequestFilters(filter_conditions, facet_queries)
     bounds.PATTERNS.check(len(filters.patterns))
     return filters
 
@@ -116,8 +119,9 @@ def supported_part(
         *_stats_names(stats),
         *_query_names(queries),
         *ignored,
-        *_unmatched_values(tables, filters.every),
+        *_unmatched_values(tables, filters.filter_conditions),
     ]
+    # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
         names.append("spec_drilldown")
     remaining = structs.replace(
@@ -197,6 +201,7 @@ def _unmatched_values(tables: Tables, filters: list[FilterCondition]) -> Iterato
     for each in filters:
         field = tables.search.get(each.condition.field)
         if field is not None and (field.uid or field.name):
+            # Whole values only: a pattern that matches no name is no misspelt name.
             values = (value for value in each.condition.values if "*" not in value)
             yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))
 

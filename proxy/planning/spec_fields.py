@@ -53,6 +53,7 @@ def expanded(tables: Tables, conditions: Iterable[Condition]) -> list[Condition]
     """
     original = list(conditions)
     rewritten = [each for condition in original for each in _expand(tables, condition)]
+    # After the rewriting: a filter on the quantity itself makes the added condition unnecessary.
     for condition in original:
         rewritten = limited(tables, rewritten, condition.field)
     return rewritten
@@ -92,6 +93,7 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
         return [
             _without_sign(condition, field) if tables.specs.is_plus_minus(spec.key) else condition._replace(field=field)
         ]
+    # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
     if spec.value is not None:
         fields = ", ".join(_field(tables, name) for name in spec.shortnames)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
@@ -123,6 +125,7 @@ def _ends(condition: Condition) -> tuple[str | None, str | None]:
         return condition.low, condition.high
     if len(condition.values) > 1 or OPEN in condition.values[0]:
         raise errors.BadRequest(f"{condition.field} is a range: give one number, or a range like [-40 TO 85]")
+    # Overlap with a single number: the range contains it.
     return condition.values[0], condition.values[0]
 
 

@@ -54,7 +54,7 @@ class _File:
         """Write at an offset."""
         end = start + len(text)
         if self._pages is None or end > self._size:
-            self._pages = self._grown(end)
+            self._pages = self._grow(end)
         self._pages[start:end] = text
         self._end = max(self._end, end)
 
@@ -70,7 +70,7 @@ class _File:
             self._path.unlink()
         self.close()
 
-    def _grown(self, least: int) -> mmap.mmap:
+    def _grow(self, least: int) -> mmap.mmap:
         """Allocate space with a write: a page fault on a full disk would kill the process."""
         # Rounded up to whole steps: growing costs system calls, and appending must not.
         size = -(-least // GROWTH) * GROWTH

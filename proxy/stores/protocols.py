@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.kit.windows import Window
 
+# Periods are told apart by the length of their names, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
 MONTH = 7  # of a month, such as 2026-11
 
@@ -37,6 +38,7 @@ class EntryGroup:
     """Entries that a request is booked on together. Made once for each client and day, and compared by identity: on
     the way of every request, hashing six names would cost more than the booking."""
 
+    # No __eq__: identity is the point, see above.
     __slots__ = ("_json", "entries")
 
     def __init__(self, entries: tuple[LedgerEntry, ...]) -> None:

@@ -28,6 +28,7 @@ from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
 VERSION = 1
 SUFFIX, CLAIMS_SUFFIX = ".cache", ".claims"
 KEPT_MAX = 86_400.0  # seconds: an entry that ends later was stored before the clock was set back
+WAL_BYTES = 4_194_304  # that the file with new pages keeps on the disk between large transactions
 EVICTED = 32  # entries that are deleted at a time to make room
 EXPIRED = 1000  # expired entries that are deleted in one transaction, so that other workers do not wait for long
 
@@ -238,6 +239,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     sqlite_schema.write_ahead(connection, path)
     connection.execute("PRAGMA synchronous = OFF")  # a cache may lose everything in a power failure
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
         connection.execute("DROP TABLE IF EXISTS entries")

@@ -124,10 +124,10 @@ def fixed_words(message: object, filled_in: bool) -> str:
     may have been formatted into the text already; it then ends before the first word that is not a plain word, such as
     one with a digit.
     """
-    words = _FIXED.match(message) if isinstance(message, str) else None
-    if words and filled_in:
-        words = _PROSE.match(words[0].strip())
-    return (words[0].strip() if words else "") or "a message without fixed words"
+    fixed = _FIXED.match(message) if isinstance(message, str) else None
+    if fixed and filled_in:
+        fixed = _PROSE.match(fixed[0].strip())
+    return (fixed[0].strip() if fixed else "") or "a message without fixed words"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from proxy.kit import clock as clocks
 
+# Up to 30 s, the default time limit of a request.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 STAGE_SECONDS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, *SECONDS)  # most take microseconds
 
@@ -31,6 +32,7 @@ class Counter(dict[Labels, float]):
         super().__init__()
         self._head = name, meaning, labels
 
+    # Without storing it: a read must not make a series of zeros on the page.
     def __missing__(self, labels: Labels) -> float:
         return 0.0
 
@@ -57,6 +59,7 @@ class Gauge(dict[Labels, float]):
 
     def merge(self, labels: Labels, value: float) -> None:
         """Combine with the value of another process. Snapshots come in the order in which they were written."""
+        # "last" is for what all workers read from the shared ledger: adding it up would multiply it.
         if labels not in self or self._merged == "last":
             self[labels] = value
         else:

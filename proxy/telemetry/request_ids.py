@@ -20,7 +20,8 @@ X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case
 # Characters of an id that are percent-encoded although they need not be: only these can hide an id in a target.
 _ESCAPED = re.compile(r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AFaf]|7[0-9Aa])")
 _KEY = re.compile(r"apikey(\[\d*\])?=")
-_GIVEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Ids are written to the log: no line break, nothing long.
+_CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
 
@@ -35,19 +36,20 @@ class RequestIds:
         """Return an unused id."""
         return f"{self._process}{next(self._numbers):08x}"
 
-    def resolve(self, given: str | None, traceparent: str | None, target: str) -> str:
+    def resolve(self, client_id: str | None, traceparent: str | None, target: str) -> str:
         """Return the client's id if it is well-formed, else that of its trace (W3C Trace Context), else a new one.
 
         An id that equals the API key in the request `target` is not used, because ids are written to logs.
         """
-        if given and _GIVEN.fullmatch(given) and not _is_key(given, target):
-            return given
+        if client_id and _CLIENT_ID.fullmatch(client_id) and not _is_key(client_id, target):
+            return client_id
         trace = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
         return self.new() if trace is None or _is_key(trace[1], target) else trace[1]
 
 
 def _is_key(id_: str, target: str) -> bool:
     """Return whether a request target has an API key that begins with this id, in any percent-encoding."""
+    # Nearly all requests end here, without decoding the target.
     if id_ not in target and not _ESCAPED.search(target):
         return False
     decoded = parameters.decoded(target)

@@ -72,6 +72,8 @@ class SupplyCountsClient:
             "Content-Type": "application/json",
             "Accept": "application/json",
         }
+        # Not through GraphQLClient: it would use the token of an application, retry, and count into the circuit
+        # breaker.
         reply = await http_post.post(
             self._session, http_post.HttpRequest(self._url, classify.SERVICE, operation.payload, headers, False)
         )

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ from proxy import config
 from proxy.kit import clock
 from proxy.sandbox import faults
 from proxy.stores import open as opening
+from proxy.stores.protocols import CacheLookup
+from proxy.stores.sqlite_cache import SqliteCache
 
 A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
 CACHED = {"seconds": 300}
@@ -281,6 +283,21 @@ async def test_larger_projection_is_paid_once_by_services_that_ask_at_once(start
         assert len({json.dumps(reply.json["results"]) for reply in replies}) == 1
 
 
+async def test_request_that_waits_for_another_service_delays_nobody(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
+        await asyncio.gather(one.get(target(C)), two.get(target(C)))
+        environment.sandbox.faults.replace(faults.parse_faults("latency ms=1500 count=1"))
+        slow = asyncio.create_task(two.get(target(B)))
+        async with asyncio.timeout(30):
+            while len(environment.sent_variables) < 2 or "1N4007" not in str(environment.sent_variables[-1]):
+                await asyncio.sleep(0.005)
+        both, single = (asyncio.create_task(one.get(target(*queries))) for queries in ([A, B], [A]))
+        done, _ = await asyncio.wait((slow, both, single), return_when=asyncio.FIRST_COMPLETED)
+        assert done == {single}
+        assert figures(await both).cost + figures(await single).cost == 3
+        await slow
+
+
 async def test_failure_leaves_no_claim(start: StartEnvironment, store: str) -> None:
     async with start() as environment:
         unknown = settings(environment, store, application={"client_secret": config.Secret("wrong")})
@@ -312,3 +329,28 @@ async def test_every_result_is_paid_for_once_in_its_lifetime(
                 if expected == "miss":
                     fresh[key] = now + 300
                 await asyncio.sleep(0.03)  # until it is stored
+
+
+async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
+    start: StartEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up = SqliteCache.look_up
+
+    async def slow(cache: SqliteCache, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+        if len(keys) == 1 and not first.done():
+            await asyncio.wait((first,))  # of the second request: the first has A meanwhile
+        return await look_up(cache, keys, fresh_from, claim)
+
+    async with start() as environment:
+        async with others(environment, settings(environment, f"sqlite:{tmp_path}/state.sqlite")) as (one,):
+            await one.get(target(C))
+            environment.sandbox.faults.replace(faults.parse_faults("latency ms=100 count=1"))
+            before = len(environment.sent_variables)
+            first = asyncio.create_task(one.get(target(A)))
+            async with asyncio.timeout(30):
+                while len(environment.sent_variables) == before:
+                    await asyncio.sleep(0.005)
+            monkeypatch.setattr(SqliteCache, "look_up", slow)
+            await one.get(target(A, B))
+        sent = [query["mpn"] for variables in environment.sent_variables for query in variables.get("queries", ())]
+        assert sent.count("SN74S74N") == 1

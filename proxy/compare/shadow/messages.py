@@ -4,7 +4,7 @@ Each message is its length in four bytes and MessagePack. The setup comes first 
 the process has one.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -64,26 +64,22 @@ ToJudge = JudgeSetup | JudgePair | TallyRequest
 ToWorker = PairVerdict | TallyReport
 
 
-class _Coders(NamedTuple):
-    encoder: msgspec.msgpack.Encoder
-    down: msgspec.msgpack.Decoder[ToJudge]
-    up: msgspec.msgpack.Decoder[ToWorker]
-
-
-_CODERS = _Coders(msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(ToJudge), msgspec.msgpack.Decoder(ToWorker))
+_encoder = msgspec.msgpack.Encoder()
+_judge_decoder: msgspec.msgpack.Decoder[ToJudge] = msgspec.msgpack.Decoder(ToJudge)
+_worker_decoder: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
 
 
 def encode(message: ToJudge | ToWorker) -> bytes:
     """Encode a message with its length prefix."""
-    content = _CODERS.encoder.encode(message)
+    content = _encoder.encode(message)
     return len(content).to_bytes(HEAD, "big") + content
 
 
 def decode_for_judge(content: bytes) -> ToJudge:
     """Decode a message to the process, without its prefix."""
-    return _CODERS.down.decode(content)
+    return _judge_decoder.decode(content)
 
 
 def decode_for_worker(content: bytes) -> ToWorker:
     """Decode a message from the process, without its prefix."""
-    return _CODERS.up.decode(content)
+    return _worker_decoder.decode(content)

@@ -9,7 +9,7 @@ must outlive its caller.
 
 import asyncio
 import contextvars
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
@@ -260,12 +260,24 @@ class Claim(Generic[K, V]):
         self._task = asyncio.current_task()
         self._cancelling = 0 if self._task is None else self._task.cancelling()
 
-    def stalled(self, stall: Stall) -> list[SecondAttempt[K, V]]:
-        """Note that the attempt has stalled; return the second attempts to start."""
-        for work in self.works:
+    def stalled(self, stall: Stall, positions: Collection[int]) -> list[SecondAttempt[K, V]]:
+        """Note that the attempt at these positions has stalled; return the second attempts to start."""
+        stalled = [work for position, work in zip(self.positions, self.works, strict=False) if position in positions]
+        for work in stalled:
             work.stall = stall
             work.waiting = [wait for wait in work.waiting if not _substitute(work, wait)]
-        return _second_attempts(self.works)
+        return _second_attempts(stalled)
+
+    def finish_early(self, results: Mapping[int, V]) -> None:
+        """Hand results to those that wait for them, before the rest is there. Failures can wait: a second attempt may
+        do better."""
+        for position, work in zip(self.positions, self.works, strict=False):
+            if (
+                position in results
+                and self.job is not None
+                and not (work.over or self.job.has_failed(results[position]))
+            ):
+                work.finish(results[position], self.job)
 
     def end(self) -> "list[_Work[K, V]]":
         """End the attempt; return its work."""

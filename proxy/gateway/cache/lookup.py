@@ -93,7 +93,8 @@ class Lookup:
             key = self.queries.keys[position]
             if result.records:
                 self._entries.add(key, result.records)
-            hit = self._entries.get(key, self.queries.renderer) if result.records else None
+            # Without records, too: another request of this process may have finished during the look-up.
+            hit = self._entries.get(key, self.queries.renderer)
             if result.claimed:
                 self._claimed[position] = digest
             if hit is not None:

@@ -294,31 +294,11 @@ class SharedCache:
         """Encode and store entries; return the keys of those that are not stored, and so may still be claimed."""
         left = set(queue)
         async with self._breaker.guard("put", WRITE_TIMEOUT):
-            records = await asyncio.get_running_loop().run_in_executor(self._thread, self._encoded, queue)
+            run = asyncio.get_running_loop().run_in_executor
+            records = await run(self._thread, _encoded, queue, self._lifetime)
             await self._store.put(records)
             left -= {record.key for record in records}
         return left
-
-    def _encoded(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> list[CacheRecord]:
-        """Encode and compress entries, without those that cannot be encoded. Runs in a thread: it takes longer than a
-        request may wait."""
-        # Without the checksum most damaged entries would be read as other prices, not as errors.
-        compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
-        records = []
-        for key, (application, found) in queue.items():
-            selections = [
-                _Selection(each.fields, each.hits, each.stored, each.details, msgspec.Raw(each.records))
-                for each in found
-            ]
-            # An entry ends with its oldest selection: none is kept for longer than it may be used.
-            stored, until = max(each.stored for each in found), min(each.stored for each in found) + self._lifetime
-            try:
-                content = compress(msgspec.json.encode(selections))
-            except (TypeError, ValueError, OverflowError, zstandard.ZstdError) as error:
-                log.warning("shared cache entry ignored", exc_info=error)
-            else:
-                records.append(CacheRecord(key, application, stored, until, content))
-        return records
 
     async def _expire(self) -> None:
         while True:
@@ -330,6 +310,27 @@ class SharedCache:
         task = asyncio.create_task(work, name="shared cache")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _encoded(queue: dict[bytes, tuple[str, list[CachedRecords]]], lifetime: float) -> list[CacheRecord]:
+    """Encode and compress entries, without those that cannot be encoded. Runs in a thread: it takes longer than a
+    request may wait."""
+    # Without the checksum most damaged entries would be read as other prices, not as errors.
+    compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
+    records = []
+    for key, (application, found) in queue.items():
+        selections = [
+            _Selection(each.fields, each.hits, each.stored, each.details, msgspec.Raw(each.records)) for each in found
+        ]
+        # An entry ends with its oldest selection: none is kept for longer than it may be used.
+        stored, until = max(each.stored for each in found), min(each.stored for each in found) + lifetime
+        try:
+            content = compress(msgspec.json.encode(selections))
+        except (TypeError, ValueError, OverflowError, zstandard.ZstdError) as error:
+            log.warning("shared cache entry ignored", exc_info=error)
+        else:
+            records.append(CacheRecord(key, application, stored, until, content))
+    return records
 
 
 def _for(found: SharedLookup, is_owner: bool) -> SharedLookup:

@@ -42,6 +42,7 @@ class QuotaAccount:
 
     def reset(self, periods: BillingPeriods, now: float) -> int | None:
         """Return whole seconds until the quota is reset; None where it never is."""
+        # At least 1: a Retry-After of 0 would be tried at once, before the reset.
         return max(1, math.ceil(periods.month_ends - now)) if self.period == "month" else None
 
     def entries(self, periods: BillingPeriods) -> tuple[LedgerEntry, ...]:
@@ -115,6 +116,7 @@ class BillingCalendar:
 
     def at(self, now: float) -> BillingPeriods:
         """Return the periods of a moment that was just read from the clock."""
+        # Also backwards: a clock that was set back is in another day, too.
         if not self._periods.day_begins <= now < self._periods.day_ends:
             self._periods = billing_periods(now)
         return self._periods

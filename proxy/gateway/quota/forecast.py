@@ -20,8 +20,10 @@ def runs_out(used: int, limit: int | None, ends: float | None, days: Sequence[in
     if used >= limit:
         return now
     total = sum(days)
+    # An idle quota never runs out; and the pace would be a division by 0.
     if not total:
         return None
+    # Linear: the rest at the pace of the last days.
     moment = now + (limit - used) * _elapsed(days, now) / total
     return moment if ends is None or moment < ends else None
 

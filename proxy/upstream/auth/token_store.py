@@ -95,6 +95,7 @@ class FallbackTokenStore:
             wait = await self._store.take(key, limits)
         except errors.StoreUnavailable as error:
             self._report(error)
+            # What the shared store counted elsewhere is unknown during an outage; this is a lower bound.
             return own_windows.try_take()
         self._unavailable = False
         if wait == 0.0:
@@ -208,6 +209,7 @@ class EncryptedTokenStore:
                 return self._keys.decrypt(text.removeprefix(ENCRYPTED_PREFIX)).decode()
         except fernet.InvalidToken:
             pass
+        # Once: the same token is looked up again and again.
         if not self._reported:
             self._reported = True
             log.warning("stored token ignored", reason="no store_key decrypts it; a new token is requested")

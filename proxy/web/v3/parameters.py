@@ -54,6 +54,7 @@ class RequestParameters(parameters.Parameters):
         cuts = {spelled: cut for path, cut in slices for spelled in mappings.spelled(name, path)}
         # Not even selected upstream: nothing of them is shown.
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
+        # show[]= is as good as none.
         show = frozenset(filter(None, self.texts("show")))
         projection = model.Projection(
             include,

@@ -35,6 +35,7 @@ def parse(parameters: Parameters) -> model.SearchRequest:
 def response(request: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
     """Return the body of a search. `counts` holds facets and statistics; only searches of parts have snippets and
     spec_metadata."""
+    # Lists have no snippets, and v3 sent null there.
     snippets = getattr(counts, "snippets", None) or [None] * len(items)
     return {
         "__class__": "SearchResponse",
@@ -51,11 +52,11 @@ def response(request: model.SearchRequest, items: list[Any], hits: int, counts: 
     }
 
 
-def parts_response(request: model.SearchRequest, answer: RenderedResult, msec: int) -> dict[str, Any]:
+def parts_response(request: model.SearchRequest, result: RenderedResult, msec: int) -> dict[str, Any]:
     """Body of a search of parts, whose items are JSON already: the list is split, the items are not decoded."""
     # Raw: each item stays the JSON that the cache holds.
-    items = msgspec.json.decode(answer.items, type=list[msgspec.Raw])
-    return response(request, items, answer.hits, answer.details, msec)
+    items = msgspec.json.decode(result.items, type=list[msgspec.Raw])
+    return response(request, items, result.hits, result.details, msec)
 
 
 def _limit(parameters: Parameters) -> int:
@@ -76,6 +77,7 @@ def _check_bounds(parameters: Parameters) -> None:
     facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
     filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
     bounds.Q.check(len(parameters.text("q") or ""))
+    # Commas are counted, because nothing has been split yet.
     bounds.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
     bounds.FILTERS.check(len(parameters.names("filter[fields]")))
     bounds.FILTER_QUERIES.check(len(filtered))

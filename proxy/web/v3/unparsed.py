@@ -146,14 +146,14 @@ class OverloadFilter:
             or data.find(HEAD_END) != len(data) - len(HEAD_END)
         ):
             return None
-        target, _, rest = data[4:].partition(b" ")
+        target, _, version_and_headers = data[4:].partition(b" ")
         path = target.partition(b"?")[0].decode("latin-1")
-        if path not in PART_PATHS or not rest.startswith(b"HTTP/1.1\r\n"):
+        if path not in PART_PATHS or not version_and_headers.startswith(b"HTTP/1.1\r\n"):
             return None
         if HANDLED.search(data.lower()) or self._cache.was_answered(target.decode("latin-1")):
             return None
         if self._load.admits():
-            self._load.let_pass()
+            self._load.admit_unparsed()
             return None
         self._metrics.requests[path, "503"] += 1
         return RESPONSE

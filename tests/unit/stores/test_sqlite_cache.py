@@ -12,7 +12,7 @@ from unit.stores.test_protocols_cache import SIZE, A, B, C, contents, record
 
 from proxy import errors
 from proxy.kit import clock
-from proxy.stores.sqlite_cache import EXPIRED, SqliteCache, _Claims
+from proxy.stores.sqlite_cache import EXPIRED, WAL_BYTES, SqliteCache, _Claims
 
 
 @pytest.fixture
@@ -116,6 +116,16 @@ async def test_everything_that_has_expired_is_deleted_at_once(
     manual_clock.advance(61)
     await cache.put([])
     assert [usage.entries for usage in await cache.cache_usage()] == [1]
+
+
+async def test_large_transaction_takes_space_only_for_a_while(
+    cache: SqliteCache, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    now, content = manual_clock.now(), bytes(range(256)) * 4000
+    await cache.put([record(number.to_bytes(16, "big"), now, content) for number in range(8)])
+    for _ in range(3):
+        await cache.put([record(A, now)])
+    assert file.with_name(file.name + "-wal").stat().st_size <= WAL_BYTES
 
 
 async def test_look_up_whose_claims_fail_halfway_leaves_none(

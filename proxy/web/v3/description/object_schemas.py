@@ -25,6 +25,7 @@ def field(mappings: loader.Mappings, name: str, field_name: str) -> Schema:
     if rule.constant:
         return _constant(rule.blank if rule.none is not None else rule.always)
     schema, nullable = _value_schema(mappings, name, rule)
+    # Without the feature in the plan a client sees the blank.
     return _or(schema, rule.blank) if nullable or rule.feature else schema
 
 

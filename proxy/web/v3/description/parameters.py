@@ -118,6 +118,7 @@ QUERY = (
     Parameter("reference", "any", "the caller's own, returned as it came, of any JSON type", "§4"),
 )
 
+# Shared by facets and stats, whose options mean the same.
 _APART = "counts without the filters on its own field"
 _TOGETHER = f"; {bounds.COUNTS.maximum} facets, facet queries and stats a request at most"
 

@@ -18,6 +18,7 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
 NULL: Schema = {"type": "null"}
+# an empty schema accepts everything
 ANY: Schema = {}
 
 
@@ -109,6 +110,7 @@ def error_statuses(endpoint: Endpoint) -> list[int]:
 
 def _leaves(kind: ErrorType) -> list[ErrorType]:
     """Return the leaf classes below `kind` in errors.py. Subclasses in other packages look the same to a client."""
+    # A leaf is what a client can tell: the classes above it only group.
     below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__]
     return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
 

@@ -136,6 +136,7 @@ def page(mappings: loader.Mappings) -> str:
         *((each.name, _envelope(each)) for each in response_schemas.ALL),
         ("Errors", _errors() + PATHS),
     ]
+    # Third-level headings, which the table of contents leaves out.
     below = {*names, *(each.name for each in response_schemas.ALL)}
     contents = "".join(f"- {anchor(title)}\n" for title, _ in sections if title not in below)
     bodies = "".join(f"{'###' if title in below else '##'} {title}\n\n{body}" for title, body in sections)

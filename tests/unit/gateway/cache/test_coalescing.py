@@ -53,7 +53,7 @@ class Worker:
         return [results[n] for n in range(len(keys))], joined
 
     def notice(self, claim: Claim[str, str]) -> Callable[[Stall], None]:
-        return lambda stall: self.start_attempts(claim.stalled(stall))
+        return lambda stall: self.start_attempts(claim.stalled(stall, claim.positions))
 
     def start_attempts(self, attempts: Sequence[SecondAttempt[str, str]]) -> None:
         for attempt in attempts:
@@ -332,3 +332,19 @@ async def test_an_error_of_the_second_attempt_is_not_raised(held: Worker) -> Non
     held.error = None
     await held.tell(0)
     assert [await first, await second] == [(["A"], 0), (["A"], 1)]
+
+
+async def test_results_go_to_those_that_wait_before_the_rest_is_there() -> None:
+    worker = Worker()
+    share = worker.coalescing.join({0: "a", 1: "b", 2: "c"}, Job(worker, ("a", "b", "c")))
+    first, second, third = (worker.coalescing.join({0: key}, Job(worker, (key,))) for key in "abc")
+    assert share.claim is not None
+    share.claim.finish_early({0: "result", 1: FAILED})
+    assert await first.wait() == ({0: "result"}, [])
+    # Neither is the finished work repeated if the rest stalls, nor what has not stalled.
+    (attempt,) = share.claim.stalled(Stalled(), [0, 2])
+    assert attempt.finish(["second result"]) == []
+    assert await third.wait() == ({0: "second result"}, [])
+    share.finish(["result", "late result", "first result"])
+    assert await second.wait() == ({0: "late result"}, [])
+    assert await share.wait() == ({0: "result", 1: "late result", 2: "first result"}, [])

@@ -1,14 +1,16 @@
 """Tests of cache entries: expiry, byte limit, and reuse for projections of fewer fields."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy import config, model
-from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
+from proxy.gateway.cache.entries import CachedRecords, CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.kit import clock
 
 Renderers = Callable[..., ItemRenderer]
@@ -150,3 +152,30 @@ def test_newer_variant_does_not_let_an_older_one_live_longer(time: clock.ManualC
     time.advance(1)
     assert kept.get(QUESTION, renderer("mpn"), stale=True) is None
     assert kept.get(QUESTION, renderer("octopart_url"), stale=True) is not None
+
+
+STORED = st.lists(st.tuples(st.floats(-90_000, 90_000), st.sets(st.sampled_from("abc"), min_size=1)), max_size=5)
+
+
+@given(ages=STORED, lifetime=st.tuples(st.integers(1, 86_400), st.integers(0, 86_400)), later=st.integers(0, 200_000))
+def test_no_shared_record_is_used_beyond_its_lifetime(
+    renderer: Renderers,
+    ages: Iterable[tuple[float, set[str]]],
+    lifetime: tuple[int, int],
+    later: int,
+) -> None:
+    """Whenever it was stored, by whatever clock: fresh for `seconds`, stale for the rest, gone after a day."""
+    time = clock.ManualClock()
+    seconds, stale = lifetime
+    memory = ResponseCache(config.CacheSettings(seconds=seconds, stale_seconds=stale), time)
+    asked = renderer("mpn")
+    found = [CachedRecords(asked.part.fields | extra, b"[]", 1, age, time.now() - age) for age, extra in ages]
+    memory.add(QUESTION, found)
+    time.advance(later)
+    usable = [max(0.0, age) + later for age, _ in ages if age >= -5]
+    fresh = memory.get(QUESTION, asked)
+    assert (fresh is not None) == any(age < seconds for age in usable)
+    assert fresh is None or fresh.until <= time.monotonic() + seconds
+    old = memory.get(QUESTION, asked, stale=True)
+    if old is not None:
+        assert max(0.0, old.details) + later < min(seconds + stale, 86_400) + 0.01

@@ -8,13 +8,11 @@ from typing import Any
 
 import prometheus_client
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy import config, errors, model
 from proxy.gateway.applications import Application
 from proxy.gateway.cache import shared
-from proxy.gateway.cache.entries import CachedRecords, CacheKey, ItemRenderer, ResponseCache
+from proxy.gateway.cache.entries import CachedRecords, CacheKey
 from proxy.kit import clock
 from proxy.planning.facets import SearchDetails
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
@@ -378,65 +376,3 @@ async def test_close_stores_what_waits(
     await cache.close()
     assert list(store.entries) == [key_of(cache, 1)]
     assert store.operations[-1] == "aclose"
-
-
-APPLICATIONS = st.builds(
-    application,
-    name=st.sampled_from(["demo", "other"]),
-    id_=st.sampled_from(["id", "id\0", "i"]),
-    secret=st.sampled_from(["", "d", "secret"]),
-    country=st.sampled_from(["US", "DE"]),
-    plan=st.sets(st.sampled_from(["TECH_SPECS", "DATASHEETS"])),
-)
-QUERIES = st.lists(st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text('ab"\\,', max_size=3)), max_size=4)
-
-
-@given(pairs=st.lists(st.tuples(APPLICATIONS, QUERIES, st.sampled_from([b"one", b"two"])), min_size=2, max_size=2))
-async def test_keys_are_equal_only_for_the_same_application_and_query(
-    pairs: list[tuple[Application, list[Any], bytes]],
-) -> None:
-    identities, keys = [], []
-    for app, parts, scope in pairs:
-        counted = metrics.Metrics(prometheus_client.CollectorRegistry())
-        cache = shared.SharedCache(DictionaryCache(), SETTINGS, scope, claims=True, metrics=counted)
-        keys.append(cache.key(app, CacheKey(tuple(parts), CONTEXT)))
-        secret = app.credentials.client_secret
-        identities.append(
-            (
-                *(app.name, app.credentials.client_id, secret and secret.reveal()),
-                *(app.context, app.features, json.dumps(parts), scope),
-            )
-        )
-        await cache.close()
-    assert (keys[0] == keys[1]) == (identities[0] == identities[1])
-
-
-def test_key_of_text_that_json_cannot_hold_is_none(open_cache: Opens, store: DictionaryCache) -> None:
-    assert open_cache(store).key(application(), query("\udc80")) is None
-
-
-STORED = st.lists(st.tuples(st.floats(-90_000, 90_000), st.sets(st.sampled_from("abc"), min_size=1)), max_size=5)
-
-
-@given(ages=STORED, lifetime=st.tuples(st.integers(1, 86_400), st.integers(0, 86_400)), later=st.integers(0, 200_000))
-def test_no_shared_record_is_used_beyond_its_lifetime(
-    renderer: Callable[..., ItemRenderer],
-    ages: Iterable[tuple[float, set[str]]],
-    lifetime: tuple[int, int],
-    later: int,
-) -> None:
-    """Whenever it was stored, by whatever clock: fresh for `seconds`, stale for the rest, gone after a day."""
-    time = clock.ManualClock()
-    seconds, stale = lifetime
-    memory = ResponseCache(config.CacheSettings(seconds=seconds, stale_seconds=stale), time)
-    asked = renderer("mpn")
-    found = [CachedRecords(asked.part.fields | extra, b"[]", 1, age, time.now() - age) for age, extra in ages]
-    memory.add(query(1), found)
-    time.advance(later)
-    usable = [max(0.0, age) + later for age, _ in ages if age >= -5]
-    fresh = memory.get(query(1), asked)
-    assert (fresh is not None) == any(age < seconds for age in usable)
-    assert fresh is None or fresh.until <= time.monotonic() + seconds
-    old = memory.get(query(1), asked, stale=True)
-    if old is not None:
-        assert max(0.0, old.details) + later < min(seconds + stale, 86_400) + 0.01
