@@ -39,16 +39,13 @@ class ExpiringCache(Generic[K, V]):
     def put(self, key: K, value: V, size: int, until: float) -> None:
         """Store an entry in place of the one with its key; it evicts others, unless it is larger than the cache."""
         self._remove(key)
-        if size > self.size_max:
-            return
-        self._entries[key] = _Entry(value, size, until)
-        self.size += size
+        if size <= self.size_max:
+            self._entries[key] = _Entry(value, size, until)
+            self.size += size
         # The oldest are checked only: lifetimes are equal or nearly so, and what is used meanwhile is checked by `get`.
         now = self._clock.monotonic()
-        while self.size > self.size_max or self._first().until <= now:
+        while self._entries and (self.size > self.size_max or self._first().until <= now):
             self.size -= self._entries.popitem(last=False)[1].size
-            if not self._entries:
-                return
 
     def _first(self) -> _Entry[V]:
         return self._entries[next(iter(self._entries))]

@@ -1,6 +1,6 @@
 """Cache bounded by size and time, compared with a plain model of it on random operations."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.kit.clock import ManualClock
@@ -18,6 +18,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
+@example([("put", 0, 1, 1), ("put", 1, 1, 0), ("put", 0, SIZE_MAX + 1, 0)])  # expired, and nothing is stored
 def test_entries_last_until_they_expire_or_the_least_recently_used_are_evicted(
     operations: list[tuple[object, ...]],
 ) -> None:
