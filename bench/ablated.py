@@ -103,7 +103,7 @@ def _parse_every_request() -> None:
 
 @_optimisation("coalescing by request target")
 def _join_no_request() -> None:
-    encoded_cache.Flights.get = lambda *_: None  # type: ignore[method-assign]
+    encoded_cache.RequestCoalescing.get = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimisation("remembered texts of prices")

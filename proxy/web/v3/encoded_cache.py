@@ -31,7 +31,7 @@ RECENT_MAX = 20_000  # request targets that are remembered as answered recently
 HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each
 ENTRY_OVERHEAD = 600  # bytes of an entry without its body
 JOIN_SECONDS = 0.2  # less than coalescing.stall_seconds, after which a request counts as stalled
-FlightKey = tuple[str, bool]  # request target, which names the API key, and whether the client accepts gzip
+RequestKey = tuple[str, bool]  # request target, which names the API key, and whether the client accepts gzip
 
 
 class EncodedResponse(NamedTuple):
@@ -106,39 +106,39 @@ class EncodedResponseCache:
         return self._recent.get(_digest(target), 0.0) > self._clock.monotonic()
 
 
-class FlightResult(NamedTuple):
-    """Result of a flight: a body, or the error that all of its requests get. `metadata` is that of its request."""
+class CoalescedResult(NamedTuple):
+    """Result of a request: a body, or the error that equal requests get, too. `metadata` is that of its request."""
 
     metadata: ResponseMetadata
     body: EncodedBody | None
     error: errors.BridgeError | None = None
 
 
-class Flight:
+class RequestInFlight:
     """One request that is executed, and the equal ones that wait for its result."""
 
-    __slots__ = ("_flights", "_key", "_timer", "_waiting", "client")
+    __slots__ = ("_in_flight", "_key", "_timer", "_waiting", "client")
 
-    def __init__(self, flights: "dict[FlightKey, Flight]", key: FlightKey, client: Client) -> None:
-        self._flights = flights
+    def __init__(self, in_flight: "dict[RequestKey, RequestInFlight]", key: RequestKey, client: Client) -> None:
+        self._in_flight = in_flight
         self._key = key
-        self._waiting: list[asyncio.Future[FlightResult | None]] = []
+        self._waiting: list[asyncio.Future[CoalescedResult | None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self.client = client
 
-    async def wait(self) -> FlightResult | None:
+    async def wait(self) -> CoalescedResult | None:
         """Return the result; None if the caller has to execute its request itself."""
         loop = asyncio.get_running_loop()
-        if self._timer is None:  # most flights are joined by nobody, and need no timer
+        if self._timer is None:  # most requests are joined by nobody, and need no timer
             self._timer = loop.call_later(JOIN_SECONDS, self.end, None)
-        waiting: asyncio.Future[FlightResult | None] = loop.create_future()
+        waiting: asyncio.Future[CoalescedResult | None] = loop.create_future()
         self._waiting.append(waiting)
         return await waiting
 
-    def end(self, result: FlightResult | None) -> None:
+    def end(self, result: CoalescedResult | None) -> None:
         """Give a result to all waiting requests; None lets them continue on their own. Only the first call counts."""
-        if self._flights.get(self._key) is self:
-            del self._flights[self._key]
+        if self._in_flight.get(self._key) is self:
+            del self._in_flight[self._key]
         if self._timer is not None:
             self._timer.cancel()
         for waiting in self._waiting:
@@ -147,23 +147,23 @@ class Flight:
         self._waiting.clear()
 
 
-class Flights:
+class RequestCoalescing:
     """Requests in flight. Not `enabled`: none is ever joined."""
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._flights: dict[FlightKey, Flight] = {}
+        self._in_flight: dict[RequestKey, RequestInFlight] = {}
 
-    def get(self, key: FlightKey) -> Flight | None:
-        """The flight of an equal request, if there is one."""
-        return self._flights.get(key)
+    def get(self, key: RequestKey) -> RequestInFlight | None:
+        """The equal request in flight, if there is one."""
+        return self._in_flight.get(key)
 
-    def begin(self, key: FlightKey, client: Client) -> Flight:
-        """Begin a flight that others can join, unless there is one already."""
-        flight = Flight(self._flights, key, client)
+    def begin(self, key: RequestKey, client: Client) -> RequestInFlight:
+        """Note a request that equal ones can join, unless there is one already."""
+        leader = RequestInFlight(self._in_flight, key, client)
         if self._enabled:
-            self._flights.setdefault(key, flight)
-        return flight
+            self._in_flight.setdefault(key, leader)
+        return leader
 
 
 def _digest(target: str) -> bytes:

@@ -20,7 +20,13 @@ from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, Flight, FlightResult, Flights
+from proxy.web.v3.encoded_cache import (
+    CoalescedResult,
+    EncodedResponse,
+    EncodedResponseCache,
+    RequestCoalescing,
+    RequestInFlight,
+)
 from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.responses import EncodedBody
 from proxy.web.v3.unparsed import UnparsedHits
@@ -62,7 +68,7 @@ class V3Routes:
     ) -> None:
         self._cache = cache
         self._hits = hits
-        self._flights = Flights(coalesces)
+        self._in_flight = RequestCoalescing(coalesces)
         self._authenticator = authenticator
         self._pipeline = pipeline
         self._mappings = mappings
@@ -95,10 +101,10 @@ class V3Routes:
             cached = self._cache.get(request.raw_path, gzip)
             if cached is not None:
                 return await self._from_cache(cached, request, gzip)
-            flight = self._flights.get((request.raw_path, gzip))
-            if flight is None:
+            leader = self._in_flight.get((request.raw_path, gzip))
+            if leader is None:
                 return await self._execute(endpoint, request, gzip, None)
-            return await self._join(flight, request) or await self._execute(endpoint, request, gzip, flight.client)
+            return await self._join(leader, request) or await self._execute(endpoint, request, gzip, leader.client)
 
         return handle
 
@@ -116,17 +122,17 @@ class V3Routes:
         else:
             client = admitted
         request[METADATA] = metadata = ResponseMetadata(started)
-        flight, result = self._flights.begin((request.raw_path, gzip), client), None
+        leader, result = self._in_flight.begin((request.raw_path, gzip), client), None
         try:
             received = AuthenticatedRequest(request, parameters, client, metadata, started)
             body = await self._encoded(endpoint, received, gzip)
-            result = FlightResult(metadata, body)
+            result = CoalescedResult(metadata, body)
         except errors.BridgeError as error:
-            result = FlightResult(metadata, None, error)
+            result = CoalescedResult(metadata, None, error)
             self._add_usage(request, client, metadata, error)
             raise
         finally:
-            flight.end(result)
+            leader.end(result)
         self._cache.add(request.raw_path, gzip, body, client, metadata)
         return self._response(body, client, metadata)
 
@@ -140,15 +146,15 @@ class V3Routes:
             body = body._replace(headers=body.headers | unsupported.header(received.metadata.unsupported))
         return body
 
-    async def _join(self, flight: Flight, request: web.Request) -> web.Response | None:
+    async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
         """The response to a request that waits for an equal one; None if it has to be executed after all. Limits of
         the client apply as to any other."""
-        client = flight.client
+        client = leader.client
         self._authenticator.check(request, client)
         request[CLIENT] = client
         if client.rate:
             await self._pipeline.admit(client)
-        result = await flight.wait()
+        result = await leader.wait()
         if result is None:
             return None
         request[METADATA] = metadata = result.metadata.of_shared_response()
