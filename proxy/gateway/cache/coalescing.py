@@ -302,10 +302,10 @@ def _substitute(work: _Work[K, V], wait: _Wait[V]) -> bool:
     the others."""
     if wait.result.done() or wait.job is work.claim.job:
         return False
-    found = wait.job.substitute(wait.position)
-    if found is None:
+    substitute = wait.job.substitute(wait.position)
+    if substitute is None:
         return False
-    wait.result.set_result(found)
+    wait.result.set_result(substitute)
     return True
 
 

@@ -154,13 +154,13 @@ class ResponseCache:
             if each.until - now >= self._seconds / 2
         ]
 
-    def add(self, key: CacheKey, found: Sequence[CachedRecords]) -> None:
+    def add(self, key: CacheKey, shared_records: Sequence[CachedRecords]) -> None:
         """Add records of the shared cache for what is left of their lifetime. Those from the future are ignored: the
         clock was set back, so that their age is not known."""
         now, monotonic = self._clock.now(), self._clock.monotonic()
         variants = [
             _Variant(each.fields, each.records, each.hits, each.details, monotonic + self._seconds - max(age, 0.0), {})
-            for each in found
+            for each in shared_records
             if -CLOCK_SKEW <= (age := now - each.stored) < self._lifetime
         ]
         newest_first = sorted((*variants, *self._variants(key)), key=lambda each: -each.until)

@@ -56,8 +56,8 @@ class Lookup:
         self._waits_until = math.inf
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None:
-            found = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
-            self._results = {n: result for n, result in found.items() if result is not None}
+            cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
+            self._results = {n: result for n, result in cached.items() if result is not None}
             if self._results:
                 self._count("hit", len(self._results))
         self.misses = [n for n in range(len(keys)) if n not in self._results]
@@ -78,18 +78,18 @@ class Lookup:
         self._count_shared("miss", len(self.misses) - len(self._busy))
         self._metrics.observe_stage("shared", began)
 
-    async def _add_shared(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> None:
+    async def _add_shared(self, digests: dict[int, bytes], shared_lookups: Sequence[SharedLookup]) -> None:
         """Take over what the shared cache has. Entries that are fresh, but do not hold all fields, are claimed."""
-        lacking = self._take_over(digests, found)
+        lacking = self._take_over(digests, shared_lookups)
         if lacking and self._shared is not None:
             self._lacking |= lacking.keys()
             self._take_over(lacking, await self._shared.look_up([*lacking.values()], claim_fresh=True))
 
-    def _take_over(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> dict[int, bytes]:
+    def _take_over(self, digests: dict[int, bytes], shared_lookups: Sequence[SharedLookup]) -> dict[int, bytes]:
         """Take over results, claims, and what is busy; return the entries that do not hold all fields."""
         assert self._shared is not None and self._entries is not None  # noqa: S101, PT018 - looked up there
         lacking = {}
-        for (position, digest), result in zip(digests.items(), found, strict=True):
+        for (position, digest), result in zip(digests.items(), shared_lookups, strict=True):
             key = self.queries.keys[position]
             if result.records:
                 self._entries.add(key, result.records)
@@ -125,10 +125,10 @@ class Lookup:
         await self._add_shared(digests, results)
         if now() >= self._waits_until:
             self._busy.clear()
-        found = {n: self._results[n] for n in awaited if n in self._results}
-        self._count_shared("waited", len(found))
-        self._count_shared("miss", sum(n not in found and n not in self._busy for n in positions))
-        return found
+        arrived = {n: self._results[n] for n in awaited if n in self._results}
+        self._count_shared("waited", len(arrived))
+        self._count_shared("miss", sum(n not in arrived and n not in self._busy for n in positions))
+        return arrived
 
     def release_shared(self) -> None:
         """Release what was claimed in the shared cache, unless its result is about to be stored there."""

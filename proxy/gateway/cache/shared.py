@@ -70,7 +70,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.keys: dict[bytes, None] = {}
-        self.found: asyncio.Future[dict[bytes, SharedLookup]] = asyncio.get_running_loop().create_future()
+        self.lookups: asyncio.Future[dict[bytes, SharedLookup]] = asyncio.get_running_loop().create_future()
 
 
 def namespace(settings: config.Config, upstream: config.UpstreamSettings, files: Iterable[Path]) -> bytes:
@@ -185,32 +185,32 @@ class SharedCache:
         own = [key for key in wanted if key not in batch.keys]
         batch.keys |= wanted
         try:
-            found = await asyncio.shield(batch.found)
+            lookups = await asyncio.shield(batch.lookups)
         except asyncio.CancelledError:
-            batch.found.add_done_callback(lambda done: self.release(key for key in own if done.result()[key].claimed))
+            batch.lookups.add_done_callback(lambda done: self.release(key for key in own if done.result()[key].claimed))
             raise
         # Of several requests with the same key the first owns the claim.
-        return [_for(found.get(key, NOTHING), key in own) for key in keys]
+        return [_for(lookups.get(key, NOTHING), key in own) for key in keys]
 
     async def wait(
         self, keys: Sequence[bytes], until: float = math.inf, *, claim_fresh: bool = False
     ) -> list[SharedLookup]:
         """Wait until other workers have stored or released these keys, but not longer than WAIT_SECONDS, nor beyond
         `until` by the event loop's clock. Ends early with a claim: two workers must not wait for each other's."""
-        found: dict[bytes, SharedLookup] = {}
+        lookups: dict[bytes, SharedLookup] = {}
         busy, pause = list(dict.fromkeys(keys)), PAUSE_FIRST
         now = asyncio.get_running_loop().time
         end = min(now() + WAIT_SECONDS, until)
         try:
-            while busy and now() < end and not any(each.claimed for each in found.values()):
+            while busy and now() < end and not any(each.claimed for each in lookups.values()):
                 await asyncio.sleep(pause)
                 pause = min(pause * PAUSE_GROWTH, PAUSE_MAX)
-                found |= zip(busy, await self.look_up(busy, claim_fresh=claim_fresh), strict=True)
-                busy = [key for key in busy if found[key].busy]
+                lookups |= zip(busy, await self.look_up(busy, claim_fresh=claim_fresh), strict=True)
+                busy = [key for key in busy if lookups[key].busy]
         except asyncio.CancelledError:
-            self.release(key for key, each in found.items() if each.claimed)
+            self.release(key for key, each in lookups.items() if each.claimed)
             raise
-        return [found.get(key, NOTHING)._replace(busy=key in busy and now() < end) for key in keys]
+        return [lookups.get(key, NOTHING)._replace(busy=key in busy and now() < end) for key in keys]
 
     def put(self, application: Application, query: CacheKey, records: list[CachedRecords]) -> None:
         """Store the records of a query soon, and release the claim on it then."""
@@ -237,7 +237,7 @@ class SharedCache:
     async def _fill(self, batch: _Batch, claim_fresh: bool) -> None:
         """Look a batch up. Its requests go on without results if that fails."""
         keys = list(batch.keys)
-        found = dict.fromkeys(keys, NOTHING)
+        lookups = dict.fromkeys(keys, NOTHING)
         fresh_from = math.inf if claim_fresh else self._clock.now() - self._seconds
         entries: list[CacheLookup] = []
         decoded_bytes = 0
@@ -251,13 +251,13 @@ class SharedCache:
                 # Nobody executes what has an unreadable entry: it is not claimed because it is fresh.
                 is_unreadable = content is not None and not records
                 busy = self._claims and not (claimed or is_fresh or is_unreadable)
-                found[key] = SharedLookup(records, claimed, busy)
+                lookups[key] = SharedLookup(records, claimed, busy)
                 decoded_bytes += sum(len(each.records) for each in records)
                 if decoded_bytes > DECODED_MAX:
                     await asyncio.sleep(0)
                     decoded_bytes = 0
         finally:
-            batch.found.set_result(found)
+            batch.lookups.set_result(lookups)
 
     def _decoded(self, content: bytes) -> list[CachedRecords]:
         """Return the records of an entry; none of one that cannot be read."""
@@ -318,12 +318,16 @@ def _encoded(queue: dict[bytes, tuple[str, list[CachedRecords]]], lifetime: floa
     # Without the checksum most damaged entries would be read as other prices, not as errors.
     compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
     records = []
-    for key, (application, found) in queue.items():
+    for key, (application, cached_records) in queue.items():
         selections = [
-            _Selection(each.fields, each.hits, each.stored, each.details, msgspec.Raw(each.records)) for each in found
+            _Selection(each.fields, each.hits, each.stored, each.details, msgspec.Raw(each.records))
+            for each in cached_records
         ]
         # An entry ends with its oldest selection: none is kept for longer than it may be used.
-        stored, until = max(each.stored for each in found), min(each.stored for each in found) + lifetime
+        stored, until = (
+            max(each.stored for each in cached_records),
+            min(each.stored for each in cached_records) + lifetime,
+        )
         try:
             content = compress(msgspec.json.encode(selections))
         except (TypeError, ValueError, OverflowError, zstandard.ZstdError) as error:
@@ -333,8 +337,8 @@ def _encoded(queue: dict[bytes, tuple[str, list[CachedRecords]]], lifetime: floa
     return records
 
 
-def _for(found: SharedLookup, is_owner: bool) -> SharedLookup:
-    return found if is_owner or not found.claimed else found._replace(claimed=False)
+def _for(lookup: SharedLookup, is_owner: bool) -> SharedLookup:
+    return lookup if is_owner or not lookup.claimed else lookup._replace(claimed=False)
 
 
 def _application_digest(scope: bytes, application: Application) -> Any:
