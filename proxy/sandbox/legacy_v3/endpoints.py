@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -131,7 +132,7 @@ def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict
 
 
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_JSON_ESCAPES = "v3bridge-json-escapes"  # name of a codec error handler
 _GZIP_FROM = 512
 _PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
 
@@ -168,14 +169,20 @@ def _written(body: dict[str, Any], indent: int) -> bytes:
     if indent == 2:
         try:
             plain = orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
-            return _BEYOND_ASCII.sub(_escaped, plain).encode("ascii")
+            return plain.encode("ascii", _JSON_ESCAPES)
         except TypeError:  # a reference may be a number, or half a character, that orjson does not write
             pass
     return json.dumps(body, indent=indent, sort_keys=True).encode()
 
 
-def _escaped(character: re.Match[str]) -> str:
-    return json.dumps(character[0])[1:-1]
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Codec error handler: characters beyond ASCII become JSON escapes. Only they are visited, not the whole text."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error(_JSON_ESCAPES, _escaped)
 
 
 def _response(body: bytes, status: int, style: ResponseStyle, request: web.Request) -> web.Response:

@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,7 +116,9 @@ class SpecNames:
 
     def __init__(self, attributes: Iterable[records.CatalogAttribute]) -> None:
         self._attributes = {each.shortname: each for each in attributes}
-        own = [(name, _alone(each)) for each in self._attributes.values() for name in (each.shortname, _spelled(each))]
+        own = [
+            (name, _alone(each)) for each in self._attributes.values() for name in (each.shortname, _spelled(each.name))
+        ]
         v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
         self._definitions = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
 
@@ -194,7 +197,7 @@ def limits(specs: list[records.CatalogSpec]) -> tuple[str | None, str | None]:
 
 def key(attribute: records.CatalogAttribute) -> str:
     """v3's key; for a tolerance the key without a quantity."""
-    return _OWN.get(attribute.shortname, _spelled(attribute))
+    return _OWN.get(attribute.shortname) or _spelled(attribute.name)
 
 
 def datatype(attribute: records.CatalogAttribute) -> str:
@@ -269,8 +272,9 @@ def _alone(attribute: records.CatalogAttribute) -> SpecDefinition:
     return SpecDefinition(key(attribute), (SpecSource(attribute),), attribute)
 
 
-def _spelled(attribute: records.CatalogAttribute) -> str:
-    return re.sub("[^a-z0-9]+", "_", attribute.name.lower()).strip("_")
+@lru_cache(1024)  # more than there are attributes: every part of every response has some
+def _spelled(name: str) -> str:
+    return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 def _by_shortname(part: records.Part) -> Mapping[str, records.CatalogSpec]:
