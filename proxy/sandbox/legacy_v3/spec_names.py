@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -272,7 +271,6 @@ def _alone(attribute: records.CatalogAttribute) -> SpecDefinition:
     return SpecDefinition(key(attribute), (SpecSource(attribute),), attribute)
 
 
-@lru_cache(1024)  # more than there are attributes: every part of every response has some
 def _spelled(name: str) -> str:
     return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
 
