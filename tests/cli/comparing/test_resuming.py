@@ -150,10 +150,33 @@ class Terminal:
     async def until(self, words: Any) -> None:
         async with asyncio.timeout(commands.SECONDS):
             while words not in self.shown:
-                self.shown += (await asyncio.to_thread(os.read, self.primary, 4096)).decode(errors="replace")
+                await self._readable()
+                self.shown += os.read(self.primary, 4096).decode(errors="replace")
+
+    async def _readable(self) -> None:
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self.primary, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self.primary)
 
     def type(self, text: Any) -> None:
         os.write(self.primary, text.encode())
+
+    async def interrupt(self) -> None:
+        """Press Ctrl+C once the command waits for input. Python does not notice a signal that arrives between its last
+        check and the read; a second Ctrl+C would help, but people are not that fast."""
+        async with asyncio.timeout(commands.SECONDS):
+            while not await _sleeps(self.process.pid):
+                await asyncio.sleep(0.01)
+        self.process.send_signal(signal.SIGINT)
+
+
+async def _sleeps(pid: int) -> bool:
+    ps = await asyncio.create_subprocess_exec("ps", "-o", "state=", "-p", str(pid), stdout=asyncio.subprocess.PIPE)
+    state, _ = await ps.communicate()
+    return state.strip() == b"S"
 
 
 @pytest.fixture
@@ -183,7 +206,7 @@ async def test_terminal_asks_for_confirmation_before_parts_are_used(
     assert services.candidate.requests == []
     terminal = await run_on_terminal(*command)
     await terminal.until("Continue?")
-    terminal.process.send_signal(signal.SIGINT)
+    await terminal.interrupt()
     assert (await commands.wait(terminal.process)).code == 2
     assert services.candidate.requests == []
     terminal = await run_on_terminal(*command, "--budget", "4")
