@@ -10,7 +10,7 @@ from support.workbooks.packed import PackedCell
 
 from proxy.sheet.package import cells, workbook
 
-PARTS = [1868783, "SN74S74N", "X<&>"]
+PARTS: list[builder.Plain] = [1868783, "SN74S74N", "X<&>"]
 VALUES = (Decimal("0.125"), Decimal("1E+3"), "=SUM(1)", " a<&>é\U0001f600\"'\n", "-1", "", True, None)
 ROWS, COLUMNS = (1, 2, 3, 5, 7, 8, 9, 12, 40), (1, 2, 3, 4, 5, 8, 11, 12, 30)
 SHARED = {(6, 2), (7, 2)}  # of Summary: their formula's text stands in B5
