@@ -64,15 +64,18 @@ async def fetch(
     *,
     budget: int | None = None,
     refresh: bool = False,
+    note: Callable[[PartResult], None] = lambda _: None,
     tell: Callable[[FillProgress], None] = lambda _: None,
 ) -> FillEnd:
     """Fetch the job's queries, until `stop` is set. Errors that make further requests useless, such as an exhausted
-    quota or budget, end the run and become its reason; what was fetched before is the job's."""
+    quota or budget, end the run and become its reason; what was fetched before is the job's. `note` gets each result,
+    `tell` the progress."""
     results, stopped = 0, None
     try:
         # Closing the source's generator waits for requests in flight: they are billed already.
         async with aclosing(source.fetch(job.queries, budget=budget, refresh=refresh)) as arriving:
             async for result in arriving:
+                note(result)
                 job.add(result)
                 results += 1
                 tell(FillProgress(results, source.parts_spent))
