@@ -1,6 +1,6 @@
 """Parts as spreadsheets use them, and the interface that fetches them. No I/O."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
@@ -90,11 +90,16 @@ class PartSource(Protocol):
 
     def fetch(
         self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: bool = False
-    ) -> AsyncIterator[PartResult]:
+    ) -> AsyncGenerator[PartResult, None]:
         """Yield a result for each distinct query, as they arrive. Results that were yielded are kept: a second run
         gets them from the cache. Raises BudgetExhausted before an upstream request that might exceed `budget` parts.
+        Closing the generator waits for requests in flight, whose parts are billed, and keeps their results.
         """
 
     @property
     def parts_spent(self) -> int:
         """Parts billed so far."""
+
+    @property
+    def upstream_requests(self) -> int:
+        """Upstream requests sent so far."""

@@ -1,0 +1,85 @@
+"""One run of `v3bridge sheet fill`: the queries of a job are fetched, until all are done or the run stops.
+
+A job is what is filled: columns of a table, or the add-in's formulas. It knows its cells, a PartSource knows parts and
+money, and this module knows neither. Results are in the source's cache before a job has them, so that an interrupted
+run costs nothing twice.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from proxy import errors
+from proxy.sheet.parts import PartQuery, PartResult, PartSource
+
+INTERRUPTED = "interrupted"
+
+
+class FillJob(Protocol):
+    """What a run fills."""
+
+    @property
+    def lines(self) -> int:
+        """Number of lines with a part number, or of cells with a function."""
+
+    @property
+    def queries(self) -> Sequence[PartQuery]:
+        """Distinct queries to execute, in the order of the cells."""
+
+    def add(self, result: PartResult) -> None:
+        """Take one result."""
+
+    def write(self, target: Path) -> Mapping[str, int]:
+        """Write the filled file; return the number of lines by outcome (`found`, `not found`, `ambiguous`, `stale`,
+        `failed`, …). Raises StartError."""
+
+
+class FillProgress(NamedTuple):
+    """Progress of a run: results so far, and parts billed for them."""
+
+    results: int
+    parts: int
+
+
+class FillEnd(NamedTuple):
+    """End of a run. `stopped` is the reason of an early end; `results` may then be fewer than the queries."""
+
+    results: int
+    parts: int
+    stopped: str | None
+
+    @property
+    def interrupted(self) -> bool:
+        """True after a signal."""
+        return self.stopped == INTERRUPTED
+
+
+async def fetch(
+    job: FillJob,
+    source: PartSource,
+    stop: asyncio.Event,
+    *,
+    budget: int | None = None,
+    refresh: bool = False,
+    tell: Callable[[FillProgress], None] = lambda _: None,
+) -> FillEnd:
+    """Fetch the job's queries, until `stop` is set. Errors that make further requests useless, such as an exhausted
+    quota or budget, end the run and become its reason; what was fetched before is the job's."""
+    results, stopped = 0, None
+    try:
+        # Closing the source's generator waits for requests in flight: they are billed already.
+        async with aclosing(source.fetch(job.queries, budget=budget, refresh=refresh)) as arriving:
+            async for result in arriving:
+                job.add(result)
+                results += 1
+                tell(FillProgress(results, source.parts_spent))
+                if stop.is_set() and results < len(job.queries):
+                    stopped = INTERRUPTED
+                    break
+    except errors.StartError:
+        raise
+    except errors.BridgeError as error:
+        stopped = error.message
+    return FillEnd(results, source.parts_spent, stopped)
