@@ -102,7 +102,7 @@ class WorkbookCalculation:
         call_cell = self._formulas.calls.get(position)
         parsed = calls.parse(text) if call_cell is None else call_cell.parsed
         texts = {} if call_cell is None else _call_texts(call_cell, self._evaluation)
-        return _rewritten(parsed, TokenSpan(0, len(parsed.tokens)), texts, self._formulas.names, position) or text
+        return _rewritten(parsed, parsed.whole, texts, self._formulas.names, position) or text
 
     def _helpers(self, arguments: Sequence[UnknownArgument]) -> dict[str, dict[tuple[int, int], UnknownArgument]]:
         """Give each argument a sheet and the place of its formula: there ROW() and references to whole columns mean the

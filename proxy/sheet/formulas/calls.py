@@ -42,9 +42,14 @@ class ParsedFormula(NamedTuple):
     unknown: tuple[str, ...]
 
     @property
+    def whole(self) -> TokenSpan:
+        """All tokens."""
+        return TokenSpan(0, len(self.tokens))
+
+    @property
     def is_one_call(self) -> bool:
         """True if the formula is one call and nothing else: its value is that of the call."""
-        return bool(self.calls) and self.stripped(TokenSpan(0, len(self.tokens))) == self.calls[-1].span
+        return bool(self.calls) and self.stripped(self.whole) == self.calls[-1].span
 
     def stripped(self, span: TokenSpan) -> TokenSpan:
         """Return a span without white space at its ends."""
@@ -73,10 +78,7 @@ class _OpenParenthesis:
 
 def parse(text: str) -> ParsedFormula:
     """Parse a formula without its `=`. Raises FormulaError."""
-    try:
-        tokens = Tokenizer("=" + text).items
-    except (TokenizerError, IndexError) as error:  # an IndexError where a closing parenthesis is too much
-        raise FormulaError("the formula cannot be parsed") from error
+    tokens = _exported(_tokens(text))
     open_parentheses: list[_OpenParenthesis] = []
     calls: list[FunctionCall] = []
     unknown: list[str] = []
@@ -95,6 +97,25 @@ def parse(text: str) -> ParsedFormula:
     if open_parentheses:
         raise FormulaError("the formula lacks a closing parenthesis")
     return ParsedFormula(tokens, tuple(calls), tuple(unknown))
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return list(Tokenizer("=" + text).items)
+    except (TokenizerError, IndexError) as error:  # an IndexError where a closing parenthesis is too much
+        raise FormulaError("the formula cannot be parsed") from error
+
+
+def _exported(tokens: list[Token]) -> list[Token]:
+    """Return the tokens of the formula that Google Sheets has exported, or else the same tokens.
+
+    Functions of scripts stand in the file as text, with the last value: IFERROR(__xludf.DUMMYFUNCTION("NAME(A1)"),1).
+    """
+    values = [token.value for token in tokens[:2]]
+    if [functions.plain_name(value) for value in values] != ["IFERROR", "DUMMYFUNCTION"] or len(tokens) < 3:
+        return tokens
+    exported = tokens[2]
+    return _tokens(exported.value[1:-1].replace('""', '"')) if exported.subtype == Token.TEXT else tokens
 
 
 def _function(token: Token, unknown: list[str]) -> functions.SheetFunction | None:

@@ -53,6 +53,10 @@ class KnownCells:
         """Return the area of a reference."""
         return self._names.resolve(text, formula)
 
+    def constant(self, text: str, formula: CellPosition) -> str | None:
+        """Return the definition of a name that is a number or a text."""
+        return self._names.constant(text, formula)
+
     def value(self, cell: CellPosition) -> CellValue:
         """Return the value of a cell. Raises OutdatedCell."""
         if cell in self.results:

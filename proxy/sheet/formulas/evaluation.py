@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from openpyxl.formula.tokenizer import Token
 
-from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan
+from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan, parse
 from proxy.sheet.formulas.references import CellArea, CellPosition
 from proxy.sheet.package.cells import CellError, CellValue
 
@@ -45,6 +45,9 @@ class CellReader(Protocol):
 
     def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
         """Return the area of a reference; None if it is not one area of the workbook."""
+
+    def constant(self, text: str, formula: CellPosition) -> str | None:
+        """Return the definition of a name that is a number or a text."""
 
     def value(self, cell: CellPosition) -> CellValue:
         """Return the value of one cell. Raises OutdatedCell."""
@@ -139,9 +142,13 @@ class _Evaluator:
         if token.subtype != Token.RANGE:
             return _literal(token)
         area = self._context.cells.resolve(token.value, self._context.formula)
-        if area is None:
+        if area is not None:
+            return area
+        definition = self._context.cells.constant(token.value, self._context.formula)
+        if definition is None:
             raise NeedsCalculation
-        return area
+        parsed = parse(definition)
+        return evaluate(parsed, parsed.whole, self._context)
 
     def _array(self, position: int) -> int:
         rows: list[list[CellValue]] = [[]]

@@ -114,12 +114,21 @@ class WorkbookNames:
             text, sheet = definition, named_sheet
         return None
 
+    def constant(self, text: str, formula: CellPosition) -> str | None:
+        """Return the definition of a name that is a number or a text, such as 1.19; None for any other."""
+        key = text.casefold()
+        definition = self._names.get((formula.sheet.casefold(), key), self._names.get((None, key)))
+        if definition is None:
+            return None
+        literal = definition.removeprefix("-")
+        return definition if literal.startswith('"') or literal[:1].isdigit() else None
+
     def rewritten(self, text: str, formula: CellPosition, *, qualified: bool) -> str | None:
-        """Return a reference as cells, without names of tables and areas; `qualified`: with its sheet. None if it is
-        not one area of this workbook."""
+        """Return a reference as cells, without names of tables, areas and constants; `qualified`: with its sheet. None
+        if it is not one area of this workbook."""
         area = self.resolve(text, formula)
         if area is None:
-            return None
+            return self.constant(text, formula)
         qualifier, _, reference = text.rpartition("!")
         if _area(area.sheet, reference) is None:  # a name or a table
             reference = f"${get_column_letter(area.left)}${area.top}:${get_column_letter(area.right)}${area.bottom}"
@@ -127,11 +136,11 @@ class WorkbookNames:
             return text
         return f"{quote_sheetname(area.sheet)}!{reference}"
 
-    def is_opaque(self, text: str) -> bool:
+    def is_opaque(self, text: str, formula: CellPosition) -> bool:
         """True if a reference that is not one area of the workbook may nevertheless mean cells of it: those of several
         sheets, or a name whose definition is a formula. False for names of LET, and for other workbooks."""
         qualifier, _, reference = text.rpartition("!")
-        if qualifier.lstrip("'").startswith("["):
+        if qualifier.lstrip("'").startswith("[") or self.constant(text, formula) is not None:
             return False
         key = reference.casefold()
         return bool(qualifier) or "[" in text or ":" in text or key in self._defined

@@ -107,9 +107,9 @@ class WorkbookFormulas:
                 area = self.names.resolve(token.value, position)
                 if area is not None:
                     reads.append(area)
-                else:
+                elif self.names.constant(token.value, position) is None:
                     calculable = False
-                    of_all |= self.names.is_opaque(token.value)
+                    of_all |= self.names.is_opaque(token.value, position)
             elif token.type == Token.FUNC and token.subtype == Token.OPEN:
                 name = functions.plain_name(token.value)
                 calculable &= name in functions.FUNCTIONS or name in CALCULABLE
