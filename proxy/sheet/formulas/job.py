@@ -229,8 +229,9 @@ class FormulaJob:
 
 
 def _read_formulas(workbook: Package) -> WorkbookFormulas:
-    names = WorkbookNames([sheet.name for sheet in workbook.sheets], {})
-    formulas = WorkbookFormulas(names)
+    definitions = {(name.sheet, name.name): name.definition for name in workbook.defined_names()}
+    sheets = [sheet.name for sheet in workbook.sheets]
+    formulas = WorkbookFormulas(WorkbookNames(sheets, definitions, workbook.named_tables()))
     for sheet in workbook.sheets:
         for _, row in workbook.rows(sheet):
             for cell in row:

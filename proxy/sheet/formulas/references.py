@@ -1,12 +1,12 @@
 """References in formulas: text to areas of cells. No I/O."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from openpyxl.utils.cell import get_column_letter, quote_sheetname, range_boundaries
 
-ROWS_MAX = 1_048_576  # of Excel's sheets
-COLUMNS_MAX = 16_384
+from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX
+from proxy.sheet.package.names import NamedTable
 
 _NAME_DEPTH = 8  # names that refer to names; deeper ones refer to themselves
 
@@ -75,19 +75,11 @@ class CellArea(NamedTuple):
         return None
 
 
-class SheetTable(NamedTuple):
-    """An Excel table: its cells without header and totals, and the names of its columns."""
-
-    name: str
-    data: CellArea
-    columns: Sequence[str]
-
-
 class WorkbookNames:
     """Sheets, defined names and tables of a workbook: what a reference may name. All are found in any case."""
 
     def __init__(
-        self, sheets: Sequence[str], names: Mapping[tuple[str | None, str], str], tables: Sequence[SheetTable] = ()
+        self, sheets: Sequence[str], names: Mapping[tuple[str | None, str], str], tables: Iterable[NamedTable] = ()
     ) -> None:
         """`names` by sheet (None: those of the workbook) and name."""
         self._sheets = {sheet.casefold(): sheet for sheet in sheets}
@@ -150,13 +142,16 @@ class WorkbookNames:
         table = self._tables.get(name.casefold())
         if table is None:
             return None
-        area = table.data
+        data = CellArea(
+            table.sheet, table.data.first_row, table.data.first_column, table.data.last_row, table.data.last_column
+        )
+        area = data
         for item in _specifiers(specifier.removesuffix("]")):
             lowered = item.casefold()
             if lowered == "#this row":
                 area = area._replace(top=formula.row, bottom=formula.row)
             elif lowered in (columns := [column.casefold() for column in table.columns]):
-                column = table.data.left + columns.index(lowered)
+                column = data.left + columns.index(lowered)
                 area = area._replace(left=column, right=column)
             elif lowered != "#data":
                 return None

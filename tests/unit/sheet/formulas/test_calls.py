@@ -20,7 +20,7 @@ def arguments(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "text,expected",
     [
         ("()", []),
         ("( )", []),

@@ -12,7 +12,8 @@ def test_the_octopart_add_in_has_eleven_functions_that_look_up_parts() -> None:
 
 
 def test_the_google_script_s_functions_are_known() -> None:
-    names = """DETAIL_URL DATASHEET_URL AVERAGE_PRICE DISTRIBUTOR_PRICE DISTRIBUTOR_STOCK DISTRIBUTOR_URL DISTRIBUTOR_MOQ
+    names = """DETAIL_URL DATASHEET_URL AVERAGE_PRICE DISTRIBUTOR_PRICE DISTRIBUTOR_STOCK DISTRIBUTOR_URL
+        DISTRIBUTOR_MOQ
         DISTRIBUTOR_PACKAGING DISTRIBUTOR_LEAD_TIME DISTRIBUTOR_ORDER_MUTIPLE DISTRIBUTOR_SKU DESCRIPTION IMAGE"""
     assert all(functions.FUNCTIONS[f"OCTOPART_{name}"].looks_up for name in names.split())
     misspelt = functions.FUNCTIONS["OCTOPART_DISTRIBUTOR_ORDER_MUTIPLE"]
