@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from proxy.sheet.formulas.requests import PartRequest
-from proxy.sheet.formulas.results import STOCK_TEXTS, Excluded, matching_offers, sanitized
+from proxy.sheet.formulas.results import Excluded, matching_offers
+from proxy.sheet.offers import stock_text
 from proxy.sheet.package.cells import CellValue
 from proxy.sheet.parts import Offer, Part
 
@@ -45,7 +46,7 @@ _OF_PART_ONLY = ("detail_url", "datasheet_url", "short_description", "manufactur
 
 
 def _of_part(request: PartRequest, part: Part, excluded: Excluded) -> CellValue:
-    if sanitized(request.manufacturer) not in sanitized(part.manufacturer):
+    if _sanitized(request.manufacturer) not in _sanitized(part.manufacturer):
         return _missing(request)
     match request.function.result:
         case "detail_url":
@@ -60,6 +61,10 @@ def _of_part(request: PartRequest, part: Part, excluded: Excluded) -> CellValue:
             return _missing(request)
 
 
+def _sanitized(name: str) -> str:
+    return "".join(name.split()).casefold()
+
+
 def _average_price(offers: Sequence[Offer], request: PartRequest) -> CellValue:
     prices = [float(price) for price in _prices(offers, request)]
     # The add-in adds up doubles: the mean shows it in its last digits.
@@ -68,7 +73,7 @@ def _average_price(offers: Sequence[Offer], request: PartRequest) -> CellValue:
 
 def _stock(offers: Sequence[Offer], _: PartRequest) -> CellValue:
     level = max(offer.stock or 0 for offer in offers)
-    return STOCK_TEXTS.get(level, Decimal(level))
+    return stock_text(level)
 
 
 def _moq(offers: Sequence[Offer], _: PartRequest) -> CellValue:
