@@ -104,6 +104,8 @@ class Archive:
         tail = self._at(tail_at, self.size - tail_at)
         found = tail.rfind(b"PK\5\6")
         if found < 0 or len(tail) < found + _END.size:
+            if problem := _other_format(self._at(0, 8)):
+                raise self.error(problem)
             raise self.damaged("its end is missing, as after an incomplete download")
         _, disk, _, _, count, size, start, comment = _END.unpack_from(tail, found)
         if disk not in (0, 0xFFFF) or found + _END.size + comment > len(tail):
@@ -244,6 +246,15 @@ class Archive:
     def read(self, name: str, limit: int) -> bytes:
         """Return the unpacked bytes of a member."""
         return b"".join(self.chunks(name, limit))
+
+
+def _other_format(start: bytes) -> str | None:
+    """Return what a file is that never was an archive."""
+    if start == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":  # OLE: the container of both
+        return "is an old workbook (.xls) or has a password: save it as .xlsx without a password"
+    if not start:
+        return "is empty"
+    return None if start.startswith(b"PK") else "is no workbook, whatever its name says: save the spreadsheet as .xlsx"
 
 
 def _zip64(extra: bytes) -> Iterator[tuple[int, int]]:

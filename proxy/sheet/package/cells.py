@@ -77,11 +77,10 @@ class Area(NamedTuple):
     last_row: int
     last_column: int
 
-    def __contains__(self, position: object) -> bool:
-        match position:
-            case (int(row), int(column)):
-                return self.first_row <= row <= self.last_row and self.first_column <= column <= self.last_column
-        return False
+    def covers(self, position: tuple[int, int]) -> bool:
+        """Say whether a cell (row, column) is in the area."""
+        row, column = position
+        return self.first_row <= row <= self.last_row and self.first_column <= column <= self.last_column
 
     def __str__(self) -> str:
         first = reference(self.first_row, self.first_column)

@@ -3,6 +3,8 @@
 The sheet streams through: memory holds one chunk, or one changed cell.
 """
 
+import bisect
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -39,8 +41,6 @@ class SheetEditor:
         self._formula: _FormulaSpan | None = None
         self._kept_at = -1  # where an element begins that a changed cell keeps
         self._orphans: dict[str, Any] = {}  # shared formulas whose defining cell has dropped them
-        self.dropped: set[Position] = set()
-        """Cells that had a formula and have none now."""
 
     def edited(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the source text with the changes."""
@@ -54,20 +54,23 @@ class SheetEditor:
                 self._fail(f"has a cell {self._positions} of more than {HELD_MAX >> 20} MiB")
             yield self._source.taken()
         parser.feed(b"", final=True)
-        self._source.copy_all()
         if self._waiting:
             self._fail("has no place for rows")
-        yield self._source.taken()
+        yield self._source.finished()
 
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
         """An element begins."""
         self._depth += 1
-        if self._depth == 2:
+        if self._depth == 1:
+            self._positions.enter_sheet(name)
+        elif self._depth == 2:
             self._in_data = False
             self._begin_section(name, attributes, at)
         elif not self._in_data:
             if self._depth == 3 and name == "col":
                 self._markup.add_column_style(attributes)
+            elif self._depth == 3 and name == "mergeCell":
+                self._markup.check_merged(attributes.get("ref", ""))
         elif self._depth == 3 and name == "row":
             self._begin_row(attributes, at)
         elif self._depth == 4 and name == "c":
@@ -166,7 +169,6 @@ class SheetEditor:
         """Drop a formula, or give it the text that it shared with a cell that has dropped it."""
         index, text = formula.attributes.get("si", ""), "".join(formula.text)
         if formula.dropped:
-            self.dropped.add((self._positions.row, self._positions.column))
             if text and formula.attributes.get("t") == "shared":
                 text = strings.unescaped(text)
                 self._orphans[index] = reading.shared_formula(text, str(self._positions), self._fail)
@@ -210,6 +212,20 @@ class _CellMarkup:
         self.ns = b""  # prefix of the sheet's elements
         self._row_style: str | None = None
         self._column_styles: list[tuple[int, int, str]] = []
+        self._values = sorted(position for position, change in changes.items() if change.value is not None)
+
+    def check_merged(self, merged: str) -> None:
+        """Refuse values in cells that merged cells hide: nobody would see them."""
+        try:
+            area = parse_area(merged)
+        except ValueError:
+            return
+        first = bisect.bisect_left(self._values, (area.first_row, 0))
+        for position in itertools.islice(self._values, first, None):
+            if position[0] > area.last_row:
+                break
+            if area.covers(position) and position != area[:2]:
+                self._fail(f"has merged cells {area}, which would hide {reference(*position)}")
 
     def add_column_style(self, attributes: dict[str, str]) -> None:
         """Use the style of these columns for their new cells."""

@@ -107,8 +107,8 @@ def _number(value: Decimal) -> bytes:
 class SourceText:
     """Source text that is copied, but for some spans that are replaced. Offsets are those of the whole text."""
 
-    def __init__(self) -> None:
-        self._bytes, self._at = bytearray(), 0  # what is not copied yet, and where it begins
+    def __init__(self, source: bytes = b"") -> None:
+        self._bytes, self._at = bytearray(source), 0  # what is not copied yet, and where it begins
         self._output: list[bytes] = []
 
     def add(self, chunk: bytes) -> None:
@@ -143,9 +143,10 @@ class SourceText:
         del self._bytes[: end - self._at]
         self._at = end
 
-    def copy_all(self) -> None:
-        """Copy the rest of the text."""
+    def finished(self) -> bytes:
+        """Copy the rest of the text, and return what was written since `taken`."""
         self.copy(self._at + len(self._bytes))
+        return self.taken()
 
     def taken(self) -> bytes:
         """Return what was written since the last call."""

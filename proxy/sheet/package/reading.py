@@ -34,6 +34,11 @@ class Positions:
         self._fail = fail
         self.row = self.column = 0
 
+    def enter_sheet(self, name: str) -> None:
+        """The part begins."""
+        if name != "worksheet":
+            self._fail("is no worksheet")
+
     def enter_row(self, number: str | None) -> None:
         """A row begins."""
         row = self.row + 1 if number is None else _whole(number)
@@ -82,14 +87,20 @@ class RowReader:
 
     def rows(self, chunks: Iterable[bytes]) -> Iterator[tuple[int, list[Cell]]]:
         """Yield (number, cells) of each row that stands in the sheet."""
-        for _ in xml_events.XmlParser(self, self._fail).run(chunks):
+        parser = xml_events.XmlParser(self, self._fail)
+        for chunk in chunks:
+            parser.feed(chunk)
             yield from self._rows
             self._rows.clear()
+        parser.feed(b"", final=True)
+        yield from self._rows
 
     def start(self, name: str, attributes: dict[str, str], _: int) -> None:
         """An element begins."""
         self._depth += 1
-        if self._depth == 2:
+        if self._depth == 1:
+            self._positions.enter_sheet(name)
+        elif self._depth == 2:
             self._in_data = name == "sheetData"
         elif not self._in_data:
             return

@@ -82,8 +82,7 @@ class SharedStrings:
 
     def load(self, chunks: Iterable[bytes]) -> None:
         """Read the part."""
-        for _ in xml_events.XmlParser(self, self._fail).run(chunks):
-            pass
+        xml_events.XmlParser(self, self._fail).run(chunks)
 
     def start(self, name: str, _: dict[str, str], __: int) -> None:
         """An element begins."""

@@ -34,18 +34,20 @@ class SheetLayout(NamedTuple):
 
 
 class Element(NamedTuple):
-    """Element of a part that is read whole."""
+    """Element of a part that is read whole. `at` and `end_at` are offsets of its start tag and its end tag."""
 
     depth: int
     name: str
     attributes: dict[str, str]
     at: int
+    end_at: int = 0
 
 
 class Structure(NamedTuple):
     """What the package says of its parts. A part that is not there is None."""
 
     workbook: str
+    strict: bool  # the namespaces of ISO 29500 Strict
     sheets: tuple[Sheet, ...]
     shared_strings: str | None
     styles: str | None
@@ -72,17 +74,25 @@ class _Elements:
 
     def __init__(self) -> None:
         self.elements: list[Element] = []
-        self._depth = 0
+        self._open: list[int] = []
 
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
-        self._depth += 1
-        self.elements.append(Element(self._depth, name, attributes, at))
+        self._open.append(len(self.elements))
+        self.elements.append(Element(len(self._open), name, attributes, at))
 
-    def end(self, _: str, __: int) -> None:
-        self._depth -= 1
+    def end(self, _: str, at: int) -> None:
+        index = self._open.pop()
+        self.elements[index] = self.elements[index]._replace(end_at=at)
 
     def text(self, _: str) -> None:
         pass
+
+
+def elements(source: bytes, fail: xml_events.Fail, namespaces: tuple[str, ...] = xml_events.MAIN) -> list[Element]:
+    """Return all elements of a part, with offsets into its source."""
+    collector = _Elements()
+    xml_events.XmlParser(collector, fail, namespaces).run([source])
+    return collector.elements
 
 
 class Parts:
@@ -105,23 +115,24 @@ class Parts:
         plain = name.lstrip("/").lower()
         return self._names.get(plain) or self._names.get(urllib.parse.unquote(plain))
 
-    def source(self, part: str) -> bytes:
-        """Return a part as UTF-8."""
-        fail = self.failing(part)
-        return b"".join(xml_events.utf8(self.archive.chunks(part, PART_MAX), fail))
+    def source(self, part: str, encoding: list[str] | None = None) -> bytes:
+        """Return a part as UTF-8. `encoding` gets its codec."""
+        return b"".join(xml_events.utf8(self.archive.chunks(part, PART_MAX), self.failing(part), encoding))
 
     def elements(self, part: str, namespaces: tuple[str, ...] = xml_events.MAIN) -> list[Element]:
         """Return all elements of a part, with offsets into `source`."""
-        collector = _Elements()
-        for _ in xml_events.XmlParser(collector, self.failing(part), namespaces).run([self.source(part)]):
-            pass
-        return collector.elements
+        return elements(self.source(part), self.failing(part), namespaces)
+
+    def relationships_part(self, part: str) -> str:
+        """Return the part that lists the relationships of another; "" where there is none."""
+        folder, name = posixpath.split(part)
+        return self.find(posixpath.join(folder, "_rels", f"{name}.rels")) or ""
 
     def relationships(self, part: str) -> list[Relationship]:
         """Return the relationships of a part ("" for the package's own); none where it has no list."""
-        folder, name = posixpath.split(part)
-        listing = self.find(posixpath.join(folder, "_rels", f"{name}.rels"))
-        if listing is None:
+        folder = posixpath.dirname(part)
+        listing = self.relationships_part(part)
+        if not listing:
             return []
         return [
             Relationship(
@@ -143,15 +154,16 @@ def read(parts: Parts) -> Structure:
     workbook = next((each.part for each in parts.relationships("") if each.kind == "officeDocument"), None)
     if workbook is None or not workbook.lower().endswith(".xml"):
         raise parts.archive.error(_other_format(parts, workbook))
-    elements = parts.elements(workbook)
-    if elements[0].name != "workbook":
+    listed = parts.elements(workbook)
+    if listed[0].name != "workbook":
         raise parts.archive.error("is no workbook, but another document of an office program")
     related = parts.relationships(workbook)
     by_kind = {each.kind: each.part for each in related}
-    sheets = tuple(_sheets(parts, workbook, elements, {each.identifier: each for each in related}))
-    dates = next((each.attributes.get("date1904") for each in elements if each.name == "workbookPr"), None)
+    sheets = tuple(_sheets(parts, workbook, listed, {each.identifier: each for each in related}))
+    dates = next((each.attributes.get("date1904") for each in listed if each.name == "workbookPr"), None)
     strings, styles, chain = (by_kind.get(kind) for kind in ("sharedStrings", "styles", "calcChain"))
-    return Structure(workbook, sheets, strings, styles, chain, dates in ("1", "true"))
+    strict = any(each.attributes.get("conformance") == "strict" for each in listed[:1])
+    return Structure(workbook, strict, sheets, strings, styles, chain, dates in ("1", "true"))
 
 
 def _other_format(parts: Parts, workbook: str | None) -> str:
@@ -162,10 +174,11 @@ def _other_format(parts: Parts, workbook: str | None) -> str:
     return "is a ZIP archive, but no workbook: open the spreadsheet in Excel or LibreOffice and save it as .xlsx"
 
 
-def _sheets(parts: Parts, workbook: str, elements: list[Element], related: dict[str, Relationship]) -> Iterator[Sheet]:
+def _sheets(parts: Parts, workbook: str, listed: list[Element], related: dict[str, Relationship]) -> Iterator[Sheet]:
     fail = parts.failing(workbook)
     names: set[str] = set()
-    for element in elements:
+    used: set[str] = set()
+    for element in listed:
         if element.name != "sheet" or element.depth != 3:
             continue
         name, identifier = element.attributes.get("name", ""), element.attributes.get("sheetId", "")
@@ -184,6 +197,9 @@ def _sheets(parts: Parts, workbook: str, elements: list[Element], related: dict[
         if relation is None or (relation.kind == "worksheet" and relation.part is None):
             fail(f"names a sheet {visible(name)!r} that is not in the file")
         if relation.kind == "worksheet" and relation.part is not None:  # charts and dialogs have no cells
+            if relation.part in used:
+                fail(f"names the same part for the sheet {visible(name)!r} and another")
+            used.add(relation.part)
             shown = element.attributes.get("state", "visible") == "visible"
             yield Sheet(name, relation.part, shown, int(identifier) if identifier.isdigit() else 0)
 

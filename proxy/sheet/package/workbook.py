@@ -4,17 +4,19 @@ Nothing but changed cells differs in a copy: other parts are copied as packed by
 everything but these cells as source text.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NoReturn, Self
 
 from proxy import errors
-from proxy.sheet.package import archive, editing, names, reading, saving, strings, structure, xml_events
-from proxy.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area
+from proxy.sheet.package import archive, editing, names, reading, registering, saving, strings, structure, xml_events
+from proxy.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
 
 SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
 STRINGS_MAX = 1 << 29  # bytes of the shared strings, which are kept in memory
+
+ARRAY_MAX = 1 << 16  # cells of an array formula that are looked for in the calculation chain
 
 
 class Package:
@@ -35,7 +37,7 @@ class Package:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._archive.close()
 
     @property
@@ -72,18 +74,26 @@ class Package:
         new_sheets: Iterable[NewSheet] = (),
     ) -> None:
         """Write a copy with changed cells, by the names of their sheets, to `target`, which may be the file itself."""
-        for new in new_sheets:
-            raise errors.SheetError(f"{self.path}: the sheet {structure.visible(new.name)!r} cannot be added yet")
         by_name = {sheet.name: sheet for sheet in self.sheets}
+        if unknown := [name for name in changes if name not in by_name]:
+            raise errors.SheetError(f"{self.path}: has no sheet {structure.visible(unknown[0])!r}")
         edited = {by_name[name].part: (by_name[name], cells) for name, cells in changes.items() if cells}
+        for sheet, cells in edited.values():
+            self._check_tables(sheet, cells)
+        edits = registering.PartEdits(self._parts, self._structure)
+        added = [(*edits.add_sheet(new.name), new) for new in new_sheets]
+        self._drop_calculated(edits, edited.values())
         with saving.replacing(target, self.path) as stream:
             writer = archive.ArchiveWriter(stream)
             for member in self._archive.members.values():
                 if member.name in edited:
-                    sheet, cells = edited[member.name]
-                    writer.write(member.name, self._edited(sheet, cells), member)
-                else:
+                    writer.write(member.name, self._edited(*edited[member.name]), member)
+                elif member.name not in edits.changed:
                     writer.copy(self._archive, member)
+                elif (content := edits.content(member.name)) is not None:
+                    writer.write(member.name, [content], member)
+            for part, name, new in added:
+                writer.write(part, self._added(name, new))
             writer.finish(self._archive.comment)
 
     def _edited(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> Iterator[bytes]:
@@ -91,6 +101,44 @@ class Package:
         editor = editing.SheetEditor(cells, self._failing(sheet))
         for chunk in editor.edited(self._source(sheet, encoding)):
             yield chunk if encoding[0] == "utf-8" else chunk.decode().encode(encoding[0])
+
+    def _added(self, name: str, new: NewSheet) -> Iterator[bytes]:
+        styles = self._structure.styles
+        bold = registering.bold_style(self._parts.elements(styles)) if new.header and styles else 0
+        return registering.sheet_source(new.rows, header_style=bold, strict=self._structure.strict, name=name)
+
+    def _check_tables(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> None:
+        """Refuse changes of table headers: the table names its columns, too, and Excel would call the file damaged."""
+        for _, header in structure.tables(self._parts, sheet):
+            for position in cells:
+                if header is not None and header.covers(position):
+                    self._failing(sheet)(f"has an Excel table whose header {reference(*position)} is not changed")
+
+    def _drop_calculated(
+        self,
+        edits: registering.PartEdits,
+        edited: Iterable[tuple[structure.Sheet, Mapping[tuple[int, int], CellChange]]],
+    ) -> None:
+        """Take cells that lose their formula out of the calculation chain; otherwise Excel repairs the file."""
+        chain = self._structure.calc_chain
+        dropped: set[tuple[int, int, int]] = set()
+        for sheet, cells in edited:
+            positions = {position for position, change in cells.items() if change.drop_formula}
+            if positions and chain is not None:
+                positions |= self._array_cells(sheet, positions)
+            dropped |= {(sheet.identifier, *position) for position in positions}
+        if dropped and chain is not None:
+            edits.drop_calculated(chain, dropped)
+
+    def _array_cells(self, sheet: structure.Sheet, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return the cells of array formulas that are defined at these positions; each is in the chain."""
+        return {
+            position
+            for _, row in self.rows(sheet)
+            for cell in row
+            if cell.formula is not None and cell.formula.kind == "array" and (cell.row, cell.column) in positions
+            for position in _cells(cell.formula.reference or "")
+        }
 
     def _source(self, sheet: structure.Sheet, encoding: list[str]) -> Iterator[bytes]:
         return xml_events.utf8(self._archive.chunks(sheet.part, SHEET_MAX), self._failing(sheet), encoding)
@@ -119,8 +167,7 @@ class _MergedCells:
         self.areas: list[Area] = []
 
     def load(self, chunks: Iterable[bytes]) -> None:
-        for _ in xml_events.XmlParser(self, self._fail).run(chunks):
-            pass
+        xml_events.XmlParser(self, self._fail).run(chunks)
 
     def start(self, name: str, attributes: dict[str, str], _: int) -> None:
         if name == "mergeCell":
@@ -134,6 +181,17 @@ class _MergedCells:
 
     def text(self, _: str) -> None:
         pass
+
+
+def _cells(area: str) -> Iterator[tuple[int, int]]:
+    """Yield the cells of a range, as many as a formula can fill in practice."""
+    try:
+        parsed = parse_area(area)
+    except ValueError:
+        return
+    rows = range(parsed.first_row, parsed.last_row + 1)
+    columns = range(parsed.first_column, parsed.last_column + 1)
+    yield from itertools.islice(itertools.product(rows, columns), ARRAY_MAX)
 
 
 def open_package(path: Path) -> Package:

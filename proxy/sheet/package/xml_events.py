@@ -95,13 +95,11 @@ class XmlParser:
         if not final and self._fed - self._expat.CurrentByteIndex > TAG_MAX + len(chunk):
             self._fail(f"has a tag or comment of more than {TAG_MAX >> 20} MiB")
 
-    def run(self, chunks: Iterable[bytes]) -> Iterator[None]:
-        """Parse all chunks; yields after each, so that a reader can pass on what it has."""
+    def run(self, chunks: Iterable[bytes]) -> None:
+        """Parse all chunks."""
         for chunk in chunks:
             self.feed(chunk)
-            yield
         self.feed(b"", final=True)
-        yield
 
 
 def encoding_of(first: bytes) -> str:
