@@ -1,9 +1,10 @@
 """Workbooks with the add-in's formulas, filled from a source of parts in memory."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
 
 from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
 from proxy.sheet.libreoffice import LibreOffice
@@ -29,7 +30,8 @@ def part(mpn: str, price: str = "0.5", manufacturer: str = "TI") -> Part:
 PARTS = {mpn: part(mpn) for mpn in ("LM317", "1868783", "NE555", "LM317-ND", "A-1", "B-2")}
 
 
-class Filled(NamedTuple):
+@dataclass(frozen=True)
+class Filled:
     """A filled workbook: its cells by sheet and address, and the end of the run."""
 
     cells: dict[str, tuple[CellValue, Formula | None]]
@@ -42,7 +44,7 @@ class Filled(NamedTuple):
         return self.cells[address][0]
 
 
-def book(cells: dict[str, AnyCell], more: dict[str, dict[str, AnyCell]] | None = None) -> WorkbookBuilder:
+def book(cells: Mapping[str, AnyCell], more: Mapping[str, Mapping[str, AnyCell]] | None = None) -> WorkbookBuilder:
     """A workbook with a login in A1 of its first sheet, BOM, unless the cells have something else there."""
     workbook = WorkbookBuilder()
     features.dynamic_arrays(workbook)

@@ -52,8 +52,7 @@ class _Names:
 def defined_names(parts: structure.Parts, workbook: str) -> Iterator[DefinedName]:
     """Yield the defined names of a workbook part."""
     handler = _Names()
-    for _ in xml_events.XmlParser(handler, parts.failing(workbook)).run([parts.source(workbook)]):
-        pass
+    xml_events.XmlParser(handler, parts.failing(workbook)).run([parts.source(workbook)])
     for attributes, definition in handler.names:
         # The number counts all sheets, those of charts among them.
         local = attributes.get("localSheetId", "")

@@ -1,3 +1,5 @@
+"""Calls of functions, found in formulas."""
+
 from decimal import Decimal
 
 import pytest
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 from openpyxl.formula import Tokenizer
 
 from proxy.sheet.formulas import calls
-from proxy.sheet.package.cells import CellError
+from proxy.sheet.package.cells import CellError, CellValue
 
 PRICE = "NEXAR_SUPPLY_DISTRIBUTOR_PRICE"
 
@@ -75,7 +77,7 @@ def test_nesting_has_no_limit_of_its_own() -> None:
 
 
 def test_values_stand_in_formulas_as_literals() -> None:
-    values = ['say "x"', Decimal("-1.50"), Decimal("1E+3"), True, False, None, CellError("#N/A")]
+    values: list[CellValue] = ['say "x"', Decimal("-1.50"), Decimal("1E+3"), True, False, None, CellError("#N/A")]
     assert [calls.literal(value) for value in values] == [
         '"say ""x"""',
         "-1.50",

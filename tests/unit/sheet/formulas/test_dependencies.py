@@ -1,3 +1,5 @@
+"""What depends on what, and circles."""
+
 from proxy.sheet.formulas.dependencies import FormulaDependencies, FormulaLinks
 from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
 

@@ -1,3 +1,5 @@
+"""Values of arguments."""
+
 from collections.abc import Sequence
 from decimal import Decimal
 

@@ -1,3 +1,5 @@
+"""Names of functions."""
+
 from proxy.sheet.formulas import functions
 
 

@@ -45,8 +45,8 @@ def test_formulas_stay_and_get_typed_values(tmp_path: Path) -> None:
 
 
 def test_values_can_replace_the_formulas(tmp_path: Path) -> None:
-    cells = {"A2": "LM317", "B2": FormulaCell(f"{X}DISTRIBUTOR_PRICE(A2)", 9.9), "C2": FormulaCell("B2*2", 1)}
-    result = fill(book(cells), tmp_path, values=True)
+    price = FormulaCell(f"{X}DISTRIBUTOR_PRICE(A2)", 9.9)
+    result = fill(book({"A2": "LM317", "B2": price, "C2": FormulaCell("B2*2", 1)}), tmp_path, values=True)
     assert result.cells["B2"] == (Decimal("0.5"), None)
     assert result.cells["C2"] == (Decimal(1), Formula("B2*2"))
 

@@ -1,3 +1,5 @@
+"""References in formulas."""
+
 import pytest
 
 from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
