@@ -99,7 +99,7 @@ class PartEdits:
         """Remove cells (sheet identifier, row, column) from the calculation chain, and an empty chain itself."""
         fail = self._parts.failing(part)
         text = markup.SourceText(self._source(part))
-        kept = 0
+        kept = dropped = 0
         sheet = written = "0"  # an entry without `i` is of the same sheet as the one before it
         for entry in self._elements(part, xml_events.MAIN):
             if entry.name != "c":
@@ -109,12 +109,14 @@ class PartEdits:
             end = max(entry.end_at, entry.at + len(tag)) if markup.is_empty(tag) else text.end_tag(entry.end_at)
             if (int(sheet), *_position(entry.attributes.get("r", ""), fail)) in cells:
                 text.replace(entry.at, end, b"")
+                dropped += 1
                 continue
             kept += 1
             if sheet != written and "i" not in entry.attributes:
                 text.replace(entry.at, entry.at + len(tag), markup.with_attributes(tag, {b"i": sheet.encode()}))
             written = sheet
-        self.changed[part] = text.finished()
+        if dropped:
+            self.changed[part] = text.finished()
         if not kept:
             self._remove(part)
 

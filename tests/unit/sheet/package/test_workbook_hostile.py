@@ -52,9 +52,9 @@ def test_odd_file_is_filled_or_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name, words", [
     ("zip bomb.xlsx", "larger than it may be"),
-    ("encrypted workbook.xlsx", "has a password"),
+    ("encrypted workbook.xlsx", "password"),
     ("old workbook.xlsx", r"\.xls"),
-    ("PDF.xlsx", "no workbook"),
+    ("PDF.xlsx", "no .*workbook"),
     ("cut at 90%.xlsx", "incomplete download"),
     ("external entity.xlsx", "document type declaration"),
     ("number of nonsense.xlsx", "cell A3"),
