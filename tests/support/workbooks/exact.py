@@ -54,3 +54,9 @@ def written(path: Path, content: dict[str, str | bytes]) -> Path:
         for name, text in content.items():
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return path
+
+
+def part(path: Path, name: str) -> bytes:
+    """Return the content of a part."""
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(name)

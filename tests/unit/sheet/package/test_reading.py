@@ -65,7 +65,8 @@ def test_formulas_arrive_as_they_read_in_their_cells(tmp_path: Path) -> None:
     data = (
         '<row r="1"><c r="A1"><f>B1&amp;"x"</f><v>1</v></c>'
         '<c r="B1" cm="1"><f t="array" ref="B1:B2">_xll.F(A1)</f></c>'
-        '<c r="C1"><f t="shared" ref="C1:C3" si="0">A1+$A$1</f></c><c r="D1"><f t="dataTable" ref="D1:D9" r1="A1"/></c></row>'
+        '<c r="C1"><f t="shared" ref="C1:C3" si="0">A1+$A$1</f></c>'
+        '<c r="D1"><f t="dataTable" ref="D1:D9" r1="A1"/></c></row>'
         '<row r="2"><c r="C2"><f t="shared" si="0"/><v>7</v></c></row>'
     )
     first, second = rows(tmp_path, data).values()
@@ -87,7 +88,9 @@ def test_a_shared_formula_that_leaves_the_sheet_is_an_invalid_reference(tmp_path
 
 def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
     content = exact.parts(exact.sheet('<row><c t="d"><v>1904-01-03</v></c></row>'))
-    content["xl/workbook.xml"] = str(content["xl/workbook.xml"]).replace("<sheets>", '<workbookPr date1904="1"/><sheets>')
+    content["xl/workbook.xml"] = str(content["xl/workbook.xml"]).replace(
+        "<sheets>", '<workbookPr date1904="1"/><sheets>'
+    )
     with workbook.open_package(exact.written(tmp_path / "mac.xlsx", content)) as package:
         assert package.date_1904
         assert [cell.value for _, row in package.rows(package.sheets[0]) for cell in row] == [Decimal(2)]
