@@ -15,6 +15,7 @@ from proxy import errors
 from proxy.sheet.parts import PartQuery, PartResult, PartSource
 
 INTERRUPTED = "interrupted"
+FILLED = ".filled"  # before the suffix of a filled copy
 
 
 class FillJob(Protocol):
@@ -83,3 +84,11 @@ async def fetch(
     except errors.BridgeError as error:
         stopped = error.message
     return FillEnd(results, source.parts_spent, stopped)
+
+
+def copy_path(file: Path) -> Path:
+    """Return the path of the filled copy: `BOM.filled.xlsx`; that of a filled file is `BOM.filled-2.xlsx`."""
+    stem, mark, number = file.stem.rpartition(FILLED)
+    if mark and stem and (not number or (number.startswith("-") and number[1:].isdecimal())):
+        return file.with_name(f"{stem}{FILLED}-{int(number[1:] or 1) + 1}{file.suffix}")
+    return file.with_name(f"{file.stem}{FILLED}{file.suffix}")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from support.part_source import MemoryPartSource
 
 from proxy.sheet import fill
@@ -79,3 +80,18 @@ async def test_refresh_ignores_the_cache() -> None:
     await fill.fetch(_Notes(), parts, asyncio.Event())
     await fill.fetch(_Notes(), parts, asyncio.Event(), refresh=True)
     assert parts.parts_spent == 20
+
+
+@pytest.mark.parametrize(
+    "name, copy",
+    [
+        ("BOM.xlsx", "BOM.filled.xlsx"),
+        ("BOM.filled.xlsx", "BOM.filled-2.xlsx"),
+        ("BOM.filled-9.xlsx", "BOM.filled-10.xlsx"),
+        ("a.b.csv", "a.b.filled.csv"),
+        ("BOM.filled-x.csv", "BOM.filled-x.filled.csv"),
+        ("BOM", "BOM.filled"),
+    ],
+)
+def test_copy_is_named_after_the_file(name: str, copy: str) -> None:
+    assert fill.copy_path(Path("dir") / name) == Path("dir") / copy

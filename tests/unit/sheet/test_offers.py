@@ -15,7 +15,8 @@ from proxy.sheet.parts import Offer, Price
 def offer(seller: str = "Digi-Key", *breaks: tuple[int, str], **more: Any) -> Offer:
     """An offer in USD with prices by quantity."""
     prices = tuple(Price(quantity, Decimal(price), "USD") for quantity, price in breaks or ((1, "1"),))
-    return Offer(**{"seller_id": seller, "seller": seller, "authorized": True, "prices": prices} | more)
+    fields: dict[str, Any] = {"seller_id": seller, "seller": seller, "authorized": True, "prices": prices} | more
+    return Offer(**fields)
 
 
 def test_price_is_that_of_the_quantity_that_can_be_bought() -> None:
