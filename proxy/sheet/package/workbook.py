@@ -14,7 +14,7 @@ from proxy.sheet.package import archive, editing, names, reading, registering, s
 from proxy.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
 
 SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
-STRINGS_MAX = 1 << 29  # bytes of the shared strings, which are kept in memory
+STRINGS_MAX = 1 << 28  # bytes of the shared strings, which are kept in memory
 
 ARRAY_MAX = 1 << 16  # cells of an array formula that are looked for in the calculation chain
 
