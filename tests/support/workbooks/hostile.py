@@ -90,7 +90,8 @@ def _with_member(packed: bytes, crc: int, size: int) -> bytes:
         for name, content in parts.items():
             archive.writestr(name, packed if name == SHEET else content, zipfile.ZIP_STORED)
     whole = bytearray(output.getvalue())
-    local = whole.index(SHEET.encode()) - 30
+    with zipfile.ZipFile(output) as archive:
+        local = archive.getinfo(SHEET).header_offset
     entry = whole.index(SHEET.encode(), whole.index(b"PK\x01\x02")) - 46
     struct.pack_into("<H", whole, local + 8, zipfile.ZIP_DEFLATED)
     struct.pack_into("<H", whole, entry + 10, zipfile.ZIP_DEFLATED)
