@@ -17,6 +17,7 @@ from proxy import errors
 FILE_MAX = 1 << 28
 # A workbook has a few parts for each sheet, chart and picture; Excel gives up long before this number.
 MEMBERS_MAX = 1 << 14
+DIRECTORY_MAX = MEMBERS_MAX << 10  # bytes; an entry has about 100
 # Text of cells rarely packs better than 30 : 1. Deflate's best is 1032 : 1, which only a bomb of equal bytes reaches.
 RATIO_MAX = 200
 RATIO_FREE = 1 << 24  # bytes that any member may unpack to: small ones may be as regular as they like
@@ -30,6 +31,8 @@ _END64_LOCATOR = struct.Struct("<4sIQI")
 _END64 = struct.Struct("<4sQ2H2I4Q")
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED, _DESCRIPTOR, _UTF8 = 1, 8, 0x800
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")
+_SAVE_AS = "open it in Excel or LibreOffice and save it as .xlsx"
 _FULL = 0xFFFFFFFF  # the value stands in the zip64 extra field
 
 
@@ -49,17 +52,22 @@ class Member(NamedTuple):
     offset_at: tuple[int, str]
     """Where `record` holds the offset, and its struct format: it moves when members before it change their size."""
 
+    @property
+    def raw_name(self) -> bytes:
+        """Bytes of the name."""
+        fields = _CENTRAL.unpack_from(self.record)
+        return self.record[_CENTRAL.size : _CENTRAL.size + fields[10]]
 
-class Archive:
-    """ZIP file opened for reading. Members keep their order."""
+
+class _Container:
+    """File opened for reading that may be an archive, and its errors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = self._opened()
         try:
             self.size = self._size()
-            self.comment, start, size, count = self._end_record()
-            self.members = self._directory(start, size, count)
+            self._check_format()
         except BaseException:
             self._file.close()
             raise
@@ -75,6 +83,22 @@ class Archive:
         if size > FILE_MAX:
             raise self.error(f"is larger than a workbook may be ({FILE_MAX >> 20} MiB)")
         return size
+
+    def _check_format(self) -> None:
+        """Refuse the formats that people mistake for .xlsx, and say how to convert them."""
+        start = self.at(0, 8)
+        if start.startswith(_OLE):
+            # Excel wraps an encrypted .xlsx in the container of the old .xls.
+            locked = any("EncryptedPackage".encode("utf-16-le") in block for block in self._blocks())
+            what = "is protected by a password: save it without one" if locked else f"is an old .xls file: {_SAVE_AS}"
+            raise self.error(what)
+        if not start.startswith((b"PK\3\4", b"PK\5\6")):
+            raise self.error(f"is no .xlsx or .xlsm workbook: {_SAVE_AS}" if start else "is empty")
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield the whole file in blocks that overlap, so that a short text is in one of them as a whole."""
+        for start in range(0, self.size, CHUNK):
+            yield self.at(start, CHUNK + 64)
 
     def error(self, problem: str) -> errors.SheetError:
         """Return the error that names the file."""
@@ -94,62 +118,73 @@ class Archive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _at(self, offset: int, size: int) -> bytes:
+    def at(self, offset: int, size: int) -> bytes:
+        """Return bytes of the file."""
         self._file.seek(offset)
         return self._file.read(size)
 
+
+class _Directory:
+    """Reads the directory at the end of an archive."""
+
+    def __init__(self, file: _Container) -> None:
+        self._file = file
+
+    def read(self) -> tuple[dict[str, Member], bytes]:
+        """Return the members by name, in their order, and the archive's comment."""
+        comment, start, size, count = self._end_record()
+        return self._directory(start, size, count), comment
+
     def _end_record(self) -> tuple[bytes, int, int, int]:
         """Return the archive's comment, and offset, size and number of entries of the directory."""
-        tail_at = max(0, self.size - _END.size - 0xFFFF)
-        tail = self._at(tail_at, self.size - tail_at)
+        tail_at = max(0, self._file.size - _END.size - 0xFFFF)
+        tail = self._file.at(tail_at, self._file.size - tail_at)
         found = tail.rfind(b"PK\5\6")
         if found < 0 or len(tail) < found + _END.size:
-            if problem := _other_format(self._at(0, 8)):
-                raise self.error(problem)
-            raise self.damaged("its end is missing, as after an incomplete download")
+            raise self._file.damaged("its end is missing, as after an incomplete download")
         _, disk, _, _, count, size, start, comment = _END.unpack_from(tail, found)
         if disk not in (0, 0xFFFF) or found + _END.size + comment > len(tail):
-            raise self.damaged("its end record is wrong")
+            raise self._file.damaged("its end record is wrong")
         end = tail_at + found
         if found >= _END64_LOCATOR.size and tail[found - _END64_LOCATOR.size :].startswith(b"PK\6\7"):
             end, start, size, count = self._end_record64(end - _END64_LOCATOR.size)
         if start + size != end:
-            raise self.damaged("its directory is not where its end record says")
+            raise self._file.damaged("its directory is not where its end record says")
         return tail[found + _END.size : found + _END.size + comment], start, size, count
 
     def _end_record64(self, locator: int) -> tuple[int, int, int, int]:
         """Return offset of the zip64 end record, and offset, size and number of entries of the directory."""
-        end = _END64_LOCATOR.unpack(self._at(locator, _END64_LOCATOR.size))[2]
-        record = self._at(end, _END64.size) if end < locator else b""
+        end = _END64_LOCATOR.unpack(self._file.at(locator, _END64_LOCATOR.size))[2]
+        record = self._file.at(end, _END64.size) if end < locator else b""
         if len(record) < _END64.size or not record.startswith(b"PK\6\6"):
-            raise self.damaged("its zip64 end record is wrong")
+            raise self._file.damaged("its zip64 end record is wrong")
         count, size, start = _END64.unpack(record)[7:]
         return end, start, size, count
 
     def _directory(self, start: int, size: int, count: int) -> dict[str, Member]:
-        if count > MEMBERS_MAX:
-            raise self.error(f"has more parts than a workbook may have ({MEMBERS_MAX})")
-        data, members, at = self._at(start, size), [], 0
+        if count > MEMBERS_MAX or size > DIRECTORY_MAX:
+            raise self._file.error(f"has more parts than a workbook may have ({MEMBERS_MAX})")
+        data, members, at = self._file.at(start, size), [], 0
         for _ in range(count):
             member, at = self._entry(data, at)
             members.append(member)
         if at != len(data):
-            raise self.damaged("its directory has another number of entries than its end record says")
+            raise self._file.damaged("its directory has another number of entries than its end record says")
         if sum(member.unpacked for member in members) > UNPACKED_MAX:
-            raise self.error(f"is larger than a workbook may be ({UNPACKED_MAX >> 30} GiB unpacked)")
+            raise self._file.error(f"is larger than a workbook may be ({UNPACKED_MAX >> 30} GiB unpacked)")
         return self._spans(members, start)
 
     def _entry(self, data: bytes, at: int) -> tuple[Member, int]:
         """Parse one entry of the directory; return it and the offset behind it."""
         if data[at : at + 4] != b"PK\1\2" or len(data) < at + _CENTRAL.size:
-            raise self.damaged("its directory is wrong")
+            raise self._file.damaged("its directory is wrong")
         fields = _CENTRAL.unpack_from(data, at)
         flags, method, crc, packed, unpacked = fields[3], fields[4], *fields[7:10]
         name_size, extra_size, comment_size, offset = *fields[10:13], fields[16]
         name_end = at + _CENTRAL.size + name_size
         end = name_end + extra_size + comment_size
         if end > len(data):
-            raise self.damaged("its directory is wrong")
+            raise self._file.damaged("its directory is wrong")
         name = self._name(data[at + _CENTRAL.size : name_end], flags)
         sizes, offset_at = [unpacked, packed, offset], (_CENTRAL.size - 4, "<I")
         large = _zip64(data[name_end : name_end + extra_size])
@@ -164,10 +199,10 @@ class Archive:
         try:
             name = raw.decode("utf-8" if flags & _UTF8 else "cp437")
         except UnicodeDecodeError:
-            raise self.damaged("the name of a part is no UTF-8") from None
+            raise self._file.damaged("the name of a part is no UTF-8") from None
         # Nothing is ever unpacked to a path; but such a name is made to harm whoever does.
         if name.startswith(("/", "\\")) or "\\" in name or "\0" in name or ".." in name.split("/"):
-            raise self.error(f"has a part with an unsafe name ({name[:80]!r}) and is not used")
+            raise self._file.error(f"has a part with an unsafe name ({name[:80]!r}) and is not used")
         return name
 
     def _spans(self, members: list[Member], directory: int) -> dict[str, Member]:
@@ -178,12 +213,24 @@ class Archive:
         folded: set[str] = set()  # part names differ by more than case
         for member, end in zip(ordered, ends, strict=False):
             if member.name.lower() in folded:
-                raise self.error(f"has two parts named {member.name[:80]!r}: which of them counts is not clear")
+                raise self._file.error(f"has two parts named {member.name[:80]!r}: which of them counts is not clear")
             folded.add(member.name.lower())
             if member.offset + _LOCAL.size + member.packed > end:
-                raise self.damaged(f"the part {member.name[:80]!r} reaches into the next one")
+                raise self._file.damaged(f"the part {member.name[:80]!r} reaches into the next one")
             by_offset[member.offset] = member._replace(end=end)
         return {member.name: by_offset[member.offset] for member in members}
+
+
+class Archive(_Container):
+    """ZIP file opened for reading. Members keep their order."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self.members, self.comment = _Directory(self).read()
+        except BaseException:
+            self.close()
+            raise
 
     def chunks(self, name: str, limit: int) -> Iterator[bytes]:
         """Yield the unpacked bytes of a member, at most `limit`. Raises SheetError, also for a wrong checksum."""
@@ -222,18 +269,21 @@ class Archive:
             raise self.damaged(f"the part {member.name[:80]!r} is incomplete")
 
     def _packed(self, member: Member) -> Iterator[bytes]:
-        header = self._at(member.offset, _LOCAL.size)
+        header = self.at(member.offset, _LOCAL.size)
         if len(header) < _LOCAL.size or not header.startswith(b"PK\3\4"):
             raise self.damaged(f"the part {member.name[:80]!r} is not where the directory says")
-        name_size, extra_size = _LOCAL.unpack(header)[9:]
+        method, (name_size, extra_size) = _LOCAL.unpack(header)[3], _LOCAL.unpack(header)[9:]
         start = member.offset + _LOCAL.size + name_size + extra_size
+        # Programs that read headers instead of the directory would see another file.
+        if method != member.method or self.at(member.offset + _LOCAL.size, name_size) != member.raw_name:
+            raise self.damaged(f"the header of the part {member.name[:80]!r} differs from the directory")
         if start + member.packed > member.end:
             raise self.damaged(f"the part {member.name[:80]!r} reaches into the next one")
         return self._bytes(start, start + member.packed)
 
     def _bytes(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:
-            data = self._at(start, min(CHUNK, end - start))
+            data = self.at(start, min(CHUNK, end - start))
             if not data:
                 raise self.damaged("it became shorter while it was read")
             start += len(data)
@@ -246,15 +296,6 @@ class Archive:
     def read(self, name: str, limit: int) -> bytes:
         """Return the unpacked bytes of a member."""
         return b"".join(self.chunks(name, limit))
-
-
-def _other_format(start: bytes) -> str | None:
-    """Return what a file is that never was an archive."""
-    if start == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":  # OLE: the container of both
-        return "is an old workbook (.xls) or has a password: save it as .xlsx without a password"
-    if not start:
-        return "is empty"
-    return None if start.startswith(b"PK") else "is no workbook, whatever its name says: save the spreadsheet as .xlsx"
 
 
 def _zip64(extra: bytes) -> Iterator[tuple[int, int]]:
@@ -288,16 +329,18 @@ class ArchiveWriter:
     def write(self, name: str, chunks: Iterable[bytes], replaced: Member | None = None) -> None:
         """Pack a member; `replaced` gives it the time and attributes of the member in whose place it stands."""
         offset = self._stream.tell()
-        raw_name = name.encode()
-        flags = 0 if name.isascii() else _UTF8
+        raw_name, flags = name.encode(), 0 if name.isascii() else _UTF8
         # Versions, time and date of the old record; else those that Excel gives to every part: 2.0, 1980-01-01.
-        made, needed, time, date, inner, outer = 20, 20, 0, 0x21, 0, 0
+        made, time, date, inner, outer = 20, 0, 0x21, 0, 0
         if replaced is not None:
             old = _CENTRAL.unpack_from(replaced.record)
-            made, needed, time, date, inner, outer = old[1], 20, old[5], old[6], old[14], old[15]
+            made, time, date, inner, outer = old[1], old[5], old[6], old[14], old[15]
+            raw_name, flags = replaced.raw_name, replaced.flags & _UTF8
         self._stream.write(bytes(_LOCAL.size) + raw_name)
         crc, packed, unpacked = self._pack(chunks)
-        sizes = needed, flags, _DEFLATED, time, date, crc, packed, unpacked, len(raw_name), 0
+        if max(unpacked, offset) >= _FULL:
+            raise errors.SheetError(f"the part {name!r} would be larger than 4 GiB; fill fewer columns at once")
+        sizes = 20, flags, _DEFLATED, time, date, crc, packed, unpacked, len(raw_name), 0
         self._stream.seek(offset)
         self._stream.write(_LOCAL.pack(b"PK\3\4", *sizes))
         self._stream.seek(0, os.SEEK_END)
@@ -312,8 +355,6 @@ class ArchiveWriter:
             unpacked += len(chunk)
             packed += self._stream.write(deflate.compress(chunk))
         packed += self._stream.write(deflate.flush())
-        if unpacked >= _FULL:
-            raise errors.SheetError("the filled sheet would be larger than 4 GiB; fill fewer columns at once")
         return crc, packed, unpacked
 
     def finish(self, comment: bytes) -> None:

@@ -167,13 +167,12 @@ class SheetEditor:
 
     def _end_formula(self, formula: "_FormulaSpan", end: int) -> None:
         """Drop a formula, or give it the text that it shared with a cell that has dropped it."""
-        index, text = formula.attributes.get("si", ""), "".join(formula.text)
+        index, text = formula.attributes.get("si", ""), strings.unescaped("".join(formula.text))
         if formula.dropped:
             if text and formula.attributes.get("t") == "shared":
-                text = strings.unescaped(text)
                 self._orphans[index] = reading.shared_formula(text, str(self._positions), self._fail)
             return
-        own = strings.escaped(reading.translated(self._orphans[index], str(self._positions)))
+        own = strings.escaped(text or reading.translated(self._orphans[index], str(self._positions)))
         element = b"<%sf>%s</%sf>" % (self._markup.ns, own.encode(), self._markup.ns)
         if self._cell is None:
             self._source.replace(formula.at, end, element)

@@ -18,6 +18,9 @@ from proxy.sheet.package.cells import (
 )
 
 FORMULA_MAX = 8_192  # characters; Excel's limit, which bounds the work of expanding shared formulas
+# Characters of the rows that one chunk of the part completes: a short file can refer to the same long text thousands of
+# times in one row.
+PENDING_MAX = 1 << 26
 _NUMBER_MAX = 308  # greatest exponent of a double
 _DIGITS_MAX = 512  # characters of a number: the longest exact form that a program writes is shorter
 _KINDS: dict[str, Literal["normal", "array", "shared", "table"]] = {
@@ -84,6 +87,7 @@ class RowReader:
         self._formula: dict[str, str] | None = None
         self._formula_text = ""
         self._shared: dict[str, Any] = {}
+        self._pending = 0  # characters of the rows that are not yielded yet
 
     def rows(self, chunks: Iterable[bytes]) -> Iterator[tuple[int, list[Cell]]]:
         """Yield (number, cells) of each row that stands in the sheet."""
@@ -92,6 +96,7 @@ class RowReader:
             parser.feed(chunk)
             yield from self._rows
             self._rows.clear()
+            self._pending = 0
         parser.feed(b"", final=True)
         yield from self._rows
 
@@ -137,7 +142,7 @@ class RowReader:
             self._rich.add(data)
         elif self._collecting:
             self._text.append(data)
-            if len(self._text) > 1 and sum(map(len, self._text)) > strings.TEXT_READ_MAX:
+            if sum(map(len, self._text)) > strings.TEXT_READ_MAX:
                 self._fail(f"has a text of more than {strings.TEXT_READ_MAX} characters in cell {self._positions}")
 
     def _finish_content(self) -> None:
@@ -154,16 +159,21 @@ class RowReader:
         row, column = self._positions.row, self._positions.column
         style = _whole(self._cell.get("s", "0"))
         formula = None if self._formula is None else self._parsed_formula(self._formula)
-        return Cell(row, column, self._parsed_value(), max(style, 0), formula)
+        value = self._parsed_value()
+        if isinstance(value, str):
+            self._pending += len(value)
+            if self._pending > PENDING_MAX:
+                self._fail(f"has more text in row {row} and those before it than a workbook has in practice")
+        return Cell(row, column, value, max(style, 0), formula)
 
     def _parsed_value(self) -> CellValue:
         text, kind = self._value, self._cell.get("t", "n")
-        if text is None or (not text and kind not in ("str", "inlineStr")):
+        if text is None or (kind not in ("str", "inlineStr") and not text.strip()):
             return None
         try:
             return self._converted(text, kind)
         except (ValueError, InvalidOperation, LookupError):
-            self._fail(f"has a wrong value in cell {self._positions}: {text[:40]!r}")
+            self._fail(f"has a wrong value in cell {self._positions} for its type {kind[:20]!r}")
 
     def _converted(self, text: str, kind: str) -> CellValue:
         value: CellValue = text  # of an inline string
@@ -186,8 +196,7 @@ class RowReader:
 
     def _serial(self, text: str) -> Decimal:
         """Return days since the epoch of an ISO 8601 date, as which strict workbooks store dates."""
-        moment = datetime.datetime.fromisoformat(text.strip()).replace(tzinfo=None)
-        passed = moment - self._epoch
+        passed = datetime.datetime.fromisoformat(text.strip()).replace(tzinfo=None) - self._epoch
         return Decimal(passed.days) + Decimal(passed.seconds) / 86_400
 
     def _parsed_formula(self, attributes: dict[str, str]) -> Formula:

@@ -97,27 +97,11 @@ class PartEdits:
 
     def drop_calculated(self, part: str, cells: set[tuple[int, int, int]]) -> None:
         """Remove cells (sheet identifier, row, column) from the calculation chain, and an empty chain itself."""
-        fail = self._parts.failing(part)
-        text = markup.SourceText(self._source(part))
-        kept = dropped = 0
-        sheet = written = "0"  # an entry without `i` is of the same sheet as the one before it
-        for entry in self._elements(part, xml_events.MAIN):
-            if entry.name != "c":
-                continue
-            sheet = entry.attributes.get("i", sheet)
-            tag = text.tag(entry.at)
-            end = max(entry.end_at, entry.at + len(tag)) if markup.is_empty(tag) else text.end_tag(entry.end_at)
-            if (int(sheet), *_position(entry.attributes.get("r", ""), fail)) in cells:
-                text.replace(entry.at, end, b"")
-                dropped += 1
-                continue
-            kept += 1
-            if sheet != written and "i" not in entry.attributes:
-                text.replace(entry.at, entry.at + len(tag), markup.with_attributes(tag, {b"i": sheet.encode()}))
-            written = sheet
-        if dropped:
-            self.changed[part] = text.finished()
-        if not kept:
+        chain = _CalculationChain(cells, self._parts.failing(part))
+        source = chain.edited(self._source(part))
+        if chain.removed and chain.kept:
+            self.changed[part] = source
+        elif chain.removed:
             self._remove(part)
 
     def _remove(self, part: str) -> None:
@@ -144,11 +128,50 @@ class PartEdits:
         self.changed[part] = text.finished()
 
 
-def _position(name: str, fail: xml_events.Fail) -> tuple[int, int]:
-    try:
-        return parse_reference(name)
-    except ValueError as error:
-        fail(f"has a wrong cell: {error}")
+class _CalculationChain:
+    """Gets the events of the calculation chain, and removes cells from its source text."""
+
+    def __init__(self, cells: set[tuple[int, int, int]], fail: xml_events.Fail) -> None:
+        self._cells = cells
+        self._fail = fail
+        self._text = markup.SourceText()
+        # An entry without `i` is of the same sheet as the one before it, which may be removed.
+        self._sheet = self._written = "0"
+        self._removing: tuple[int, bytes] | None = None
+        self.kept = self.removed = 0
+
+    def edited(self, source: bytes) -> bytes:
+        self._text.add(source)
+        xml_events.XmlParser(self, self._fail).run([source])
+        return self._text.finished()
+
+    def start(self, name: str, attributes: dict[str, str], at: int) -> None:
+        if name != "c":
+            return
+        self._sheet = attributes.get("i", self._sheet)
+        tag = self._text.tag(at)
+        try:
+            removed = (int(self._sheet), *parse_reference(attributes.get("r", ""))) in self._cells
+        except ValueError:
+            self._fail("names a cell that does not exist")
+        if removed:
+            self.removed += 1
+            self._removing = at, tag
+            return
+        self.kept += 1
+        if self._sheet != self._written and "i" not in attributes:
+            self._text.replace(at, at + len(tag), markup.with_attributes(tag, {b"i": self._sheet.encode()}))
+        self._written = self._sheet
+
+    def end(self, _: str, at: int) -> None:
+        if self._removing is not None:
+            start, tag = self._removing
+            end = start + len(tag) if markup.is_empty(tag) else self._text.end_tag(at)
+            self._text.replace(start, end, b"")
+            self._removing = None
+
+    def text(self, _: str) -> None:
+        pass
 
 
 def _legal(name: str) -> str:

@@ -2,9 +2,9 @@
 
 import contextlib
 import os
+import secrets
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,22 +19,50 @@ def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
 
     After an error or an interruption `target` is as before, and nothing else is left.
     """
+    target = Path(os.path.realpath(target))  # a link stays, and what it refers to is replaced
     with _one_line(target):
         mode = stat.S_IMODE(mode_of.stat().st_mode)
-        # In the same folder: a rename across file systems would be a copy, which can be interrupted.
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+        descriptor, name = _unnamed(target) or _named(target)
         try:
-            with open(descriptor, "wb") as file:
+            with open(descriptor, "w+b") as file:
                 yield file
                 file.flush()
                 os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
+                if not os.path.exists(name):
+                    # linkat follows the link of /proc to the file without a name.
+                    os.link(f"/proc/self/fd/{file.fileno()}", name, src_dir_fd=descriptor, follow_symlinks=True)
             os.replace(name, target)
-            _sync_folder(target.parent)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
             raise
+        _sync_folder(target.parent)
+
+
+def _unnamed(target: Path) -> tuple[int, str] | None:
+    """Open a file that has no name until it is linked to the returned one: it vanishes even if the process is killed.
+
+    Only some file systems of Linux have them.
+    """
+    flag = getattr(os, "O_TMPFILE", 0)
+    if not flag or not os.path.exists("/proc/self/fd"):
+        return None
+    try:
+        descriptor = os.open(target.parent, flag | os.O_RDWR, 0o600)
+    except OSError:
+        return None
+    return descriptor, str(_beside(target))
+
+
+def _named(target: Path) -> tuple[int, str]:
+    name = _beside(target)
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), str(name)
+
+
+def _beside(target: Path) -> Path:
+    """Return an unused name in the folder of the target: a rename across file systems would be a copy."""
+    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.tmp")
 
 
 def back_up(path: Path) -> Path:

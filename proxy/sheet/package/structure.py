@@ -10,6 +10,7 @@ from proxy.sheet.package import archive, xml_events
 from proxy.sheet.package.cells import Area, parse_area
 
 PART_MAX = 1 << 26  # bytes of a part that is read whole: those that list sheets, styles, calculated cells
+ELEMENTS_MAX = 500_000  # of such a part: the 65 490 cell formats that Excel can store, with their parts
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/"
 RELATIONSHIP_NAMES = (_PACKAGE + "relationships",)
 CONTENT_TYPE_NAMES = (_PACKAGE + "content-types",)
@@ -72,11 +73,14 @@ def visible(name: str) -> str:
 class _Elements:
     """Collects the elements of a part."""
 
-    def __init__(self) -> None:
+    def __init__(self, fail: xml_events.Fail) -> None:
+        self._fail = fail
         self.elements: list[Element] = []
         self._open: list[int] = []
 
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
+        if len(self.elements) >= ELEMENTS_MAX:
+            self._fail(f"has more than {ELEMENTS_MAX} elements")
         self._open.append(len(self.elements))
         self.elements.append(Element(len(self._open), name, attributes, at))
 
@@ -90,7 +94,7 @@ class _Elements:
 
 def elements(source: bytes, fail: xml_events.Fail, namespaces: tuple[str, ...] = xml_events.MAIN) -> list[Element]:
     """Return all elements of a part, with offsets into its source."""
-    collector = _Elements()
+    collector = _Elements(fail)
     xml_events.XmlParser(collector, fail, namespaces).run([source])
     return collector.elements
 

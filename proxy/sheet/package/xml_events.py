@@ -19,6 +19,7 @@ DEPTH_MAX = 256
 # A tag is at most a few hundred bytes. expat scans an unfinished one again with each chunk, so that a tag of many
 # megabytes would take minutes.
 TAG_MAX = 1 << 20
+_ENCODINGS = ("utf-8", "utf8", "us-ascii", "ascii", "utf-16", "utf-16le", "utf-16be")
 
 Fail = Callable[[str], NoReturn]
 """Raises the error that names file and part."""
@@ -64,11 +65,18 @@ class XmlParser:
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
         self._expat.CharacterDataHandler = handler.text
+        self._expat.XmlDeclHandler = self._declaration
         # Without a document type there are no entities: neither external ones nor those that grow exponentially.
         self._expat.StartDoctypeDeclHandler = self._doctype
 
     def _doctype(self, *_: object) -> NoReturn:
         self._fail("has a document type declaration, which no spreadsheet program writes; it is not used")
+
+    def _declaration(self, _: str, encoding: str | None, __: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            self._fail(
+                "is in another encoding than UTF-8 and UTF-16; open it in Excel or LibreOffice and save it again"
+            )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1

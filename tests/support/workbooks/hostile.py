@@ -90,7 +90,8 @@ def _with_member(packed: bytes, crc: int, size: int) -> bytes:
         for name, content in parts.items():
             archive.writestr(name, packed if name == SHEET else content, zipfile.ZIP_STORED)
     whole = bytearray(output.getvalue())
-    local = whole.index(SHEET.encode()) - 30
+    with zipfile.ZipFile(output) as archive:
+        local = archive.getinfo(SHEET).header_offset
     entry = whole.index(SHEET.encode(), whole.index(b"PK\x01\x02")) - 46
     struct.pack_into("<H", whole, local + 8, zipfile.ZIP_DEFLATED)
     struct.pack_into("<H", whole, entry + 10, zipfile.ZIP_DEFLATED)
@@ -290,4 +291,9 @@ ODD: HostileFiles = {
     "control characters.csv": lambda: b"MPN\n\x1b[31mSN74S74N\n\x07\n[/red]\n",
     "zeros in a cell.csv": lambda: b"MPN,Qty\nSN74\0S74N,1\n",
     "commands as numbers.csv": lambda: b"MPN\n=cmd|'/c calc'!A0\n+1\n-1\n@SUM(A1)\n",
+    "bytes of no encoding.csv": lambda: b"MPN,Qty\nSN\x81X\xff,1\n",
+    "half a character.csv": lambda: "MPN\nSN\ud800X\n".encode("utf-16", "surrogatepass"),
+    "enormous quantities.csv": lambda: b"MPN,Qty\nA,\"1" + b",000" * 3000 + b"\"\nB," + b"9" * 100_000 + b"\n",
+    "odd quantities.csv": lambda: "MPN,Qty\nA,٣٤\nB,²\nC,1e5\nD,-5\nE,0\nF,∞\nG,NaN\nH,Infinity\n".encode(),
+    "quotation marks only.csv": lambda: b"MPN\n" + b'"a""' * 100_000,
 }  # fmt: skip
