@@ -65,9 +65,8 @@ async def _run(
         while job.queries:
             async for result in source.fetch(job.queries):
                 job.add(result)
-            await job.proceed()
-        await job.finish()
-        counts = dict(job.write(target))
+            await job.proceed(stopped=False)
+        counts = {name: count for name, count in job.write(target).items() if count}
     return job, counts, target
 
 
