@@ -90,12 +90,7 @@ class FormulaJob:
     @property
     def later_queries(self) -> int:
         """Queries at most that need results of others, and can be sent only then."""
-        waiting = sum(
-            call.function.looks_up
-            for position in self._evaluation.pending
-            for call in self._rerun[position].parsed.calls
-        )
-        return waiting - self._evaluation.planned
+        return self._evaluation.waiting
 
     def add(self, result: PartResult) -> None:
         """Take one result."""

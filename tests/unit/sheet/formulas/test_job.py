@@ -142,6 +142,18 @@ def test_results_of_functions_may_be_arguments_of_others(tmp_path: Path) -> None
     assert queries(result) == {"LM317", "LM317-ND"}
 
 
+def test_a_query_of_an_earlier_stage_is_not_paid_twice(tmp_path: Path) -> None:
+    source = MemoryPartSource({"LM317": part("LM317"), "LM317-ND": part("LM317-ND")})
+    cells = {
+        "C2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""),
+        "E2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317-ND")', ""),
+        "F2": FormulaCell(f"{X}DISTRIBUTOR_STOCK(C2)", ""),
+    }
+    result = fill(book(cells), tmp_path, source, refresh=True)
+    assert result["F2"] == Decimal(7)
+    assert source.parts_spent == 2
+
+
 def test_queries_that_need_others_are_announced(tmp_path: Path) -> None:
     cells = {"C2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""), "D2": FormulaCell(f"{X}DISTRIBUTOR_PRICE(C2)", "")}
     with open_package(book(dict(cells)).write(tmp_path / "BOM.xlsx")) as package:
