@@ -109,10 +109,6 @@ class ColumnsJob:
         """Return no queries: none needs the results of others."""
         return ()
 
-    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:  # noqa: ARG002 - of the protocol
-        """Return no further queries: those of a table do not depend on results."""
-        return ()
-
     def write(self, target: Path) -> Mapping[str, int]:
         """Write the filled table and its offers."""
         counts = Counter(dict.fromkeys(OUTCOMES, 0))
