@@ -56,18 +56,17 @@ def book(cells: Mapping[str, AnyCell], more: Mapping[str, Mapping[str, AnyCell]]
 
 
 async def _run(
-    path: Path, source: MemoryPartSource, options: FormulaOptions, office: LibreOffice | None
+    path: Path, source: MemoryPartSource, options: FormulaOptions, office: LibreOffice | None, *, refresh: bool
 ) -> tuple[FormulaJob, dict[str, int], Path]:
     """Fill a workbook as the command does."""
     target = path.with_suffix(".filled.xlsx")
     with open_package(path) as package:
         job = FormulaJob(package, options, office)
         while job.queries:
-            async for result in source.fetch(job.queries):
+            async for result in source.fetch(job.queries, refresh=refresh):
                 job.add(result)
-            await job.proceed()
-        await job.finish()
-        counts = dict(job.write(target))
+            await job.proceed(stopped=False)
+        counts = {name: count for name, count in job.write(target).items() if count}
     return job, counts, target
 
 
@@ -76,12 +75,14 @@ def fill(
     folder: Path,
     source: MemoryPartSource | None = None,
     office: LibreOffice | None = None,
+    *,
+    refresh: bool = False,
     **options: object,
 ) -> Filled:
     """Fill a workbook; return what is in the copy."""
     source = source or MemoryPartSource(PARTS)
     path = workbook.write(folder / "BOM.xlsx")
-    job, counts, target = asyncio.run(_run(path, source, FormulaOptions(**options), office))  # type: ignore[arg-type]
+    job, counts, target = asyncio.run(_run(path, source, FormulaOptions(**options), office, refresh=refresh))  # type: ignore[arg-type]
     cells: dict[str, tuple[CellValue, Formula | None]] = {}
     with open_package(target) as package:
         for sheet in package.sheets:

@@ -14,6 +14,10 @@ from openpyxl.formula.tokenizer import Token, TokenizerError
 from proxy.sheet.formulas import functions
 from proxy.sheet.package.cells import CellError, CellValue
 
+# Excel allows 8192 characters as they are typed; in the file a function's name has a prefix. Longer ones are made to
+# take long: the effort grows with the square.
+LENGTH_MAX = 16_384
+
 
 class FormulaError(Exception):
     """A formula cannot be parsed. The message says why, without the formula: it may contain a client secret."""
@@ -78,6 +82,8 @@ class _OpenParenthesis:
 
 def parse(text: str) -> ParsedFormula:
     """Parse a formula without its `=`. Raises FormulaError."""
+    if len(text) > LENGTH_MAX:
+        raise FormulaError("the formula is longer than Excel allows")
     tokens = _exported(_tokens(text))
     open_parentheses: list[_OpenParenthesis] = []
     calls: list[FunctionCall] = []

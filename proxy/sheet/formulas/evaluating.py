@@ -88,6 +88,8 @@ class CallEvaluation:
         self._as_add_in = as_add_in
         self._planned: dict[PartQuery, list[PlannedCall]] = defaultdict(list)
         self._values: dict[CallKey, CellValue] = {}
+        self._results: dict[PartQuery, PartResult] = {}
+        self._waiting = False
         self._calculated: dict[CallKey, dict[int, CellValue]] = defaultdict(dict)
         self.pending = dict.fromkeys(cells)
         """Cells with calls that have no value yet, in the order of the workbook."""
@@ -105,15 +107,22 @@ class CallEvaluation:
             self.unknown.clear()
             for position in list(self.pending):
                 self._evaluate_cell(self._cells[position])
+            # A query of an earlier stage is not sent again, whether or not there is a cache.
+            for query in [query for query in self._planned if query in self._results]:
+                self.add(self._results[query])
+        self._waiting = self.waiting > 0
         return list(self._planned)
 
     @property
-    def planned(self) -> int:
-        """Number of calls that wait for the results of the last `plan`."""
-        return sum(map(len, self._planned.values()))
+    def waiting(self) -> int:
+        """Number of calls that wait for values of others."""
+        calls = (call for position in self.pending for call in self._cells[position].parsed.calls)
+        return sum(call.function.looks_up for call in calls) - sum(map(len, self._planned.values()))
 
     def add(self, result: PartResult) -> list[PlannedCall]:
         """Give the calls of a query their values; return them."""
+        if self._waiting:  # otherwise no further query follows, and all results would be kept for nothing
+            self._results[result.query] = result
         planned = self._planned.pop(result.query, [])
         for call in planned:
             self._set(call.key, self._value_of(call.request, result))

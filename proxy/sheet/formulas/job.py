@@ -1,11 +1,11 @@
-"""Filling the formulas of a workbook: the add-ins' functions, and what depends on them.
+"""Fills the formulas of a workbook: the add-ins' functions, and what depends on them.
 
-The workbook is read when the job is made; nothing is fetched before. `queries` are those whose arguments are known;
-`proceed` continues with those that need their results, and calculates. `write` changes nothing but values of cells.
+The workbook is read when the job is made. `queries` are those whose arguments are known; `proceed` continues with those
+that need their results, and calculates. `write` changes nothing but values of cells.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,9 @@ from proxy.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormula
 from proxy.sheet.package.cells import CellChange, CellError, CellValue
 from proxy.sheet.package.workbook import Package
 from proxy.sheet.parts import STALE_SECONDS, PartQuery, PartResult
+
+FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = ("found", "stale", "ambiguous", "not found", "failed")
+NOT_FILLED = "not filled"  # keeps its old value; `problems` says why
 
 
 class FormulaOptions(NamedTuple):
@@ -48,31 +51,36 @@ class FormulaJob:
     """The formulas of one workbook."""
 
     def __init__(
-        self, workbook: Package, options: FormulaOptions, office: libreoffice.LibreOffice | None = None
+        self,
+        workbook: Package,
+        options: FormulaOptions,
+        office: libreoffice.LibreOffice | None = None,
+        fetched_before: Callable[[PartQuery], float | None] = lambda _: None,
     ) -> None:
-        """Raises SheetError for a workbook without such functions, with a wrong login, or with a circular reference."""
+        """`fetched_before` returns when an earlier run fetched a query; None if it is unknown. Raises SheetError for a
+        workbook without such functions, with a wrong login, or with a circular reference."""
         self._workbook = workbook
         self._options = options
         self._office = office
+        self._fetched_before = fetched_before
         self._formulas = _read_formulas(workbook)
         if not self._formulas.calls:
             raise errors.SheetError(_without_calls(workbook, self._formulas))
         self._excluded = results.Excluded()
         self.login: login.WorkbookLogin | None = None
         self._dirty, self._rerun = self._selected()
-        self._known = KnownCells(self._loaded(), self._formulas.names, self._outdated())
+        self._known = KnownCells(self._loaded(self._rerun), self._formulas.names, self._outdated())
         self._evaluation = CallEvaluation(self._rerun, self._known, self._value_of, as_add_in=options.as_add_in)
         self._calculation = WorkbookCalculation(workbook, self._formulas, self._evaluation, self._known)
         self._outcomes: dict[CellPosition, str] = {}
-        self._fetched: dict[CellPosition, float] = {}
         self._calculation_failure = ""
         self._log_in()
-        self._queries = self._plan()
+        self._queries = self._evaluation.plan()
 
     @property
     def lines(self) -> int:
         """Number of cells with a function that looks up a part."""
-        return sum(_looks_up(cell) for cell in self._rerun.values())
+        return sum(_looks_up(cell) for cell in self._formulas.calls.values())
 
     @property
     def queries(self) -> Sequence[PartQuery]:
@@ -82,42 +90,59 @@ class FormulaJob:
     @property
     def later_queries(self) -> int:
         """Queries at most that need results of others, and can be sent only then."""
-        waiting = sum(
-            call.function.looks_up
-            for position in self._evaluation.pending
-            for call in self._rerun[position].parsed.calls
-        )
-        return waiting - self._evaluation.planned
+        return self._evaluation.waiting
 
     def add(self, result: PartResult) -> None:
         """Take one result."""
         for call in self._evaluation.add(result):
-            cell = call.key.cell
-            self._fetched[cell] = min(result.fetched, self._fetched.get(cell, result.fetched))
-            self._outcomes[cell] = max(_outcome(call.request, result), self._outcomes.get(cell, ""), key=_rank)
+            cell, outcome = call.key.cell, self._outcome(call.request, result)
+            self._outcomes[cell] = max(outcome, self._outcomes.get(cell, FOUND), key=OUTCOMES.index)
 
-    async def proceed(self) -> None:
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
         """Continue with the results so far: plan the queries that need them, and calculate where calls need it."""
-        self._queries = self._plan()
-        while not self._queries and await self._calculate():
-            self._queries = self._plan()
-
-    async def finish(self) -> None:
-        """Calculate what depends on the results so far, also after an early end."""
-        while await self._calculate():
-            self._plan()
+        self._queries = self._evaluation.plan()
+        while (stopped or not self._queries) and await self._calculate():
+            self._queries = self._evaluation.plan()
+        return [] if stopped else self._queries
 
     def write(self, target: Path) -> Mapping[str, int]:
         """Write a copy of the workbook with the new values; return the number of cells by outcome."""
+        filled_by_calls = {target for cell in self._rerun.values() for target in cell.targets}
         changes: dict[str, dict[tuple[int, int], CellChange]] = defaultdict(dict)
         for position, value in self._known.results.items():
-            plain = self._options.values and position in self._filled_by_calls
+            plain = self._options.values and position in filled_by_calls
             changes[position.sheet][position.row, position.column] = CellChange(value, drop_formula=plain)
         self._workbook.save(target, changes)
-        counts = Counter(self._outcomes[cell] for cell in self._outcomes)
-        counts["stale"] = sum(self._options.now - fetched > STALE_SECONDS for fetched in self._fetched.values())
-        counts["not filled"] = len(self.problems)
-        return {name: count for name, count in counts.items() if count}
+        counts = Counter(dict.fromkeys((*OUTCOMES, NOT_FILLED), 0))
+        counts.update(self._outcomes.values())
+        counts.update(self._kept_outcomes())
+        counts[NOT_FILLED] = len(self.problems)
+        return counts
+
+    def _outcome(self, request: PartRequest, result: PartResult) -> str:
+        if result.error is not None:
+            return FAILED
+        if result.part is None:
+            return NOT_FOUND
+        if result.hits > 1 and not request.manufacturer:
+            return AMBIGUOUS
+        return self._age(result.fetched)
+
+    def _age(self, fetched: float | None) -> str:
+        """Return whether values are fresh; those of unknown age may be too old, too."""
+        return FOUND if fetched is not None and self._options.now - fetched <= STALE_SECONDS else STALE
+
+    def _kept_outcomes(self) -> Iterator[str]:
+        """Yield the outcomes of cells that keep the values of an earlier run."""
+        kept = {position: cell for position, cell in self._formulas.calls.items() if position not in self._rerun}
+        known = KnownCells(self._loaded(kept), self._formulas.names, ())
+        evaluation = CallEvaluation(kept, known, self._value_of, as_add_in=self._options.as_add_in)
+        times: dict[CellPosition, list[float | None]] = defaultdict(list)
+        for query in evaluation.plan():
+            for call in evaluation.add(PartResult(query, None, 0, None, 0.0)):
+                times[call.key.cell].append(self._fetched_before(query))
+        for ages in times.values():
+            yield self._age(None if None in ages else min(age for age in ages if age is not None))
 
     @property
     def problems(self) -> list[CellProblem]:
@@ -158,8 +183,8 @@ class FormulaJob:
             raise errors.SheetError(f"{self._workbook.path}: circular reference: {places}")
         return dirty, rerun
 
-    def _loaded(self) -> LoadedCells:
-        loaded = LoadedCells(argument_areas(self._rerun, self._formulas.names))
+    def _loaded(self, cells: Mapping[CellPosition, CallCell]) -> LoadedCells:
+        loaded = LoadedCells(argument_areas(cells, self._formulas.names))
         for sheet in self._workbook.sheets:
             if sheet.name in loaded.sheets:
                 loaded.load(sheet.name, self._workbook.rows(sheet))
@@ -167,10 +192,6 @@ class FormulaJob:
 
     def _outdated(self) -> set[CellPosition]:
         return {cell for formula in self._dirty for cell in self._formulas.fills(formula).cells()}
-
-    @property
-    def _filled_by_calls(self) -> Collection[CellPosition]:
-        return {target for cell in self._rerun.values() for target in cell.targets}
 
     def _log_in(self) -> None:
         """Find the login, and give the functions about the add-in itself their values."""
@@ -209,9 +230,6 @@ class FormulaJob:
         if self._options.as_add_in:
             return add_in_results.add_in_value(request, part, error, self._excluded)
         return results.right_value(request, part, self._excluded)
-
-    def _plan(self) -> list[PartQuery]:
-        return self._evaluation.plan()
 
     async def _calculate(self) -> bool:
         """Calculate what can be calculated; return whether that gave values."""
@@ -265,18 +283,3 @@ def _failed(value: CellValue) -> bool:
         or isinstance(value, CellError)
         or (isinstance(value, str) and add_in_results.is_failure(value))
     )
-
-
-_OUTCOMES = ("", "found", "ambiguous", "not found", "failed")
-
-
-def _rank(outcome: str) -> int:
-    return _OUTCOMES.index(outcome)
-
-
-def _outcome(request: PartRequest, result: PartResult) -> str:
-    if result.error is not None:
-        return "failed"
-    if result.part is None:
-        return "not found"
-    return "ambiguous" if result.hits > 1 and not request.manufacturer else "found"

@@ -118,3 +118,8 @@ def test_spans_agree_with_the_tokenizer(text: str) -> None:
         # With the name and the separators the arguments are the whole call again.
         inside = ["".join(token.value for token in tokens[start:end]) for start, end in call.arguments]
         assert whole[0].value + ",".join(inside) + ")" == "".join(token.value for token in whole)
+
+
+def test_formula_beyond_excel_s_length_is_not_parsed() -> None:
+    with pytest.raises(calls.FormulaError, match="longer than Excel allows"):
+        calls.parse("+".join([f"{PRICE}(A1)"] * 1000))
