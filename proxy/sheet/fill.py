@@ -32,6 +32,10 @@ class FillJob(Protocol):
     def add(self, result: PartResult) -> None:
         """Take one result."""
 
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+        """Continue after the results of all queries, or after an early end; return the queries that need these
+        results."""
+
     def write(self, target: Path) -> Mapping[str, int]:
         """Write the filled file; return the number of lines by outcome (`found`, `not found`, `ambiguous`, `stale`,
         `failed`, …). Raises StartError."""
@@ -68,21 +72,29 @@ async def fetch(
 ) -> FillEnd:
     """Fetch the job's queries, until `stop` is set. Errors that make further requests useless, such as an exhausted
     quota or budget, end the run and become its reason; what was fetched before is the job's."""
-    results, stopped = 0, None
-    try:
-        # Closing the source's generator waits for requests in flight: they are billed already.
-        async with aclosing(source.fetch(job.queries, budget=budget, refresh=refresh)) as arriving:
-            async for result in arriving:
-                job.add(result)
-                results += 1
-                tell(FillProgress(results, source.parts_spent))
-                if stop.is_set() and results < len(job.queries):
-                    stopped = INTERRUPTED
-                    break
-    except errors.StartError:
-        raise
-    except errors.BridgeError as error:
-        stopped = error.message
+    begin, results, stopped = source.parts_spent, 0, None
+    queries = job.queries or await job.proceed(stopped=False)
+    while queries:
+        left = None if budget is None else max(0, budget - (source.parts_spent - begin))
+        arrived = 0
+        try:
+            # Closing the source's generator waits for requests in flight: they are billed already.
+            async with aclosing(source.fetch(queries, budget=left, refresh=refresh)) as arriving:
+                async for result in arriving:
+                    job.add(result)
+                    arrived += 1
+                    tell(FillProgress(results + arrived, source.parts_spent))
+                    if stop.is_set():
+                        break
+        except errors.StartError:
+            raise
+        except errors.BridgeError as error:
+            stopped = error.message
+        results += arrived
+        # A signal after the last result is no early end, unless further queries follow.
+        if stopped is None and stop.is_set() and arrived < len(queries):
+            stopped = INTERRUPTED
+        queries = await job.proceed(stopped=stopped is not None)
     return FillEnd(results, source.parts_spent, stopped)
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from proxy import errors
+
 STALE_SECONDS = 86_400  # the vendor's terms allow to keep data for 24 hours (contract workbook.md, Files)
 
 
@@ -80,6 +82,10 @@ class CostEstimate(NamedTuple):
     cached: int
     parts: int
     upstream_requests: int
+
+
+class BudgetExhausted(errors.BridgeError):
+    """The next upstream request might exceed the budget of the run."""
 
 
 class PartSource(Protocol):

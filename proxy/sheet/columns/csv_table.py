@@ -27,7 +27,11 @@ class CsvTable:
         self._data = _read(path)
         self._encoding, self._mark = _exact_encoding(self._data)
         # Bytes that the encoding does not define are written back as they were.
-        self._text = self._data[len(self._mark) :].decode(self._encoding, "surrogateescape")
+        self._errors = "surrogatepass" if self._encoding.startswith("utf-16") else "surrogateescape"
+        try:
+            self._text = self._data[len(self._mark) :].decode(self._encoding, self._errors)
+        except UnicodeDecodeError:
+            raise errors.SheetError(f"{path}: is damaged: it ends within a character of {self._encoding}") from None
         if "\0" in self._text:
             raise errors.SheetError(f"{path}: is neither CSV nor a workbook that can be filled (.xlsx, .xlsm)")
         self._delimiter = bom_columns.delimiter(self._text, named or bom_columns.NONE)
@@ -43,7 +47,7 @@ class CsvTable:
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""
         for number, raw, _ in self._records():
-            yield number, [_unquoted(cell) for cell in raw]
+            yield number, [_readable(_unquoted(cell)) for cell in raw]
 
     def save(
         self,
@@ -117,7 +121,7 @@ class CsvTable:
         with saving.replacing(target, self.path) as stream:
             stream.write(self._mark)
             for text in texts:
-                stream.write(text.encode(self._encoding, "surrogateescape"))
+                stream.write(text.encode(self._encoding, self._errors))
 
 
 def offers_file(target: Path) -> Path:
@@ -126,11 +130,8 @@ def offers_file(target: Path) -> Path:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(SIZE_MAX + 1)
-    except OSError as error:
-        raise errors.SheetError(f"{path}: cannot be read: {error.strerror}") from None
+    with saving.open_regular(path) as stream:
+        data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         raise errors.SheetError(f"{path}: is larger than a parts list can be ({SIZE_MAX >> 20} MiB)")
     return data
@@ -151,3 +152,8 @@ def _unquoted(raw: str) -> str:
         return raw
     end = len(raw) if raw.endswith('"') else raw.rfind('"') + 1
     return raw[1 : end - 1].replace('""', '"') + raw[end:] if end > 1 else raw
+
+
+def _readable(text: str) -> str:
+    """Return text that can be sent: bytes that the encoding does not define become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

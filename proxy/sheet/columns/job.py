@@ -105,6 +105,10 @@ class ColumnsJob:
         packed = None if result.part is None else _ENCODER.encode(result.part)
         self._results[result.query] = result._replace(part=None), packed
 
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:  # noqa: ARG002
+        """Return no queries: none needs the results of others."""
+        return ()
+
     def write(self, target: Path) -> Mapping[str, int]:
         """Write the filled table and its offers."""
         counts = Counter(dict.fromkeys(OUTCOMES, 0))

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from proxy.sheet.package.cells import COLUMNS_MAX, column_name, column_number
 
 LINES_MAX = 100_000  # a BOM is far shorter; without a limit a hostile file would fill the memory
 NUMBER_MAX = 200  # characters of a part number
+QUANTITY_DIGITS = 12  # a larger quantity is a mistake, such as a part number in the wrong column
 NAME_MAX = 60  # characters of a heading in a message
 OPTIONS = {
     "mpn": "--mpn-column",
@@ -110,7 +111,7 @@ def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) 
 def _lines(rows: Iterable[TableRow], header: TableHeader, place: str) -> Iterator[tuple[Line, Sequence[str]]]:
     count = 0
     for number, row in rows:
-        line = _line(number, row, header.places)
+        line = _line(number, row, header)
         if line is None:
             continue
         count += 1
@@ -119,11 +120,14 @@ def _lines(rows: Iterable[TableRow], header: TableHeader, place: str) -> Iterato
         yield line, row
 
 
-def _line(number: int, row: Sequence[str], places: Mapping[str, int]) -> Line | None:
-    cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
+def _line(number: int, row: Sequence[str], header: TableHeader) -> Line | None:
+    cells = {key: row[at].strip() for key, at in header.places.items() if at < len(row)}
     mpn, sku = (_part_number(cells.get(key, "")) for key in bom_columns.NUMBERS)
     first = next(cell for cell in row if cell.strip())
     if not (mpn or sku) or {bom_columns.plain(first), bom_columns.plain(mpn)} & TOTALS:
+        return None
+    # A second block of the sheet begins with the same headings.
+    if "mpn" in header.places and bom_columns.plain(mpn) == bom_columns.plain(header.cells[header.places["mpn"]]):
         return None
     width = max(index + 1 for index, cell in enumerate(row) if cell.strip())
     return Line(number, mpn, cells.get("brand", "") if mpn else "", "" if mpn else sku, _quantity(cells), width)
@@ -139,9 +143,9 @@ def _quantity(cells: Mapping[str, str]) -> int | None:
     """Return the quantity of a line: `1,000`, `2.5 m` and `10 pcs` are 1000, 3 and 10. None for no number, and 0."""
     text = cells.get("quantity", "")
     if grouped := _GROUPED.match(text):
-        return int("".join(filter(str.isdecimal, grouped[0])))
-    match = _NUMBER.match(text)
-    try:
-        return math.ceil(Decimal(match[0].replace(",", "."))) or None if match else None
-    except InvalidOperation:
-        return None
+        digits = "".join(filter(str.isdecimal, grouped[0]))
+    else:
+        match = _NUMBER.match(text)
+        digits = match[0].replace(",", ".") if match else ""
+    whole = digits.partition(".")[0]
+    return math.ceil(Decimal(digits)) or None if 0 < len(whole) <= QUANTITY_DIGITS else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn, Self
 
 from proxy import errors
-from proxy.sheet.package import archive, editing, reading, registering, saving, strings, structure, xml_events
+from proxy.sheet.package import archive, editing, names, reading, registering, saving, strings, structure, xml_events
 from proxy.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
 
 SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
@@ -57,6 +57,15 @@ class Package:
         merged.load(self._source(sheet, []))
         headers = tuple(header for _, header in tables if header is not None)
         return structure.SheetLayout(tuple(area for area, _ in tables), tuple(merged.areas), headers)
+
+    def defined_names(self) -> Iterator[names.DefinedName]:
+        """Yield the defined names of the workbook and of its sheets."""
+        return names.defined_names(self._parts, self._structure.workbook)
+
+    def named_tables(self) -> Iterator[names.NamedTable]:
+        """Yield the Excel tables of all sheets."""
+        for sheet in self.sheets:
+            yield from names.named_tables(self._parts, sheet)
 
     def save(
         self,

@@ -291,4 +291,9 @@ ODD: HostileFiles = {
     "control characters.csv": lambda: b"MPN\n\x1b[31mSN74S74N\n\x07\n[/red]\n",
     "zeros in a cell.csv": lambda: b"MPN,Qty\nSN74\0S74N,1\n",
     "commands as numbers.csv": lambda: b"MPN\n=cmd|'/c calc'!A0\n+1\n-1\n@SUM(A1)\n",
+    "bytes of no encoding.csv": lambda: b"MPN,Qty\nSN\x81X\xff,1\n",
+    "half a character.csv": lambda: "MPN\nSN\ud800X\n".encode("utf-16", "surrogatepass"),
+    "enormous quantities.csv": lambda: b"MPN,Qty\nA,\"1" + b",000" * 3000 + b"\"\nB," + b"9" * 100_000 + b"\n",
+    "odd quantities.csv": lambda: "MPN,Qty\nA,٣٤\nB,²\nC,1e5\nD,-5\nE,0\nF,∞\nG,NaN\nH,Infinity\n".encode(),
+    "quotation marks only.csv": lambda: b"MPN\n" + b'"a""' * 100_000,
 }  # fmt: skip

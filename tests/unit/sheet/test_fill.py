@@ -30,6 +30,9 @@ class _Notes:
     def add(self, result: PartResult) -> None:
         self.results.append(result.query.mpn)
 
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+        return ()
+
     def write(self, target: Path) -> Mapping[str, int]:
         raise AssertionError("a run fetches; its caller writes")
 
@@ -66,6 +69,21 @@ async def test_signal_after_the_last_result_is_no_early_end() -> None:
     stop.clear()
     end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 10 else None)
     assert end.stopped is None
+
+
+async def test_queries_that_need_results_of_others_are_fetched_within_the_budget() -> None:
+    class Staged(_Notes):
+        """Has two further queries for each result."""
+
+        async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+            return [] if stopped or len(self.results) > len(NUMBERS) else [PartQuery("0"), PartQuery("10")]
+
+    parts = MemoryPartSource({number: Part(number, "TI") for number in [*NUMBERS, "0", "10"]})
+    end = await fill.fetch(Staged(), parts, asyncio.Event(), budget=100)
+    assert end.results == len(NUMBERS) + 2
+    job = Staged()
+    end = await fill.fetch(job, source(), asyncio.Event(), budget=len(NUMBERS))
+    assert (end.results, end.stopped) == (len(NUMBERS), "the budget does not cover the next request")
 
 
 async def test_budget_ends_the_run_with_its_reason() -> None:
