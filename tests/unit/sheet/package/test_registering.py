@@ -37,7 +37,7 @@ def saved(folder: Path, content: dict[str, str | bytes], *new: cells.NewSheet, *
 
 def test_a_new_sheet_changes_only_the_parts_that_list_sheets(tmp_path: Path) -> None:
     content = exact.parts(exact.sheet(FORMULAS), exact.sheet(""), styles=STYLES.format(exact.MAIN))
-    rows = [["MPN", "Price"], ["=1+1", Decimal("0.5")], [None, True]]
+    rows: list[list[cells.CellValue]] = [["MPN", "Price"], ["=1+1", Decimal("0.5")], [None, True]]
     target = saved(tmp_path, content, cells.NewSheet("Offers", rows), cells.NewSheet("offers", iter([["x"]])))
     changed = [name for name, text in content.items() if exact.part(target, name) != str(text).encode()]
     assert changed == ["[Content_Types].xml", "xl/workbook.xml", "xl/_rels/workbook.xml.rels"]

@@ -68,9 +68,10 @@ def test_strict_workbooks_are_read_and_written_in_their_namespaces(tmp_path: Pat
     strict = "http://purl.oclc.org/ooxml"
     names = {exact.MAIN: f"{strict}/spreadsheetml/main", exact.OFFICE: f"{strict}/officeDocument/relationships"}
     content = exact.parts(ROW)
-    for part, text in content.items():
+    for part in content:
+        text = str(content[part])
         for transitional, name in names.items():
-            text = str(text).replace(transitional, name)
+            text = text.replace(transitional, name)
         content[part] = text.replace("<workbook ", '<workbook conformance="strict" ')
     target = tmp_path / "filled.xlsx"
     with opened(tmp_path, content) as package:
