@@ -124,11 +124,10 @@ class SharedCache:
         self._store = store
         self._seconds = settings.seconds
         self._lifetime = settings.lifetime
-        self._scope = scope
+        self.key = _Keys(scope).key
         self._claims = claims
         self._metrics = metrics
         self._clock: Clock = metrics.clock
-        self._digests: dict[str, Any] = {}
         self._batch: _Batch | None = None
         self._claimed: set[bytes] = set()
         self._queue: dict[bytes, tuple[str, list[CachedRecords]]] = {}
@@ -149,24 +148,9 @@ class SharedCache:
         """Store what is waiting, and close the store."""
         for task in self._tasks:
             task.cancel()
-        if self._writer is not None:
-            await self._writer
+        await self.flush()
         self._thread.shutdown()
         await self._store.aclose()
-
-    def key(self, application: Application, query: CacheKey) -> bytes | None:
-        """Return the key of a query: a digest, keyed by the application's secret, so that neither applications nor
-        readers of the store can tell what was asked. None for text that JSON cannot hold."""
-        digest = self._digests.get(application.name)
-        if digest is None:
-            digest = self._digests[application.name] = _application_digest(self._scope, application)
-        try:
-            text = msgspec.json.encode(query.key)
-        except UnicodeEncodeError:
-            return None
-        digest = digest.copy()
-        digest.update(text)
-        return bytes(digest.digest())
 
     async def look_up(self, keys: Sequence[bytes], *, claim_fresh: bool = False) -> list[SharedLookup]:
         """Look keys up, together with those of other requests in this turn of the event loop. Keys without a fresh
@@ -191,6 +175,15 @@ class SharedCache:
             raise
         # Of several requests with the same key the first owns the claim.
         return [_for(lookups.get(key, NOTHING), key in own) for key in keys]
+
+    async def peek(self, keys: Sequence[bytes]) -> list[list[CachedRecords]]:
+        """Return the records of keys without claiming any. For patient callers, whom a miss costs parts: they wait
+        longer for the store, and try it again after a failure."""
+        entries = [CacheLookup(None, claimed=False)] * len(keys)
+        if keys:
+            async with self._breaker.guard("look_up", WRITE_TIMEOUT):
+                entries = await self._store.look_up(keys, self._clock.now() - self._seconds, claim=False)
+        return [[] if content is None else self._decoded(content) for content, _ in entries]
 
     async def wait(
         self, keys: Sequence[bytes], until: float = math.inf, *, claim_fresh: bool = False
@@ -221,6 +214,11 @@ class SharedCache:
         self._queue[key] = application.name, records
         self._queued_bytes += size
         self._write_soon()
+
+    async def flush(self) -> None:
+        """Wait until the results so far are stored, or could not be."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims, except of keys whose results are about to be stored."""
@@ -339,6 +337,28 @@ def _encoded(queue: dict[bytes, tuple[str, list[CachedRecords]]], lifetime: floa
 
 def _for(lookup: SharedLookup, is_owner: bool) -> SharedLookup:
     return lookup if is_owner or not lookup.claimed else lookup._replace(claimed=False)
+
+
+class _Keys:
+    """Keys of queries in the store. `scope` is the namespace of this program."""
+
+    def __init__(self, scope: bytes) -> None:
+        self._scope = scope
+        self._digests: dict[str, Any] = {}  # by application
+
+    def key(self, application: Application, query: CacheKey) -> bytes | None:
+        """Return the key of a query: a digest, keyed by the application's secret, so that neither applications nor
+        readers of the store can tell what was asked. None for text that JSON cannot hold."""
+        digest = self._digests.get(application.name)
+        if digest is None:
+            digest = self._digests[application.name] = _application_digest(self._scope, application)
+        try:
+            text = msgspec.json.encode(query.key)
+        except UnicodeEncodeError:
+            return None
+        digest = digest.copy()
+        digest.update(text)
+        return bytes(digest.digest())
 
 
 def _application_digest(scope: bytes, application: Application) -> Any:
