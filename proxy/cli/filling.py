@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy import errors
 from proxy.cli import embedded, option_fields, spending
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
 from proxy.kit.clock import Clock, SystemClock
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, printable
 from proxy.sheet import fill, records
 from proxy.sheet.parts import CostEstimate, PartSource
 
@@ -112,11 +113,17 @@ class FillRun:
 
     async def run(self) -> int:
         """Run to the end; return the exit code."""
+        self._check_folder()
         if not self.options.in_place:
             self._check_target()
         with self._opened_job() as job:
             async with _opened_source(self.options, self.clock) as (source, free):
                 return await self._filled(job, source, free=free)
+
+    def _check_folder(self) -> None:
+        folder = Path(os.path.realpath(self.target)).parent
+        if not os.access(folder, os.W_OK):
+            raise errors.SheetError(f"{self.target}: cannot be written: the folder {folder} is missing or not writable")
 
     def _check_target(self) -> None:
         """Refuse to overwrite what is not the output of an earlier run."""
@@ -280,5 +287,5 @@ def _print_summary(
         table.add_row(Text(name), Text(f"{number:,}"))
     for name, path in files.items():
         if path is not None:
-            table.add_row(Text(name), Text(str(path)))
+            table.add_row(Text(name), Text(printable(str(path))))
     Console(soft_wrap=True, highlight=False).print(table)
