@@ -1,5 +1,6 @@
 """Runs of `sheet fill`, from options to exit code: plan and cost first, then fetching, writing and the summary."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -82,7 +83,7 @@ class FillOptions:
         bool, typer.Option("--rerun-failures", help="Fetch only what failed in the run that filled this file.")
     ] = False
     force_rerun_all: Annotated[
-        bool, typer.Option("--force-rerun-all", help="Fetch everything anew, whatever the cache has.")
+        bool, typer.Option("--force-rerun-all", help="Fetch everything again, whatever the cache has.")
     ] = False
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False
 
@@ -182,15 +183,25 @@ class FillRun:
                 update(progress.results, counted(progress.parts, "part"))
 
             stop = event_loop.stop_on_signal()
-            return await fill.fetch(
-                job, source, stop, budget=options.budget, refresh=options.refresh, note=self.records.note, tell=tell
-            )
+            announcer = asyncio.create_task(_announce(stop), name="announcement of the end")
+            try:
+                return await fill.fetch(
+                    job, source, stop, budget=options.budget, refresh=options.refresh, note=self.records.note, tell=tell
+                )
+            finally:
+                announcer.cancel()
 
     def _back_up(self) -> Path | None:
         """Copy the file before it is changed itself."""
         from proxy.sheet.package import saving
 
         return saving.back_up(self.options.file) if self.options.in_place else None
+
+
+async def _announce(stop: asyncio.Event) -> None:
+    """Say why the run does not end at once after a signal."""
+    await stop.wait()
+    spending.say("stopping: requests in flight are paid for, and waited for; a second Ctrl-C ends at once")
 
 
 def run(options: FillOptions) -> int:
