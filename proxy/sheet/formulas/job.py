@@ -98,6 +98,11 @@ class FormulaJob:
             cell, outcome = call.key.cell, self._outcome(call.request, result)
             self._outcomes[cell] = max(outcome, self._outcomes.get(cell, FOUND), key=OUTCOMES.index)
 
+    def refuse_login(self) -> None:
+        """Say in the login's cell that its credentials are not accepted."""
+        if self.login is not None and self.login.client_id is not None:
+            self._known.results[self.login.cell] = login.REFUSED
+
     async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
         """Continue with the results so far: plan the queries that need them, and calculate where calls need it."""
         self._queries = self._evaluation.plan()
