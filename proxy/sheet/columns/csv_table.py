@@ -130,11 +130,8 @@ def offers_file(target: Path) -> Path:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(SIZE_MAX + 1)
-    except OSError as error:
-        raise errors.SheetError(f"{path}: cannot be read: {error.strerror}") from None
+    with saving.open_regular(path) as stream:
+        data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         raise errors.SheetError(f"{path}: is larger than a parts list can be ({SIZE_MAX >> 20} MiB)")
     return data

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from proxy import errors
+from proxy.sheet.package import saving
 
 # Larger workbooks are beyond what the programs that could have written them open in practice.
 FILE_MAX = 1 << 28
@@ -64,19 +65,13 @@ class _Container:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = self._opened()
+        self._file = saving.open_regular(path)
         try:
             self.size = self._size()
             self._check_format()
         except BaseException:
             self._file.close()
             raise
-
-    def _opened(self) -> BinaryIO:
-        try:
-            return self.path.open("rb")
-        except OSError as error:
-            raise self.error(f"cannot be read: {error.strerror}") from None
 
     def _size(self) -> int:
         size = os.fstat(self._file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""Files that replace others at once, and backups: the original is whole at any time."""
+"""Opening, replacing and backing up files: the original is whole at any time."""
 
 import contextlib
 import os
@@ -11,6 +11,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from proxy import errors
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading. Raises SheetError for anything else, such as a pipe, which would never end."""
+    try:
+        stream = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # noqa: SIM115  (the caller closes it)
+    except OSError as error:
+        raise errors.SheetError(f"{path}: cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise errors.SheetError(f"{path}: is no file with a spreadsheet in it")
+    return stream
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
 """Files that no program wrote end in one clear line or in bounded work, and are never changed."""
 
+import os
+import stat
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.workbooks import hostile
+from support.workbooks import builder, hostile
 
 from proxy import errors
 from proxy.sheet.package import cells, workbook
@@ -62,3 +64,42 @@ def test_odd_file_is_filled_or_refused(tmp_path: Path, name: str) -> None:
 def test_error_says_what_is_wrong(tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(errors.SheetError, match=words):
         _fill(tmp_path, name, hostile.REFUSED[name]())
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "broken link", "link to itself", "device"])
+def test_what_is_no_file_is_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "bom.xlsx"
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)  # nobody will ever write to it
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.symlink_to("nowhere.xlsx" if kind == "broken link" else path)
+    with pytest.raises(errors.SheetError) as error:
+        workbook.open_package(path)
+    assert str(path) in str(error.value)
+    assert str(error.value).isprintable()
+
+
+def test_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    file = tmp_path / "bom.xlsx"
+    file.write_bytes(builder.pack(hostile.good()))
+    for target in (tmp_path / "missing" / "out.xlsx", tmp_path / f"{'x' * 300}.xlsx", Path("/proc/out.xlsx")):
+        with workbook.open_package(file) as package, pytest.raises(errors.SheetError, match="cannot be written"):
+            package.save(target, {"BOM": {(2, 7): PRICE}})
+    (tmp_path / "folder.xlsx").mkdir()
+    with workbook.open_package(file) as package, pytest.raises(errors.SheetError, match="cannot be written"):
+        package.save(tmp_path / "folder.xlsx", {"BOM": {(2, 7): PRICE}})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bom.xlsx", "folder.xlsx"]
+
+
+def test_copy_has_the_permissions_of_the_file(tmp_path: Path) -> None:
+    file, target = tmp_path / "bom.xlsx", tmp_path / "filled.xlsx"
+    file.write_bytes(builder.pack(hostile.good()))
+    file.chmod(0o640)
+    with workbook.open_package(file) as package:
+        package.save(target, {"BOM": {(2, 7): PRICE}})
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
