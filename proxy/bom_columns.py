@@ -139,9 +139,10 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
 
 
 def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each key whose name, or that of `named`, is in this row."""
+    """Return the column index of each key whose name is in this row. A key of `named` has that name only."""
     names, own = list(map(_known_name, row)), list(map(plain, row))
-    entry = {key: names.index(name) for key, known in _KNOWN.items() if (name := _first(known, names)) is not None}
+    known_names = {key: _first(known, names) for key, known in _KNOWN.items() if key not in named}
+    entry = {key: names.index(name) for key, name in known_names.items() if name is not None}
     return entry | {key: own.index(plain(name)) for key, name in named.items() if plain(name) in own}
 
 

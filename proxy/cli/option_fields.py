@@ -1,9 +1,17 @@
-"""Commands whose options are the fields of a dataclass: name, type, default and help text are declared once."""
+"""Commands whose options are the fields of a dataclass: name, type, default and help text are declared once. Reads the
+values of options that several commands have."""
 
+import os
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+from proxy import config
+from proxy.config import secret
 
 T = TypeVar("T")
 
@@ -32,3 +40,18 @@ def command(
     invoke.__annotations__ = {each.name: each.annotation for each in parameters}
     invoke.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return invoke
+
+
+def read_key(text: str | None, option: str) -> config.Secret | None:
+    """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
+    if text is None:
+        return None
+    # Other users of a machine can list the arguments of a process.
+    if not text.startswith(("env:", "file:")):
+        raise typer.BadParameter(
+            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
+        )
+    try:
+        return config.Secret(secret.resolve(text, Path(), os.environ))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error

@@ -68,10 +68,12 @@ async def fetch(
     *,
     budget: int | None = None,
     refresh: bool = False,
+    note: Callable[[PartResult], None] = lambda _: None,
     tell: Callable[[FillProgress], None] = lambda _: None,
 ) -> FillEnd:
     """Fetch the job's queries, until `stop` is set. Errors that make further requests useless, such as an exhausted
-    quota or budget, end the run and become its reason; what was fetched before is the job's."""
+    quota or budget, end the run and become its reason; what was fetched before is the job's. `note` gets each result,
+    `tell` the progress."""
     begin, results, stopped = source.parts_spent, 0, None
     queries = job.queries or await job.proceed(stopped=False)
     while queries:
@@ -81,6 +83,7 @@ async def fetch(
             # Closing the source's generator waits for requests in flight: they are billed already.
             async with aclosing(source.fetch(queries, budget=left, refresh=refresh)) as arriving:
                 async for result in arriving:
+                    note(result)
                     job.add(result)
                     arrived += 1
                     tell(FillProgress(results + arrived, source.parts_spent))

@@ -23,16 +23,15 @@ class _Record(msgspec.Struct):
 
 
 class FillRecords:
-    """Record of one filled file."""
+    """Record of one filled file; `folder` is that of all records."""
 
-    def __init__(self, target: Path, folder: Path | None = None) -> None:
-        folder = folder or stores.default_file(os.environ).parent / "sheet" / "records"
-        path = str(target.resolve())
-        self._file = folder / f"{hashlib.blake2b(path.encode(), digest_size=12).hexdigest()}.json"
-        self._record = _Record(path)
+    def __init__(self, file: Path, folder: Path | None = None) -> None:
+        self._folder = folder or stores.default_file(os.environ).parent / "sheet" / "records"
+        record = _Record("")
         with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-            self._record = msgspec.json.decode(self._file.read_bytes(), type=_Record)
-        self._fetched = dict(self._record.fetched)
+            record = msgspec.json.decode(self._place(file).read_bytes(), type=_Record)
+        self._digests = record.digests
+        self._fetched = dict(record.fetched)
 
     def fetched(self, query: PartQuery) -> float | None:
         """Return when the values of a query were fetched (Unix time); None if it is unknown."""
@@ -45,19 +44,24 @@ class FillRecords:
 
     def check_unchanged(self, file: Path) -> None:
         """Raise SheetError for a file that exists, and is not as a run has left it: somebody's work would be lost."""
-        if file.exists() and self._record.digests.get(file.name) != _digest(file):
+        if file.exists() and self._digests.get(file.name) != _digest(file):
             raise errors.SheetError(
-                f"{file}: exists and was changed since it was filled, or was not filled here; "
+                f"{file}: exists, and was changed since it was filled or was not filled here; "
                 "rename it, or name another file with --output"
             )
 
-    def save(self, *files: Path) -> None:
-        """Save the record, with the files that were written. Without it everything but ages is as well."""
-        digests = {file.name: _digest(file) for file in files}
-        record = _Record(self._record.path, digests, list(self._fetched.items()))
+    def save(self, target: Path, *more: Path) -> None:
+        """Save the record as that of `target`, which was written with `more` files beside it."""
+        digests = {file.name: _digest(file) for file in (target, *more)}
+        record = _Record(str(target.resolve()), digests, list(self._fetched.items()))
+        place = self._place(target)
+        # Values are right without a record, too; only their age is unknown to later runs.
         with contextlib.suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file.write_bytes(msgspec.json.encode(record))
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            place.write_bytes(msgspec.json.encode(record))
+
+    def _place(self, file: Path) -> Path:
+        return self._folder / f"{hashlib.blake2b(bytes(file.resolve()), digest_size=12).hexdigest()}.json"
 
 
 def _digest(file: Path) -> str:

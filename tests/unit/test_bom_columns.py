@@ -55,6 +55,11 @@ def test_row_without_a_number_is_no_header() -> None:
     assert bom_columns.known_columns(["Menge", "Hersteller"]) == {"quantity": 0, "brand": 1}
 
 
+def test_named_column_replaces_the_recognised_one() -> None:
+    assert bom_columns.columns(["MPN", "Type"], {"mpn": "TYPE"}) == {"mpn": 1}
+    assert bom_columns.columns(["MPN", "Value"], {"mpn": "Type"}) == {}
+
+
 @pytest.mark.parametrize(
     "data, name",
     [

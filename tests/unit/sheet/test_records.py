@@ -33,7 +33,7 @@ def test_record_knows_ages_and_files_of_the_last_run(target: Path, tmp_path: Pat
 
 def test_file_that_was_edited_is_not_overwritten(target: Path, tmp_path: Path) -> None:
     records = FillRecords(target, tmp_path / "state")
-    with pytest.raises(errors.SheetError, match="exists and was changed since"):
+    with pytest.raises(errors.SheetError, match="exists, and was changed since"):
         records.check_unchanged(target)
     records.save(target)
     target.write_text("mpn\nmine\n")
