@@ -28,7 +28,8 @@ NOT_FILLED = "not filled"  # keeps its old value; `problems` says why
 
 
 class FormulaOptions(NamedTuple):
-    """How formulas are filled. `now`: Unix time, by which values are stale."""
+    """How formulas are filled. `now`: Unix time, by which values are stale. `login_optional`: API keys and the like
+    stand in for it."""
 
     as_add_in: bool = False
     values: bool = False
@@ -49,6 +50,8 @@ class CellProblem(NamedTuple):
 
 class FormulaJob:
     """The formulas of one workbook."""
+
+    unit = "cell"
 
     def __init__(
         self,
@@ -150,8 +153,8 @@ class FormulaJob:
             yield self._age(None if None in ages else min(age for age in ages if age is not None))
 
     @property
-    def problems(self) -> list[CellProblem]:
-        """Cells that keep their old values, in the order of the workbook."""
+    def problems(self) -> list[str]:
+        """Cells that keep their old values, and why, in the order of the workbook."""
         without_value = [CellProblem(cell, reason) for cell, reason in self._formulas.unreadable.items()]
         arguments = {argument.key.cell: argument for argument in self._evaluation.unknown}
         for position in self._dirty:
@@ -165,7 +168,7 @@ class FormulaJob:
             else:
                 reason = f"not calculated{self._without_office}"
             without_value.append(CellProblem(position, reason))
-        return sorted(without_value)
+        return [str(problem) for problem in sorted(without_value)]
 
     @property
     def _without_office(self) -> str:

@@ -38,6 +38,7 @@ class WorkbookLogin(NamedTuple):
     secret: Secret
     """Client secret or API key; empty where the cell has none."""
     excluded: Excluded
+    has_credentials: bool
 
     @property
     def is_complete(self) -> bool:
@@ -113,6 +114,7 @@ def workbook_login(cell: CellPosition, call: FunctionCall, arguments: dict[Param
         ClientId(arguments["client_id"]) if nexar else None,
         Secret(arguments.get("client_secret", "")),
         Excluded(_is_true(arguments.get("exclude_datasheets", "")), _is_true(arguments.get("exclude_lead_time", ""))),
+        call.function.logs_in,
     )
 
 

@@ -27,18 +27,38 @@ def opened(
         yield FormulaJob(workbook, options, office, fetched_before)
 
 
-def application_login(
-    job: FormulaJob, records: login.LoginRecords, now: float, *, refresh: bool
-) -> ApplicationLogin | None:
-    """Return the client credentials of the workbook's login; None where it has none, as that of the Octopart script.
+class LoginSession:
+    """The login of a workbook in one run."""
 
-    Raises SheetError, in the add-in's words, without credentials, or if the last login is older than 24 hours.
-    """
-    found = job.login
-    if found is None or found.client_id is None:
-        return None
-    if not found.is_complete:
-        raise errors.SheetError(f"{found.cell}: {login.MISSING}; fill its cells, or use --api-key")
-    if not refresh and records.is_expired(found.client_id, now):
-        raise errors.SheetError(f"{found.cell}: {login.EXPIRED} Run again with --refresh-login")
-    return ApplicationLogin(found.client_id, found.secret, found.excluded.datasheets, found.excluded.lead_times)
+    def __init__(self, job: FormulaJob, now: float, *, refresh: bool) -> None:
+        self._job = job
+        self._now = now
+        self._refresh = refresh
+        self._records = login.LoginRecords()
+
+    def credentials(self) -> tuple[str | None, ApplicationLogin | None]:
+        """Return the API key or the client credentials of the login. That of the Octopart script has neither.
+
+        Raises SheetError, in the add-in's words, without credentials, or if the login is older than 24 hours.
+        """
+        found = self._job.login
+        if found is None or not found.has_credentials:
+            return None, None
+        if not found.is_complete:
+            raise errors.SheetError(f"{found.cell}: {login.MISSING}; fill its cells, or use --api-key")
+        if found.client_id is None:
+            return found.secret.reveal(), None
+        if not self._refresh and self._records.is_expired(found.client_id, self._now):
+            raise errors.SheetError(f"{found.cell}: {login.EXPIRED} Run again with --refresh-login")
+        excluded = found.excluded
+        return None, ApplicationLogin(found.client_id, found.secret, excluded.datasheets, excluded.lead_times)
+
+    def end(self, *, refused: bool, used: bool) -> None:
+        """Note when the login was used first, or write into its cell that it was refused."""
+        found = self._job.login
+        if found is None or found.client_id is None:
+            return
+        if refused:
+            self._job.refuse_login()
+        elif used:
+            self._records.note(found.client_id, self._now, refreshed=self._refresh)
