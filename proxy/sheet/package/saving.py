@@ -88,11 +88,15 @@ def back_up(path: Path) -> Path:
                 file = backup.open("xb")
             except FileExistsError:
                 continue
-            with file, path.open("rb") as source:
-                shutil.copyfileobj(source, file)
+            try:
+                with file, path.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+                    file.flush()
+                    os.fsync(file.fileno())
                 shutil.copystat(path, backup)
-                file.flush()
-                os.fsync(file.fileno())
+            except BaseException:
+                backup.unlink()  # half a backup would be taken for one
+                raise
             return backup
     raise errors.SheetError(f"{path}: has 100 backups of this second; nothing is written")
 
