@@ -38,7 +38,7 @@ Run = Callable[..., Any]
 def run(tmp_path: Path) -> Run:
     """Runs `sheet fill` in the test's folder, without LibreOffice unless PATH is given."""
 
-    async def filled(*arguments: str, **environment: str) -> commands.CommandResult:
+    async def filled(*arguments: str, **environment: Any) -> commands.CommandResult:
         environment = {"PATH": str(tmp_path / "no programs"), **environment}
         return await commands.wait(await commands.start(tmp_path, "sheet", "fill", *arguments, **environment))
 

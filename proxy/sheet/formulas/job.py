@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from proxy import __version__, errors
+from proxy import errors
 from proxy.sheet import libreoffice
 from proxy.sheet.formulas import add_in_results, login, results
 from proxy.sheet.formulas.calculation import WorkbookCalculation
-from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
+from proxy.sheet.formulas.calls import TokenSpan
 from proxy.sheet.formulas.evaluating import CallEvaluation, KnownCells
 from proxy.sheet.formulas.evaluation import NeedsCalculation, OutdatedCell
 from proxy.sheet.formulas.references import CellPosition, WorkbookNames
@@ -218,20 +218,7 @@ class FormulaJob:
         for cell in self._rerun.values():
             for call in cell.parsed.calls:
                 if not call.function.looks_up:
-                    self._evaluation.set_value(cell, call, self._session_value(cell, call))
-
-    def _session_value(self, cell: CallCell, call: FunctionCall) -> CellValue:
-        texts = {
-            "login": login.READY,
-            "api_key": login.OCTOPART_READY,
-            "user": login.OCTOPART_OBSOLETE,
-            "options": login.OCTOPART_OPTIONS,
-            "features": "Datasheets: {:d}; LeadTime: {:d}".format(*(not excluded for excluded in self._excluded)),
-            "version": f"v3bridge {__version__}",
-        }
-        if call.function.result == "user" and self.login is not None and self.login.cell == cell.position:
-            return login.OCTOPART_READY
-        return texts.get(call.function.result, "")  # tokens are not shown
+                    self._evaluation.set_value(cell, call, login.session_text(cell.position, call, self.login))
 
     def _value_of(self, request: PartRequest, result: PartResult | None) -> CellValue:
         part, error = (None, None) if result is None else (result.part, result.error)

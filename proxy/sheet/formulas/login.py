@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy import errors
+from proxy import __version__, errors
 from proxy.config import ClientId, Secret
 from proxy.sheet.formulas.calls import FunctionCall
 from proxy.sheet.formulas.functions import Parameter
@@ -116,6 +116,22 @@ def workbook_login(cell: CellPosition, call: FunctionCall, arguments: dict[Param
         Excluded(_is_true(arguments.get("exclude_datasheets", "")), _is_true(arguments.get("exclude_lead_time", ""))),
         call.function.logs_in,
     )
+
+
+def session_text(cell: CellPosition, call: FunctionCall, login: WorkbookLogin | None) -> str:
+    """Return what a function says about the add-in itself. Tokens are not shown."""
+    if call.function.result == "user" and login is not None and login.cell == cell:
+        return OCTOPART_READY
+    excluded = Excluded() if login is None else login.excluded
+    texts = {
+        "login": READY,
+        "api_key": OCTOPART_READY,
+        "user": OCTOPART_OBSOLETE,
+        "options": OCTOPART_OPTIONS,
+        "features": "Datasheets: {:d}; LeadTime: {:d}".format(*(not each for each in excluded)),
+        "version": f"v3bridge {__version__}",
+    }
+    return texts.get(call.function.result, "")
 
 
 def _is_true(text: str) -> bool:
