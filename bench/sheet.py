@@ -28,10 +28,11 @@ COLUMNS = "manufacturer,price@100,stock,moq,lead_time,lifecycle,datasheet"
 REQUESTS, PARTS = "upstream requests", "parts"
 
 
-class Run(NamedTuple):
-    """One command: seconds, peak memory in MB, and what it requested of the upstream."""
+class FillRun(NamedTuple):
+    """One command: seconds, seconds of CPU time, peak memory in MB, and what it requested of the upstream."""
 
     seconds: float
+    cpu: float
     memory: float
     requests: int
     parts: int
@@ -73,16 +74,17 @@ def run() -> dict[str, float]:
     return figures
 
 
-def _figures(kind: str, place: str, command: Run) -> dict[str, float]:
+def _figures(kind: str, place: str, command: FillRun) -> dict[str, float]:
     return {
         row(kind, f"{REQUESTS}, {place} run"): command.requests,
         row(kind, f"{PARTS}, {place} run"): command.parts,
         row(kind, f"time, {place} run (s)"): command.seconds,
+        row(kind, f"CPU time, {place} run (s)"): command.cpu,
         row(kind, f"peak memory, {place} run (MB)"): command.memory,
     }
 
 
-def _fill(file: Path, config: Path, behind: Server) -> Run:
+def _fill(file: Path, config: Path, behind: Server) -> FillRun:
     """Fill a file with the command; the output of an earlier run is removed."""
     for earlier in file.parent.glob(f"{file.stem}.filled*"):
         earlier.unlink()
@@ -97,7 +99,7 @@ def _fill(file: Path, config: Path, behind: Server) -> Run:
     if process.returncode:
         raise RuntimeError(f"sheet fill ended with exit code {process.returncode}")
     requests, parts = json.loads(behind.body("/count"))
-    return Run(seconds, usage.ru_maxrss / 1024, requests, parts)
+    return FillRun(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, requests, parts)
 
 
 def _rows(lines: int) -> Iterator[tuple[str | int, ...]]:

@@ -112,3 +112,24 @@ def _cell(cell: ElementTree.Element, names: dict[str, str], strings: list[str]) 
 def cells_of(path: Path, sheet: str) -> dict[str, PackedCell]:
     """The cells of a sheet of a file."""
     return cells(path.read_bytes(), sheet)
+
+
+def all_cells(package: bytes) -> dict[str, dict[str, PackedCell]]:
+    """The cells of every worksheet by its name."""
+    return {name: cells(package, name) for name, part in sheets(package).items() if "chartsheets/" not in part}
+
+
+def different(before: bytes, after: bytes) -> set[str]:
+    """Members that are not the same, down to their packed bytes; the others must stand in the same order."""
+    old, new = members(before), members(after)
+    assert [name for name in new if name in old] == [name for name in old if name in new]
+    return {name for name in old | new if old.get(name) != new.get(name)}
+
+
+def values(cells_of_sheet: dict[str, PackedCell]) -> dict[str, tuple[str, str | float]]:
+    """Type and value of every cell that has one, for comparison: programs write the same number in several ways."""
+    return {
+        address: (cell.type, float(cell.value) if cell.type == "n" else cell.value)
+        for address, cell in cells_of_sheet.items()
+        if cell.value
+    }
