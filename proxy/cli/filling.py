@@ -1,5 +1,6 @@
 """Runs of `sheet fill`, from options to exit code: plan and cost first, then fetching, writing and the summary."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -14,11 +15,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy import errors
 from proxy.cli import embedded, option_fields, spending
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
 from proxy.kit.clock import Clock, SystemClock
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, printable
 from proxy.sheet import fill, records
 from proxy.sheet.parts import CostEstimate, PartSource
 
@@ -81,7 +83,7 @@ class FillOptions:
         bool, typer.Option("--rerun-failures", help="Fetch only what failed in the run that filled this file.")
     ] = False
     force_rerun_all: Annotated[
-        bool, typer.Option("--force-rerun-all", help="Fetch everything anew, whatever the cache has.")
+        bool, typer.Option("--force-rerun-all", help="Fetch everything again, whatever the cache has.")
     ] = False
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False
 
@@ -112,11 +114,17 @@ class FillRun:
 
     async def run(self) -> int:
         """Run to the end; return the exit code."""
+        self._check_folder()
         if not self.options.in_place:
             self._check_target()
         with self._opened_job() as job:
             async with _opened_source(self.options, self.clock) as (source, free):
                 return await self._filled(job, source, free=free)
+
+    def _check_folder(self) -> None:
+        folder = Path(os.path.realpath(self.target)).parent
+        if not os.access(folder, os.W_OK):
+            raise errors.SheetError(f"{self.target}: cannot be written: the folder {folder} is missing or not writable")
 
     def _check_target(self) -> None:
         """Refuse to overwrite what is not the output of an earlier run."""
@@ -175,15 +183,25 @@ class FillRun:
                 update(progress.results, counted(progress.parts, "part"))
 
             stop = event_loop.stop_on_signal()
-            return await fill.fetch(
-                job, source, stop, budget=options.budget, refresh=options.refresh, note=self.records.note, tell=tell
-            )
+            announcer = asyncio.create_task(_announce(stop), name="announcement of the end")
+            try:
+                return await fill.fetch(
+                    job, source, stop, budget=options.budget, refresh=options.refresh, note=self.records.note, tell=tell
+                )
+            finally:
+                announcer.cancel()
 
     def _back_up(self) -> Path | None:
         """Copy the file before it is changed itself."""
         from proxy.sheet.package import saving
 
         return saving.back_up(self.options.file) if self.options.in_place else None
+
+
+async def _announce(stop: asyncio.Event) -> None:
+    """Say why the run does not end at once after a signal."""
+    await stop.wait()
+    spending.say("stopping: requests in flight are paid for, and waited for; a second Ctrl-C ends at once")
 
 
 def run(options: FillOptions) -> int:
@@ -280,5 +298,5 @@ def _print_summary(
         table.add_row(Text(name), Text(f"{number:,}"))
     for name, path in files.items():
         if path is not None:
-            table.add_row(Text(name), Text(str(path)))
+            table.add_row(Text(name), Text(printable(str(path))))
     Console(soft_wrap=True, highlight=False).print(table)

@@ -21,18 +21,20 @@ class PartEdits:
         self._parts = parts
         self._workbook = workbook
         self._relationships = parts.relationships_part(workbook.workbook)
-        self._codecs: dict[str, list[str]] = {}
+        self._sources: dict[str, xml_events.Utf8Source] = {}
         self._added: set[str] = set()
         self.changed: dict[str, bytes | None] = {}
 
     def content(self, part: str) -> bytes | None:
         """Return the new content of a part, in the encoding of the old one; None for a removed part."""
         content = self.changed[part]
-        codec = self._codecs.get(part, ["utf-8"])[0]
-        return content if content is None or codec == "utf-8" else content.decode().encode(codec)
+        return None if content is None else self._sources[part].encoded(content)
 
     def _source(self, part: str) -> bytes:
-        return self.changed.get(part) or self._parts.source(part, self._codecs.setdefault(part, []))
+        if part in self.changed:
+            return self.changed[part] or b""
+        self._sources[part] = self._parts.utf8(part)
+        return b"".join(self._sources[part])
 
     def _elements(self, part: str, namespaces: tuple[str, ...]) -> list[structure.Element]:
         return structure.elements(self._source(part), self._parts.failing(part), namespaces)
