@@ -29,6 +29,7 @@ from bench import (
     shadow,
     sheet,
     startup,
+    workbook,
     worst,
 )
 
@@ -43,6 +44,7 @@ BENCHES = {
     "diff": diff,
     "shadow": shadow,
     "sheet": sheet,
+    "workbook": workbook,
     "worst": worst,
     "startup": startup,
     "ablation": ablation,
