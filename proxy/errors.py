@@ -27,7 +27,8 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     └── StartError                  never seen by a client: the service does not start
         ├── ConfigError
         ├── MappingError
-        └── SourceError
+        ├── SourceError
+        └── SheetError
 """
 
 # ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
@@ -233,3 +234,7 @@ class MappingError(StartError):
 
 class SourceError(StartError):
     """A file of recorded requests cannot be read. The message names the file and the reason."""
+
+
+class SheetError(StartError):
+    """A spreadsheet cannot be read or written. One line, which names the file, and where known the sheet and cell."""

@@ -8,14 +8,14 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 from aiohttp import web_app
-from support import forked_commands
+from support import forked_commands, time_limit
 
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 # The machines that run the tests are shared: no example fails because it took long.
 hypothesis.settings.register_profile("v3bridge", deadline=None)
 hypothesis.settings.load_profile("v3bridge")
+
+
+# Of setup, call or teardown. The slowest test takes 20 s on two idle cores.
+TEST_SECONDS = 180
+
+
+def _limit_time() -> Generator[None, Any, Any]:
+    with time_limit.limited(TEST_SECONDS):
+        return (yield)
+
+
+# Each phase has its own limit, because pytest reports only what is raised within a phase as a failure of the test.
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_limit_time)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(_limit_time)
+pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_limit_time)
 
 
 def pytest_collection_finish() -> None:

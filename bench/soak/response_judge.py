@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 ERROR_CLASSES = {429: "ClientErrorResponse", 502: "ServerErrorResponse", 503: "ServerErrorResponse"}
-EXPIRED_TOKEN = "401 expired"
+EXPIRED_TOKEN = "401 expired"  # kinds of faults after which a new token is needed
 LATE = "late"  # not a fault: the machine is too slow
 # Error messages of the proxy (docs/explanation/faults.md), and the faults of which one must have been injected.
 EXPLAINING_FAULTS: Mapping[str, str] = {
@@ -46,6 +46,7 @@ class ResponseJudge:
     """Compares responses under faults with those of the baseline phase, by request target, and counts them.
 
     `baseline_bytes`: size of all baseline responses. `cost`: parts that all responses state in X-Parts-Cost.
+    `without_token`: 503 responses because there was no access token.
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class ResponseJudge:
         self.messages: Counter[str] = Counter()
         self.statuses: Counter[int] = Counter()
         self.sources: Counter[str] = Counter()
-        self.failed_queries = 0
+        self.failed_queries = self.without_token = 0
         self.baseline_bytes = 0
         self.cost = 0
 
@@ -85,8 +86,7 @@ class ResponseJudge:
     def unexplained(self, fault_counts: Mapping[str, int]) -> Iterator[str]:
         """List the messages that no fault explains. `fault_counts`: injected faults by kind."""
         for message, count in self.messages.items():
-            kinds = next((kinds for pattern, kinds in EXPLAINING_FAULTS.items() if re.fullmatch(pattern, message)), "")
-            if not any(fault_counts.get(kind) for kind in kinds.split()):
+            if not any(fault_counts.get(kind) for kind in _explaining_faults(message).split()):
                 yield f"{count} times {message!r}, which no fault explains"
 
     def _compare(self, body: Any, baseline: Any) -> Iterator[str]:
@@ -113,6 +113,12 @@ class ResponseJudge:
             yield f"{status} is a {body['__class__']}: {body['message']}"
         else:
             self.messages[body["message"]] += 1
+            self.without_token += status == 503 and EXPIRED_TOKEN in _explaining_faults(body["message"])
+
+
+def _explaining_faults(message: str) -> str:
+    """Return the kinds of faults that explain an error message, between blanks."""
+    return next((kinds for pattern, kinds in EXPLAINING_FAULTS.items() if re.fullmatch(pattern, message)), "")
 
 
 def _read(body: bytes) -> Any:

@@ -7,6 +7,8 @@ import msgspec
 
 from proxy import config
 
+ENDLESS = 10**12  # parts
+
 if TYPE_CHECKING:
     from proxy.sandbox import app as sandbox_app
     from proxy.sandbox import settings as sandbox_settings
@@ -33,3 +35,13 @@ async def with_sandbox(
     addresses = config.UpstreamSettings(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
     store = config.StoreUrl("memory:")  # the sandbox loses its state with each start: stored tokens would be invalid
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store), upstream
+
+
+def endless_sandbox() -> "sandbox_settings.SandboxSettings":
+    """Return settings of a sandbox with a practically unlimited quota."""
+    import dataclasses
+
+    from proxy.sandbox import applications, settings
+
+    plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=ENDLESS)
+    return settings.SandboxSettings(applications=(plan,))

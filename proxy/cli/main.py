@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, uids, usage
+from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, sheet, uids, usage
 from proxy.kit import garbage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
@@ -17,6 +17,7 @@ EXTRAS = {
     "proxy.sandbox": "sandbox",
     "proxy.compare.sources.workbook": "xlsx",
     "proxy.compare": "compare",
+    "proxy.sheet": "sheet",
     "proxy.stores": "redis",
     "proxy.telemetry": "otel",
 }
@@ -51,6 +52,7 @@ app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
+app.add_typer(sheet.app, name="sheet")
 app.add_typer(cache.app, name="cache")
 app.add_typer(uids.app, name="uids")
 

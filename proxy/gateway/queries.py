@@ -20,12 +20,16 @@ Results = Mapping[int, OperationResult]
 
 
 class GatewayRequest(NamedTuple):
-    """Request of an authenticated client: its projection, the context of the mapping, and the response's metadata."""
+    """Request of an authenticated client: its projection, the context of the mapping, and the response's metadata.
+
+    With `refresh` all queries miss the caches, and their results replace the entries there.
+    """
 
     client: Client
     projection: model.Projection
     context: model.MappingContext
     metadata: ResponseMetadata
+    refresh: bool = False
 
     def key(self, *query: Hashable) -> CacheKey:
         """Return the cache key of a query. Applications share no entries: each pays for its own."""

@@ -4,7 +4,7 @@ Used once at start.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,29 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
 
     Raises MappingError, which names file, line and what is wrong.
     """
+    rules, places = _rules(folder, site)
+    hidden = _hidden(rules)
+    loaded = load_tables(folder, own_uids)
+    ends = ("value", "min_value", "max_value")
+    v3_specs = (f"specs.{key}.{end}" for key in loaded.v3_specs for end in ends)
+    loaded = msgspec.structs.replace(loaded, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
+    schema = Schema(_read(folder / "schema.graphql", site))
+    mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden)
+    _check(mappings, ROOTS)
+    return mappings
+
+
+def load_view(mappings: Mappings, folder: Path, site: str, root: str) -> Mappings:
+    """Read a folder of objects that are no part of v3, such as parts for spreadsheets, with the schema and the tables
+    of `mappings`. Nothing but `root` need use them. Raises MappingError."""
+    rules, places = _rules(folder, site)
+    view = replace(mappings, rules=rules, places=places, hidden=_hidden(rules))
+    _check(view, (root,))
+    return view
+
+
+def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[str, str], str]]:
+    """Return the rules of the objects that a folder describes, and file and line of each field's rule."""
     rules: dict[str, ObjectRules] = {}
     places: dict[tuple[str, str], str] = {}
     # Sorted, so that errors and the documentation do not depend on the file system.
@@ -77,17 +100,13 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
                 raise errors.MappingError(f"{located.place((name,))}: object {name} is described twice")
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
-    hidden = {
+    return rules, places
+
+
+def _hidden(rules: Mapping[str, ObjectRules]) -> dict[str, frozenset[str]]:
+    return {
         name: frozenset(field for field in entry.fields if entry.rule(field).include) for name, entry in rules.items()
     }
-    loaded = load_tables(folder, own_uids)
-    ends = ("value", "min_value", "max_value")
-    v3_specs = (f"specs.{key}.{end}" for key in loaded.v3_specs for end in ends)
-    loaded = msgspec.structs.replace(loaded, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
-    schema = Schema(_read(folder / "schema.graphql", site))
-    mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden)
-    _check(mappings)
-    return mappings
 
 
 def _read(file: Path, site: str) -> str:
@@ -172,9 +191,9 @@ def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: tuple[s
         raise errors.MappingError(f"{located.place(path)}: {message}") from error
 
 
-def _check(mappings: Mappings) -> None:
+def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
     """Raise MappingError for a rule without exactly one source, an unknown type, or an object that nothing uses."""
-    used = {*ROOTS, "Manufacturer"}
+    used = {*roots, "Manufacturer"}
     for name, rules in mappings.rules.items():
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
             raise errors.MappingError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 
+LIFECYCLE, CASE_PACKAGE = "lifecyclestatus", "case_package"  # short names of specs
 IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
 
 # Remembered texts of prices: half of the prices in a recorded list of parts repeat another. Times are not remembered,
@@ -139,6 +140,25 @@ def first_click(offers: list[Any]) -> str | None:
     return offers[0].clickUrl if offers else None
 
 
+def converted_price(price: float, currency: str, converted: float, converted_to: str, wanted: str) -> float | None:
+    """Return the price in the wanted currency, None where the service has no rate: it then answers in another currency,
+    or with the price itself, as if both currencies were worth the same."""
+    if converted_to != wanted or (converted == price and price and currency != wanted):
+        return None
+    return converted
+
+
+def lifecycle_status(specs: Iterable[Any]) -> str | None:
+    """Return the lifecycle status of a part, such as `Production`. The text for display also says how old it is
+    (contract graphql.md §2.6)."""
+    return next((spec.value or spec.displayValue for spec in specs if spec.attribute.shortname == LIFECYCLE), None)
+
+
+def case_package(specs: Iterable[Any]) -> str | None:
+    """Return the package of a part, such as `SOIC`."""
+    return next((spec.displayValue for spec in specs if spec.attribute.shortname == CASE_PACKAGE), None)
+
+
 TRANSFORMS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
@@ -155,5 +175,8 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
         first_click,
         names,
         redirected,
+        converted_price,
+        lifecycle_status,
+        case_package,
     )
 }

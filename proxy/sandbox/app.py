@@ -89,7 +89,7 @@ def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: 
     catalog."""
     ports.check(host, port)
     design_services.check(settings.design_port)
-    injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.build()))  # noqa: S311 - draws nothing
+    injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.complete()))  # noqa: S311 - draws nothing
     disturbances.DisturbanceInjector(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 
 

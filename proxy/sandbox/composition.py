@@ -100,7 +100,7 @@ def _shared(
     state_store: state.StateStore,
     catalog: store.Catalog,
 ) -> SharedServices:
-    full_schema = schema.build()
+    full_schema = schema.complete()
     fault_injector = injector.FaultInjector(settings.faults, rng, schema.removable_fields(full_schema))
     return SharedServices(
         settings=settings,

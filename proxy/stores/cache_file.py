@@ -29,7 +29,7 @@ from proxy.stores import sqlite_schema
 from proxy.stores.cache_ring import KEPT_MAX, CacheRing, DamagedError, application_name
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
 
-SUFFIX, CLAIMS_SUFFIX = ".cache", ".claims"
+CLAIMS_SUFFIX = ".claims"
 OPENED_MAX = 10  # attempts at opening a file that other processes delete meanwhile
 LOOP_MAX = 64  # keys that the event loop looks up without a pause: about 0.3 ms if all of them are hits
 
@@ -48,10 +48,10 @@ log = structlog.get_logger()
 
 
 class CacheFile:
-    """Cache of at most `size` bytes beside the store's file. The file is opened when it is first needed."""
+    """Cache of at most `size` bytes in a file, which is opened when it is first needed."""
 
-    def __init__(self, store: Path, size: int, clock: Clock) -> None:
-        self._path = store.with_name(store.name + SUFFIX)
+    def __init__(self, path: Path, size: int, clock: Clock) -> None:
+        self._path = path
         self._size = size
         self._clock = clock
         self._ring: CacheRing | None = None
@@ -65,36 +65,36 @@ class CacheFile:
 
     def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup] | None:
         ring, claims = self._ring, self._claims
-        if ring is None or claims is None or len(keys) > LOOP_MAX:
+        if ring is None or (claim and claims is None) or len(keys) > LOOP_MAX:
             return None
         claimed: set[bytes] = set()
         try:
-            if claim:
+            if claim and claims is not None:
                 claims.claim(keys, claimed)
             contents = [ring.content(key, _PAGE_CACHE_ONLY) for key in keys]
         except OSError:  # not in the page cache, or trouble, which the thread that reads it then reports
-            claims.release(claimed)
+            self._release(claimed)
             return None
-        return self._lookups(claims, keys, contents, claimed, fresh_from)
+        return self._lookups(keys, contents, claimed, fresh_from)
 
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
-        claims = await self._in_thread(self._readers, self._opened_claims)
-        if self._timer is None:
+        claims = await self._in_thread(self._readers, self._opened_claims) if claim else None
+        if claims is not None and self._timer is None:
             self._tick()
         # Claimed before they are read: an owner releases a key after its entry is there, so that a key that can be
         # claimed has its final entry. The other order would miss what is stored in between.
         claimed: set[bytes] = set()
         try:
-            if claim:
+            if claims is not None:
                 claims.claim(keys, claimed)
             contents = await self._in_thread(self._readers, lambda: [self._opened().content(key) for key in keys])
         except OSError as error:
-            claims.release(claimed)
+            self._release(claimed)
             raise _unavailable(error) from error
         except BaseException:
-            claims.release(claimed)
+            self._release(claimed)
             raise
-        return self._lookups(claims, keys, contents, claimed, fresh_from)
+        return self._lookups(keys, contents, claimed, fresh_from)
 
     async def put(self, records: Sequence[CacheRecord]) -> None:
         try:
@@ -103,14 +103,13 @@ class CacheFile:
             else:
                 await self._in_thread(self._writers, lambda: self._write(lambda ring: ring.expire(self._clock.now())))
         finally:
-            await self.release([record.key for record in records])
+            self._release(record.key for record in records)
 
     async def renew(self, keys: Sequence[bytes]) -> None:
         """Do nothing: a lock lasts as long as its owner."""
 
     async def release(self, keys: Sequence[bytes]) -> None:
-        if self._claims is not None:
-            self._claims.release(keys)
+        self._release(keys)
 
     async def cache_usage(self) -> list[CacheUsage]:
         def usage() -> dict[str, CacheUsage]:
@@ -154,7 +153,6 @@ class CacheFile:
 
     def _lookups(
         self,
-        claims: "_Claims",
         keys: Sequence[bytes],
         contents: Sequence[tuple[float, float, bytes] | None],
         claimed: set[bytes],
@@ -169,9 +167,13 @@ class CacheFile:
                 continue
             if content[0] >= fresh_from and key in claimed:
                 claimed.discard(key)
-                claims.release((key,))
+                self._release((key,))
             lookups.append(CacheLookup(content[2], key in claimed))
         return lookups
+
+    def _release(self, keys: Iterable[bytes]) -> None:
+        if self._claims is not None:
+            self._claims.release(keys)
 
     def _tick(self) -> None:
         if self._claims is not None:
@@ -180,7 +182,6 @@ class CacheFile:
 
     def _opened_claims(self) -> "_Claims":
         """Return the claims. For threads only."""
-        self._opened()
         if self._claims is None:
             claims = _Claims(self._path.with_name(self._path.name + CLAIMS_SUFFIX))
             claims.attach()

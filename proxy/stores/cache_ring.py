@@ -22,6 +22,7 @@ from typing import NamedTuple
 from proxy.stores import sqlite_schema
 from proxy.stores.protocols import CACHE_SHARE, CacheRecord
 
+SUFFIX = ".cache"
 MAGIC = b"v3bridge cache 1"
 KEPT_MAX = 86_400.0  # seconds: a record that ends later was stored before the clock was set back
 SLOT_SHARE, SLOTS_MIN = 1024, 4096  # bytes of the file for each slot of the index; its least number of slots
@@ -37,6 +38,11 @@ _INDEX = 4_096  # where the index begins
 _SLOT = struct.Struct("<8sQ")  # the second half of a key, and the place of its record
 _WINDOW = struct.Struct("<" + "8xQ" * WINDOW)
 _RECORD = struct.Struct("<16sddIH")  # key, stored, until, bytes of the content and of the application's name before it
+
+
+def beside(store: Path) -> Path:
+    """Return the cache's file beside that of a store."""
+    return store.with_name(store.name + SUFFIX)
 
 
 class DamagedError(Exception):

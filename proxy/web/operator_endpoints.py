@@ -12,7 +12,7 @@ from proxy.kit.clock import Clock
 from proxy.stores.protocols import Store
 from proxy.upstream import graphql
 from proxy.upstream.auth.identity import Credentials
-from proxy.web.upstream_services import UpstreamServices
+from proxy.upstream.services import UpstreamServices
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 CHECK_SECONDS = 5.0  # after which a check has failed

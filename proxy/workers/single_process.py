@@ -9,7 +9,8 @@ import structlog
 from proxy import config
 from proxy.kit import clock, garbage
 from proxy.telemetry import merging
-from proxy.web import app, connections, server, upstream_services
+from proxy.upstream import services
+from proxy.web import app, connections, server
 from proxy.workers import listening
 
 RESERVED_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
@@ -21,7 +22,7 @@ log = structlog.get_logger()
 async def running(
     settings: config.Config,
     slot: merging.WorkerSlot | None = None,
-    client: upstream_services.ClientFactory | None = None,
+    client: services.ClientFactory | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the block runs; yields the base URL. Raises ConfigError and MappingError.
 

@@ -8,8 +8,12 @@ MAKERS = {"dict", "list", "set", "bytearray", "defaultdict", "Counter", "deque",
 MAKERS |= {"WeakKeyDictionary", "WeakValueDictionary", "ContextVar", "local", "Lock", "Random", "Event", "LRUCache"}
 CHANGING = {"append", "add", "extend", "insert", "update", "setdefault", "pop", "popitem", "clear", "remove", "discard"}
 LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-# Caches of pure functions of numbers and texts that give texts: nobody can tell whether they were asked before.
-PURE = {("proxy/sandbox/catalog/indexing.py", "number_spellings"), ("proxy/sandbox/graphql/schema.py", "_valid")}
+# Caches of pure functions whose results nobody changes: no sandbox can tell whether another one called them before.
+PURE = {
+    ("proxy/sandbox/catalog/indexing.py", "number_spellings"),
+    ("proxy/sandbox/graphql/schema.py", "complete"),
+    ("proxy/sandbox/graphql/schema.py", "_valid"),
+}
 
 
 def _modules(service_modules: Any) -> Any:

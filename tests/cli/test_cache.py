@@ -38,7 +38,7 @@ def filled(tmp_path: Path) -> None:
     entries = [("shop", 60, 100), ("shop", 3600, 50), ("trial", 5, 7)]
 
     async def fill() -> None:
-        cache = CacheFile(tmp_path / "state.sqlite", 2**20, clock.SystemClock())
+        cache = CacheFile(tmp_path / "state.sqlite.cache", 2**20, clock.SystemClock())
         await cache.put(
             [
                 CacheRecord(bytes([number]) * 16, name, now - age, now + 600, bytes(size))

@@ -144,6 +144,30 @@ def test_errors_of_a_soak_are_reported(soak: Any, change: Any, text: str) -> Non
     assert text in error
 
 
+@pytest.mark.parametrize(
+    "token_faults, refused, counted",
+    [({"expired": 1}, 100, 15), ({"expired": 1}, 101, 16), ({"401": 1, "expired": 1}, 200, 15), ({}, 1, 16)],
+)
+def test_an_expired_token_excuses_the_refusals_of_one_back_off(
+    soak: Any, token_faults: dict[str, int], refused: int, counted: int
+) -> None:
+    """At 100 requests per second; 15 other responses with a 503 are allowed."""
+    outcome = soak[2]
+    outcome.totals["faults"] |= token_faults
+    outcome.judge.without_token = refused
+    outcome.judge.statuses.update({503: refused})
+    assert _errors(soak) == ([] if counted == 15 else [f"{counted} responses are a 503, more than 15"])
+
+
+@pytest.mark.parametrize(
+    "message, refused",
+    [("no token of application soak in time", 1), ("the GraphQL service asks for fewer requests", 0)],
+)
+def test_responses_without_a_token_are_counted(response_judge: Any, judge: Any, message: str, refused: int) -> None:
+    judge.check("/", _response(response_judge, status=503, __class__="ServerErrorResponse", message=message))
+    assert (judge.errors, judge.without_token) == ([], refused)
+
+
 def test_slow_machine_excuses_failures_but_no_memory_growth(soak: Any) -> None:
     soak[2].late = 5
     soak[2].ledger = (90, 40, 0)

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import typer
 
-from proxy import config
 from proxy.cli.comparing.options import SANDBOX, STANDARD_OUTPUT, ComparisonOptions
 from proxy.compare.judging import rules
 from proxy.compare.running import http_side
 from proxy.compare.running.http_side import SideLimits
 from proxy.compare.sources import bom
-from proxy.config import secret
 from proxy.kit import shipped
 from proxy.telemetry import log
 
@@ -134,18 +132,3 @@ def _check_file(report: Path | None, option: str) -> None:
         raise typer.BadParameter(f"there is no folder {report.parent}", param_hint=option)
     if not os.access(report if report.exists() else report.parent, os.W_OK):
         raise typer.BadParameter(f"cannot be written: {report}", param_hint=option)
-
-
-def read_key(text: str | None, option: str) -> config.Secret | None:
-    """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
-    if text is None:
-        return None
-    # Other users of a machine can list the arguments of a process.
-    if not text.startswith(("env:", "file:")):
-        raise typer.BadParameter(
-            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
-        )
-    try:
-        return config.Secret(secret.resolve(text, Path(), os.environ))
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from proxy.sandbox import settings as sandbox_settings
 
 NAME = "v3bridge-compare"  # the additional key, where keys are counted
-MUCH = 10**12  # parts that the sandbox gives
 # The discard port: nothing listens there, so a request that is sent by mistake fails.
 NOWHERE = config.UpstreamSettings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
 
@@ -130,11 +129,9 @@ def _sandbox() -> "sandbox_settings.SandboxSettings":
     """Return settings of a sandbox with a practically unlimited quota, and an old service without a rate limit."""
     import dataclasses
 
-    from proxy.sandbox import applications, settings
     from proxy.sandbox.legacy_v3 import settings as legacy
 
-    plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=MUCH)
-    return settings.SandboxSettings(applications=(plan,), legacy=legacy.LegacySettings(requests_per_second=None))
+    return dataclasses.replace(embedded.endless_sandbox(), legacy=legacy.LegacySettings(requests_per_second=None))
 
 
 class _Whatever(Mapping[str, str]):

@@ -1,16 +1,17 @@
 """Options of `compare` and `record`, each declared once: name, type, default and help text.
 
-`ComparisonOptions` is the value that the commands work with; `command` makes typer's parameters of its fields. Only
+`ComparisonOptions` is the value that the commands work with; its fields become typer's parameters. Only
 typer is imported here, so that `--help` stays fast; `checks.py` refuses options that contradict each other.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
-from inspect import Parameter, Signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
+
+from proxy.cli import option_fields
 
 SANDBOX = "sandbox"  # as --baseline: the embedded legacy service
 STANDARD_OUTPUT = Path("-")
@@ -122,20 +123,4 @@ def command(
 
     `required` are annotations of fields that this command cannot do without.
     """
-
-    def invoke(**given: Any) -> None:
-        run(ComparisonOptions(**given))
-
-    hints = get_type_hints(ComparisonOptions, include_extras=True) | required
-    defaults = {field.name: field.default for field in fields(ComparisonOptions)} | dict.fromkeys(
-        required, Parameter.empty
-    )
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hints[name])
-        for name in (names or defaults)
-    ]
-    # typer reads a command's signature, type hints and docstring.
-    invoke.__doc__ = run.__doc__
-    invoke.__annotations__ = {each.name: each.annotation for each in parameters}
-    invoke.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return invoke
+    return option_fields.command(ComparisonOptions, run, names, **required)

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 import typer
 
-from proxy.cli.comparing import checks, judgement, options, output, setup
+from proxy.cli import spending
+from proxy.cli.comparing import checks, judgement, options, setup
 from proxy.compare.judging import summary, verdict
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
@@ -61,7 +62,7 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
             known = recorder.known if recorder else set()
             requests, worst = plan.remaining(ready.source.plan, known)
             if known:
-                output.say(f"resuming: {counted(len(known), 'request was', 'requests were')} recorded before")
+                spending.say(f"resuming: {counted(len(known), 'request was', 'requests were')} recorded before")
             left = setup.RemainingRequests(requests, worst if ready.ready.sides.candidate else estimate.Estimate(()))
             ended = await setup.execute(ready, left, run.RunSinks(recorder=recorder))
             if ended is not None:
@@ -71,15 +72,15 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
 
 def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> None:
     if ended.complete and not ended.not_compared:
-        output.say(f"recorded: {chosen.record}")
+        spending.say(f"recorded: {chosen.record}")
         return
     if ended.stopped:
-        output.say(f"stopped: {ended.stopped}")
+        spending.say(f"stopped: {ended.stopped}")
     if ended.not_compared:
-        output.say(f"{counted(ended.not_compared, 'request')} could not be compared")
+        spending.say(f"{counted(ended.not_compared, 'request')} could not be compared")
     if ended.left_out:
-        output.say(f"{counted(ended.left_out, 'request is', 'requests are')} not covered by the budget")
-    output.say(f"progress is saved: run the same command again to resume ({chosen.record})")
+        spending.say(f"{counted(ended.left_out, 'request is', 'requests are')} not covered by the budget")
+    spending.say(f"progress is saved: run the same command again to resume ({chosen.record})")
 
 
 NAMED = 3  # clients that a note names
@@ -115,7 +116,7 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
         recorder = open_recorder(ready, ready.chosen.record, stack)
         # Such requests are not sent again, because their comparison is saved and parts would be spent twice.
         if progress and recorder and (lacking := progress.done - recorder.known):
-            output.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
+            spending.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
         notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)
         ended = await setup.execute(ready, left, notes, judged.judge, progress)
         if ended is None:
@@ -128,7 +129,7 @@ def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> s
     done, spent = (progress.done, progress.spent) if progress else (set(), 0)
     requests, estimate = plan.remaining(ready.source.plan, done)
     if done:
-        output.say(f"resuming: {len(done)} of {counted(len(ready.source.plan.requests), *BEFORE)}")
+        spending.say(f"resuming: {len(done)} of {counted(len(ready.source.plan.requests), *BEFORE)}")
     return setup.RemainingRequests(requests, estimate, spent)
 
 
@@ -172,13 +173,13 @@ def _say_ended(
 ) -> None:
     """Print how the run ended. The progress file is removed once every request is compared."""
     if ended.stopped is not None:
-        output.say(f"stopped: {ended.stopped}")
+        spending.say(f"stopped: {ended.stopped}")
     if ended.left_out:
-        output.say(counted(ended.left_out, *LEFT_OUT))
+        spending.say(counted(ended.left_out, *LEFT_OUT))
     if progress is None:
         return
     if not ended.complete or tally.failures:
-        output.say(f"progress is saved: run the same command again to resume ({progress.path})")
+        spending.say(f"progress is saved: run the same command again to resume ({progress.path})")
     elif ready.chosen.progress is None:
         progress.remove()
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
+from proxy.cli import spending
 from proxy.cli.comparing import checks, local_service, options, output, sides
 from proxy.compare.judging.judge import Judge
 from proxy.compare.judging.settings import ComparisonSettings
@@ -183,7 +184,7 @@ async def execute(
         notes=tuple(map(ready.redaction.text, source.notes)),
     )
     # Nothing has been sent so far: declining costs nothing.
-    if not output.confirm_cost(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
+    if not spending.confirm_cost(left.estimate.parts, ready.limit, left.spent, yes=chosen.yes, free=free):
         return None
     budget = ComparisonBudget(ready.limit, left.spent)
     exchanger = exchange.Exchanger(

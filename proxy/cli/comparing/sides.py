@@ -7,6 +7,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
+from proxy.cli import option_fields
 from proxy.cli.comparing import checks, local_service, options
 from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.compare.responses import ComparedSide, SideName
@@ -46,8 +47,8 @@ class SideKeys:
 
     def __init__(self, clients: Clients, chosen: options.ComparisonOptions) -> None:
         self.clients = clients
-        self._baseline = checks.read_key(chosen.baseline_key, "--baseline-key")
-        self._candidate = checks.read_key(chosen.candidate_key, "--candidate-key")
+        self._baseline = option_fields.read_key(chosen.baseline_key, "--baseline-key")
+        self._candidate = option_fields.read_key(chosen.candidate_key, "--candidate-key")
         # Keys that are generated for a run appear in its responses, too.
         self._more: set[str] = set()
 

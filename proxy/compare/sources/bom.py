@@ -5,36 +5,20 @@ header is searched for in the first rows, because exports begin with titles.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 from urllib.parse import quote
 
-from proxy import model
+from proxy import bom_columns, model
+from proxy.bom_columns import NUMBERS
 from proxy.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
 
-HEADER_ROWS = 30
 TARGET_MAX = 8000  # characters; v3 rejected longer ones (contract v3-rest.md §6)
 NUMBER_MAX = 200  # characters per cell
 
-# By v3's key; the best names come first.
-COLUMNS = {
-    "mpn": (
-        *("mpn", "manufacturer part number", "manufacturer part no", "manufacturer part", "manufacturer pn"),
-        *("manufacturer product number", "mfr part number", "mfr part no", "mfr part", "mfr pn", "mfr no"),
-        *("mfg part number", "mfg part no", "mfg part", "mfg pn", "part number", "part no", "partno", "pn"),
-    ),
-    "brand": ("manufacturer", "manufacturer name", "mfr", "mfr name", "mfg", "mfg name", "brand", "maker"),
-    "sku": (
-        *("sku", "distributor part number", "distributor pn", "supplier part number", "supplier pn"),
-        *("vendor part number", "vendor pn", "order code", "order number"),
-    ),
-    "seller": ("seller", "distributor", "supplier", "vendor"),
-}
-_KNOWN = {key: [name.replace(" ", "") for name in names] for key, names in COLUMNS.items()}
 KEYS = {"mpn": "mpn", "sku": "sku", "manufacturer": "brand", "seller": "seller"}  # as people request v3's keys
 HEADER_MAX = 60  # characters of a column's name in a message
-NUMBERS = ("mpn", "sku")
 BESIDE = {"mpn": "brand", "sku": "seller"}
 PATH = "/v3/parts/match?queries="
 
@@ -44,8 +28,6 @@ BROKEN = "has a line break in its part number: a quote may not be closed"
 AGAIN = "requests the same part as an earlier row"
 
 TableRow = tuple[int, Sequence[str]]
-Names = Mapping[str, str]  # column name by v3's key
-NONE: Names = {}
 
 
 class _Query(NamedTuple):
@@ -53,16 +35,16 @@ class _Query(NamedTuple):
     text: str
 
 
-def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
+def read(rows: Iterable[TableRow], named: bom_columns.Names = bom_columns.NONE) -> Iterator[Item]:
     """Yield requests for the rows of a table; blank rows are skipped. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
-    first = list(islice(filled, HEADER_ROWS))
-    header = next((n for n, (_, row) in enumerate(first) if columns(row, named)), None)
+    first = list(islice(filled, bom_columns.HEADER_ROWS))
+    header = next((n for n, (_, row) in enumerate(first) if bom_columns.columns(row, named)), None)
     if header is None:
         yield _no_column(first, named)
         return
     waiting: list[_Query] = []
-    for entry in _queries(chain(first[header + 1 :], filled), columns(first[header][1], named)):
+    for entry in _queries(chain(first[header + 1 :], filled), bom_columns.columns(first[header][1], named)):
         if not isinstance(entry, _Query):
             yield entry
             continue
@@ -74,36 +56,19 @@ def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
         yield _request(waiting)
 
 
-def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each of v3's keys, if this row is the header; empty if it names no part number, or
-    lacks a column of `named`.
-    """
-    names = list(map(_plain, row))
-    wanted = {key: [_plain(name)] for key, name in named.items()}
-    places = {
-        key: [names.index(name) for name in known if name in names] for key, known in {**_KNOWN, **wanted}.items()
-    }
-    entry = {key: at[0] for key, at in places.items() if at}
-    return entry if any(key in entry for key in NUMBERS) and named.keys() <= entry.keys() else {}
-
-
-def _plain(name: str) -> str:
-    """Normalize a column name: no case, spaces or punctuation; a name of punctuation alone is unchanged."""
-    return "".join(filter(str.isalnum, name)).lower() or name.strip()
-
-
-def _no_column(first: list[TableRow], named: Names) -> Unreadable:
+def _no_column(first: list[TableRow], named: bom_columns.Names) -> Unreadable:
     """List the columns in an error message, because the missing one may be among them under another name."""
     if not first:
         return Unreadable(1, "has no rows")
     number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
     there = ", ".join(repr(_visible(cell.strip())) for cell in row if cell.strip())
-    lacking = [name for name in named.values() if _plain(name) not in map(_plain, row)]
+    lacking = [name for name in named.values() if bom_columns.plain(name) not in map(bom_columns.plain, row)]
     if lacking:
         missing = f"no column {', '.join(map(repr, lacking))}"
     else:
-        known = ", ".join(name for key in NUMBERS for name in COLUMNS[key])
-        missing = f"no column of part numbers, which are named like {known}; --column mpn=NAME names another"
+        known = ", ".join(name for key in NUMBERS for name in bom_columns.COLUMNS[key])
+        missing = f"no column of part numbers, which are named like {known}, or in another language"
+        missing += "; --column mpn=NAME names another"
     return Unreadable(number, f"{missing}; the columns are {there}")
 
 

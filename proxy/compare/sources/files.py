@@ -5,7 +5,6 @@ rotation can leave null bytes in a log: they are treated as blanks.
 """
 
 import bz2
-import codecs
 import gzip
 import io
 import lzma
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proxy import errors
+from proxy import bom_columns, errors
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
@@ -81,12 +80,12 @@ class _CheckedStream(io.RawIOBase):
 LOG_LINE = 1 << 18  # characters; servers reject shorter request lines already
 JSON_LINE = 1 << 26  # lines of recordings hold whole responses
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
 
 def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[tuple[int, str | None]]:
     """Yield number and stripped text of each non-blank line; the text is None for a line that is too long."""
-    encoding, mistakes = ("utf-16", "replace") if is_utf16(stream.peek(2)) else ("utf-8", "surrogateescape")
+    encoding, mistakes = (
+        ("utf-16", "replace") if stream.peek(2).startswith(bom_columns.UTF16) else ("utf-8", "surrogateescape")
+    )
     text = io.TextIOWrapper(stream, encoding, mistakes, newline="\n")
     try:
         number = 0
@@ -99,11 +98,6 @@ def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[t
                 yield number, kept
     finally:
         text.detach()
-
-
-def is_utf16(start: bytes) -> bool:
-    """Return true if the data begins with a UTF-16 byte order mark, as files of Windows programs often do."""
-    return start.startswith(_UTF16)
 
 
 def _skip_rest_of_line(text: io.TextIOWrapper, longest: int) -> None:

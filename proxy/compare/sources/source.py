@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy import errors, parameters
+from proxy import bom_columns, errors, parameters
 from proxy.compare.requests import V3Request, parse_target
-from proxy.compare.sources import bom, files, json_files, tables, text_lines
+from proxy.compare.sources import files, json_files, tables, text_lines
 from proxy.compare.sources.clients import Clients
 from proxy.compare.sources.entries import Item, Reader, RequestEntry, Unreadable
 
@@ -169,7 +169,9 @@ _ARCHIVE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # ZIP (.xlsx), 
 _HAR = re.compile(r'\s*\{\s*"log"\s*:\s*(?:\{|$)')
 
 
-def open_source(path: Path, clients: Clients, *, kind: str | None = None, named: bom.Names = bom.NONE) -> RequestSource:
+def open_source(
+    path: Path, clients: Clients, *, kind: str | None = None, named: bom_columns.Names = bom_columns.NONE
+) -> RequestSource:
     """Open a source; `named` are the columns of a parts list by v3's keys.
 
     Raises SourceError for a missing file, an unknown format, and columns of a format that has none.
@@ -196,11 +198,11 @@ def _head(stream: io.BufferedReader) -> bytes:
     return head
 
 
-def _kind(path: Path, head: bytes, named: bom.Names) -> str:
+def _kind(path: Path, head: bytes, named: bom_columns.Names) -> str:
     suffix = Path(_PACKED.sub("", path.name.lower())).suffix
     if head.startswith(_ARCHIVE):
         return "xlsx"
-    text = tables.decoded(head)
+    text = bom_columns.decoded(head)
     if not text.strip():
         raise errors.SourceError(f"{path}: there is nothing in it")
     found = _by_content(text, _SUFFIXES.get(suffix)) or ("csv" if named else None)
@@ -227,7 +229,7 @@ def _by_content(text: str, named: str | None) -> str | None:
 
 def _has_header(text: str) -> bool:
     try:
-        return any(map(bom.columns, csv.reader(io.StringIO(text), delimiter=tables.delimiter(text))))
+        return any(map(bom_columns.columns, csv.reader(io.StringIO(text), delimiter=bom_columns.delimiter(text))))
     except csv.Error:
         return False
 

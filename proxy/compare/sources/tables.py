@@ -13,63 +13,38 @@ from datetime import date, time, timedelta
 from io import BufferedReader
 from typing import Any
 
-from proxy.compare.sources import bom, files
+from proxy import bom_columns
+from proxy.compare.sources import bom
 from proxy.compare.sources.entries import Item, Unreadable
 
 SIZE_MAX = 1 << 26  # bytes; a parts list is read whole, because its encoding is known only then
-DELIMITERS = ",;\t|"
-SAMPLE = 30  # rows that are examined to detect the delimiter
 
 CSV_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
 CSV_BROKEN = "is no valid CSV from here on: a quote may be unclosed"
 
 
-def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
+def read_csv(stream: BufferedReader, named: bom_columns.Names = bom_columns.NONE) -> Iterator[Item]:
     """Yield parts/match requests for the rows; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         yield Unreadable(1, CSV_TOO_LARGE)
         return
-    text = decoded(data)
+    text = bom_columns.decoded(data)
     broken: list[Unreadable] = []
     yield from bom.read(_csv_rows(text, broken, named), named)
     yield from broken
 
 
-def _csv_rows(text: str, broken: list[Unreadable], named: bom.Names) -> Iterator[bom.TableRow]:
+def _csv_rows(text: str, broken: list[Unreadable], named: bom_columns.Names) -> Iterator[bom.TableRow]:
     """Yield the rows with the numbers of their first lines, up to a syntax error."""
     begin = 1
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, named))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=bom_columns.delimiter(text, named))
     try:
         for row in reader:
             yield begin, row
             begin = reader.line_num + 1
     except csv.Error:
         broken.append(Unreadable(begin, CSV_BROKEN))
-
-
-def decoded(data: bytes) -> str:
-    """Decode UTF-16 with a byte order mark, UTF-8, or else cp1252, which Excel writes in Western Europe."""
-    if files.is_utf16(data):
-        return data.decode("utf-16", "replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
-
-
-def delimiter(text: str, named: bom.Names = bom.NONE) -> str:
-    """Detect the delimiter: the one whose first rows have the most header cells, then the most cells."""
-    sample = "\n".join(text.splitlines()[:SAMPLE]) if len(text) < SIZE_MAX // 64 else text[: SIZE_MAX // 64]
-    return max(DELIMITERS, key=lambda each: _fitness(sample, each, named))
-
-
-def _fitness(sample: str, each: str, named: bom.Names) -> tuple[int, int]:
-    try:
-        rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=each))[:SAMPLE]
-    except csv.Error:
-        return 0, 0
-    return max((len(bom.columns(row, named)) for row in rows), default=0), max(map(len, rows), default=0)
 
 
 SIZE_MAX = 1 << 26  # bytes of the file
@@ -84,7 +59,7 @@ OPENPYXL_MISSING = (
 WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of another program; save it as .xlsx or CSV"
 
 
-def read_workbook(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
+def read_workbook(stream: io.BufferedReader, named: bom_columns.Names = bom_columns.NONE) -> Iterator[Item]:
     """Yield parts/match requests for the rows of a sheet; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
@@ -138,8 +113,8 @@ def _read_into(rows: list[bom.TableRow], sheet: Any) -> None:
             rows.append((number, [_text(cell) for cell in row]))
 
 
-def _has_parts(rows: list[bom.TableRow], named: bom.Names) -> bool:
-    return any(bom.columns(row, named) for _, row in rows[: bom.HEADER_ROWS])
+def _has_parts(rows: list[bom.TableRow], named: bom_columns.Names) -> bool:
+    return any(bom_columns.columns(row, named) for _, row in rows[: bom_columns.HEADER_ROWS])
 
 
 def _text(cell: Any) -> str:

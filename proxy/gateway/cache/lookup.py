@@ -37,6 +37,20 @@ class QueryCache:
         """Look up the queries of a request."""
         return Lookup(self, request, queries)
 
+    async def peek(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult | None]:
+        """Return the results of queries that are cached, None for the others. Claims nothing."""
+        keys, renderer, application = queries.keys, queries.renderer, request.client.application
+        if self.entries is None:
+            return [None] * len(keys)
+        results = [self.entries.get(key, renderer) for key in keys]
+        if self.shared is not None:
+            misses = [n for n, result in enumerate(results) if result is None]
+            digests = {n: digest for n in misses if (digest := self.shared.key(application, keys[n])) is not None}
+            for position, records in zip(digests, await self.shared.peek([*digests.values()]), strict=True):
+                self.entries.add(keys[position], records)
+                results[position] = self.entries.get(keys[position], renderer)
+        return results
+
 
 class Lookup:
     """Queries of one request, the results that are known, and `misses`: the positions of those that are not."""
@@ -56,7 +70,7 @@ class Lookup:
         self._lacking: set[int] = set()
         self._waits_until = math.inf
         keys, renderer = queries.keys, queries.renderer
-        if self._entries is not None:
+        if self._entries is not None and not request.refresh:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
             self._results = {n: result for n, result in cached.items() if result is not None}
             if self._results:
@@ -66,7 +80,7 @@ class Lookup:
     async def look_up_shared(self) -> None:
         """Look the misses up in the shared cache, which may be absent. It claims what it does not have, so that no
         other worker executes it: `release_shared` must follow."""
-        if self._shared is None or not self.misses:
+        if self._shared is None or not self.misses or self.request.refresh:
             return
         application, keys = self.request.client.application, self.queries.keys
         digests = {n: digest for n in self.misses if (digest := self._shared.key(application, keys[n])) is not None}
@@ -181,9 +195,12 @@ class Lookup:
         if rendered.error is not None or self._entries is None:
             return rendered
         key = self.queries.keys[position]
-        stored = self._entries.store(key, self.queries.renderer, result.parts, rendered)
-        if self._shared is not None and (digest := self._digests.get(position)) is not None:
-            self._shared.put(self.request.client.application, digest, self._entries.cached_records(key))
+        stored = self._entries.store(key, self.queries.renderer, result, rendered)
+        if self._shared is not None:
+            application = self.request.client.application
+            digest = self._digests.get(position) or self._shared.key(application, key)
+            if digest is not None:
+                self._shared.put(application, digest, self._entries.cached_records(key))
         return stored
 
     def results(self) -> list[RenderedResult]:

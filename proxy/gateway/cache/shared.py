@@ -137,10 +137,13 @@ class _Writes:
                     await self._store.renew(renewed)
                 self.claimed.update({key: self.claimed[key] + 1 for key in renewed if key in self.claimed})
 
-    async def close(self) -> None:
-        """Store what is waiting."""
+    async def flush(self) -> None:
+        """Wait until all that is waiting is stored, or could not be."""
         if self._writer is not None:
-            await self._writer
+            await asyncio.shield(self._writer)
+
+    def close(self) -> None:
+        """End the thread."""
         self._thread.shutdown()
 
     def _write_soon(self) -> None:
@@ -208,7 +211,8 @@ class SharedCache:
         """Store what is waiting, and close the store."""
         for task in self._tasks:
             task.cancel()
-        await self._writes.close()
+        await self.flush()
+        self._writes.close()
         await self._store.aclose()
 
     async def look_up(self, keys: Sequence[bytes], *, claim_fresh: bool = False) -> list[SharedLookup]:
@@ -246,6 +250,15 @@ class SharedCache:
         # Of several requests with the same key the first owns the claim.
         return [_for(lookups.get(key, NOTHING), key in own) for key in keys]
 
+    async def peek(self, keys: Sequence[bytes]) -> list[list[CachedRecords]]:
+        """Return the records of keys without claiming any. For patient callers, whom a miss costs parts: they wait
+        longer for the store, and try it again after a failure."""
+        entries = [CacheLookup(None, claimed=False)] * len(keys)
+        if keys:
+            async with self._breaker.guard("look_up", WRITE_TIMEOUT):
+                entries = await self._store.look_up(keys, self._clock.now() - self._seconds, claim=False)
+        return [[] if content is None else self._decoded(content) for content, _ in entries]
+
     async def wait(
         self, keys: Sequence[bytes], until: float = math.inf, *, claim_fresh: bool = False
     ) -> list[SharedLookup]:
@@ -270,6 +283,10 @@ class SharedCache:
         """Store the records of a query soon, and release the claim on it then."""
         if records and not self._breaker.is_open:
             self._writes.put(application.name, key, records)
+
+    async def flush(self) -> None:
+        """Wait until the results so far are stored, or could not be."""
+        await self._writes.flush()
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims, except of keys whose results are about to be stored."""

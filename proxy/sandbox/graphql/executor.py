@@ -1,8 +1,8 @@
-"""Execution by graphql-core, with four differences that the service needs.
+"""Execution by graphql-core, with five differences that the service needs.
 
 It stops when its budget is exceeded. An object selected without sub-fields is null and not resolved at all. A Float
 with a whole value is written as an integer, as recorded. A scalar field without resolver, like most fields of a
-response, is read directly, which halves the time of a multi-match.
+response, is read directly, and lists of objects are completed directly; each halves the time of a multi-match.
 """
 
 import math
@@ -18,6 +18,7 @@ from graphql import (
     FieldNode,
     GraphQLField,
     GraphQLLeafType,
+    GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
     GraphQLSchema,
@@ -158,6 +159,39 @@ class SupplyExecutor(Executor[context.ResolverContext]):
         if path.prev is None:  # a root field, such as a search, may take long
             self.budget.check()
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
+
+    def complete_list_value(  # noqa: PLR0917 - graphql-core's arguments
+        self,
+        return_type: GraphQLList[Any],
+        field_details_list: FieldDetailsList,
+        info: context.Info,
+        path: Path,
+        result: Any,
+        position_context: Any,
+    ) -> Any:
+        """The response values of a list.
+
+        Most lists have objects: their fields are executed without the five steps of graphql-core between a list and
+        the fields of its items, which took as long as the fields.
+        """
+        item_type = get_nullable_type(return_type.of_type)
+        is_async = self.is_awaitable is not assume_not_awaitable
+        if is_async or not isinstance(item_type, GraphQLObjectType) or not isinstance(result, list | tuple):
+            return super().complete_list_value(return_type, field_details_list, info, path, result, position_context)
+        fields = self.collect_subfields(item_type, field_details_list).grouped_field_set
+        completed: list[Any] = []
+        for index, item in enumerate(result):
+            item_path = path.add_key(index)
+            try:
+                completed.append(
+                    self.execute_fields(item_type, item, item_path, fields, position_context)
+                    if item is not None
+                    else self.complete_value(return_type.of_type, field_details_list, info, item_path, item, None)
+                )
+            except Exception as error:
+                self.handle_field_error(error, return_type.of_type, field_details_list, item_path)
+                completed.append(None)
+        return completed
 
     @staticmethod
     def complete_leaf_value(return_type: GraphQLLeafType, result: Any) -> Any:

@@ -7,8 +7,8 @@ without an Accept header; here it is `application/json`, as the service's client
 invalid document that they know (§3.2). A GET without a query returns the IDE, with `?sdl` the schema.
 """
 
+import codecs
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -101,7 +101,9 @@ PATHS = ("/graphql", "/graphql/")
 MAX_BODY = 2**20
 OFFERED = (JSON, GRAPHQL)
 
-_ESCAPED = re.compile(r"[^\x00-\x7f]|[+&<>']")
+# ASCII characters that are escaped, and their escapes.
+_ESCAPED = tuple((character.encode(), b"\\u%04X" % ord(character)) for character in "+&<>'")
+_JSON_ESCAPES = "v3bridge.sandbox.graphql.escapes"
 
 Page = Callable[[web.Request], web.Response]
 
@@ -183,12 +185,21 @@ def _wants_page(request: web.Request) -> bool:
 
 def _escaped(body: bytes) -> bytes:
     """JSON as the service writes it: ASCII, with `+ & < > '` escaped and hex digits in upper case."""
-    return _ESCAPED.sub(_escape, body.decode()).encode()
+    # Five replacements and a codec take a fraction of the time of one pattern, which visits every character.
+    for character, escape in _ESCAPED:
+        body = body.replace(character, escape)
+    return body if body.isascii() else body.decode().encode("ascii", _JSON_ESCAPES)
 
 
-def _escape(character: re.Match[str]) -> str:
-    units = character[0].encode("utf-16-be")
-    return "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Codec error handler: the characters beyond ASCII as JSON escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be")
+    return "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2)), error.end
+
+
+codecs.register_error(_JSON_ESCAPES, _escape)
 
 
 EXPOSED_HEADERS = "Date, Retry-After, WWW-Authenticate"

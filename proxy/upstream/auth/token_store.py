@@ -1,6 +1,6 @@
 """Store of access tokens, shared by workers, restarts and machines: its protocol, a fallback, and encryption.
 
-Used by token_requests.py. The stores of proxy/stores implement the protocol; web/app.py passes one in.
+Used by token_requests.py. The stores of proxy/stores implement the protocol; gateway/assembly.py passes one in.
 """
 
 import hashlib

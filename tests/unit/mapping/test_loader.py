@@ -1,6 +1,7 @@
 """Tests of the mapping loader: a mistake in mappings/ stops the program at start, with its position."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,3 +119,31 @@ def test_site_name_is_inserted(load: Callable[..., Any]) -> None:
     schema = "type Query { a: SupPart } type SupPart { mpn: String! octopartUrl: String! }"
     book = load(HEAD + '    "{site}_url": "{site}Url"\n', schema__graphql=schema.replace("octopart", "{site}"))
     assert compiler.compile_object(book, "Part", model.Projection()).selection == "mpn octopartUrl"
+
+
+def test_view_has_objects_of_its_own_with_the_schema_of_the_mappings(
+    load: Callable[..., loader.Mappings], tmp_path: Path
+) -> None:
+    folder = view_folder(tmp_path, "Line:\n  reads: SupPart\n  source: here\n  fields:\n    number: mpn\n")
+    mappings = load(HEAD)
+    view = loader.load_view(mappings, folder, "octopart", "Line")
+    assert (list(view.rules), list(mappings.rules)) == (["Line"], ["Part"])
+    assert compiler.compile_object(view, "Line", model.Projection()).selection == "mpn"
+
+
+@pytest.mark.parametrize(
+    "rules, says", [(HEAD, "nothing uses the object Part"), ("Line:\n  reads: SupPart\n", "line.yaml:1")]
+)
+def test_mistake_of_a_view_is_found_on_loading(
+    load: Callable[..., loader.Mappings], tmp_path: Path, rules: str, says: str
+) -> None:
+    with pytest.raises(errors.MappingError) as caught:
+        loader.load_view(load(HEAD), view_folder(tmp_path, rules), "octopart", "Line")
+    assert says in caught.value.message
+
+
+def view_folder(tmp_path: Path, rules: str) -> Path:
+    folder = tmp_path / "view"
+    folder.mkdir()
+    (folder / "line.yaml").write_text(rules, encoding="utf-8")
+    return folder

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.kit import shipped
 from proxy.mapping import loader, transforms
 
 
@@ -146,7 +147,44 @@ def test_cad_downloads_are_the_available_formats() -> None:
     assert transforms.cad_downloads(SimpleNamespace(**cad)) == ["a", "k"]
 
 
+@pytest.mark.parametrize(
+    "converted, currency, converted_to, wanted, expected",
+    [
+        (0.9, "USD", "EUR", "EUR", 0.9),
+        (1.5, "EUR", "EUR", "EUR", 1.5),
+        (0.9, "USD", "EUR", "CHF", None),
+        (1.5, "USD", "XAU", "XAU", None),
+        (1.5, "", "USD", "USD", None),
+    ],
+)
+def test_converted_price_is_none_without_a_rate(
+    converted: float, currency: str, converted_to: str, wanted: str, expected: float | None
+) -> None:
+    assert transforms.converted_price(1.5, currency, converted, converted_to, wanted) == expected
+
+
+def test_free_price_is_free_in_every_currency() -> None:
+    assert transforms.converted_price(0.0, "USD", 0.0, "EUR", "EUR") == 0.0
+
+
+def test_lifecycle_status_has_no_age_and_package_is_as_displayed() -> None:
+    specs = [
+        spec("numberofpins", "14", "14 pins"),
+        spec("lifecyclestatus", "Production", "Production (Last Updated: 6 months ago)"),
+        spec("case_package", "SOIC", "SOIC 14"),
+    ]
+    assert (transforms.lifecycle_status(specs), transforms.case_package(specs)) == ("Production", "SOIC 14")
+    assert (transforms.lifecycle_status(specs[:1]), transforms.case_package(specs[:1])) == (None, None)
+    assert transforms.lifecycle_status([spec("lifecyclestatus", "", "NRND")]) == "NRND"
+
+
+def spec(shortname: str, value: str, shown: str) -> SimpleNamespace:
+    return SimpleNamespace(attribute=SimpleNamespace(shortname=shortname), value=value, displayValue=shown)
+
+
 def test_every_transform_is_used_by_a_mapping_file(mappings: loader.Mappings) -> None:
-    rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
+    sheet = loader.load_view(mappings, shipped.path("mappings") / "sheet", "octopart", "SheetPart")
+    objects = [*mappings.rules.values(), *sheet.rules.values()]
+    rules = [rules.rule(field) for rules in objects for field in rules.fields]
     feeds = [feed for rule in rules for feed in (rule, rule.only, rule.order, rule.key) if feed is not None]
     assert {feed.through for feed in feeds} - {None} == set(mappings.transforms)

@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def cache(file: Path, manual_clock: clock.ManualClock) -> AsyncIterator[CacheFile]:
-    opened = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    opened = CacheFile(file, SIZE, manual_clock)
     yield opened
     await opened.aclose()
 
@@ -65,7 +65,7 @@ async def test_file_damaged_while_it_is_open_is_replaced(
     content = bytearray(file.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     file.write_bytes(content)
-    opened = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    opened = CacheFile(file, SIZE, manual_clock)
     assert await contents(opened, bytes(16)) == [None]
     await opened.put([record(A, now)])
     assert await contents(opened, A) == [b"content"]
@@ -78,14 +78,14 @@ async def test_deleted_file_is_begun_anew(cache: CacheFile, file: Path, manual_c
         path.unlink()
     assert await contents(cache, A) == [None]
     await cache.put([record(B, manual_clock.now())])
-    other = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    other = CacheFile(file, SIZE, manual_clock)
     assert await contents(other, A, B) == [None, b"content"]
     await other.aclose()
 
 
 async def test_unusable_folder_is_an_error(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
     (tmp_path / "file").touch()
-    cache = CacheFile(tmp_path / "file" / "state.sqlite", SIZE, manual_clock)
+    cache = CacheFile(tmp_path / "file" / "state.sqlite.cache", SIZE, manual_clock)
     for work in (cache.look_up([A], 0.0, claim=True), cache.put([]), cache.cache_usage(), cache.clear(None)):
         with pytest.raises(errors.StoreUnavailable, match="shared cache"):
             await work
@@ -99,7 +99,7 @@ async def test_file_of_another_version_is_replaced(
     await cache.aclose()
     with file.open("r+b") as opened:
         opened.write(b"v3bridge cache 0")
-    other = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    other = CacheFile(file, SIZE, manual_clock)
     with log_lines.collected() as output:
         assert await contents(other, A) == [None]
     assert "shared cache deleted" in output.getvalue()
@@ -153,7 +153,7 @@ async def test_look_up_whose_claims_fail_halfway_leaves_none(
         patch.setattr(_Claims, "_lock_key", no_locks_left)
         with pytest.raises(errors.StoreUnavailable, match="No locks available"):
             await cache.look_up([A, B], 0.0, claim=True)
-    other = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    other = CacheFile(file, SIZE, manual_clock)
     assert [claimed for _, claimed in await other.look_up([A, B], 0.0, claim=True)] == [True, True]
     await other.aclose()
 
@@ -165,7 +165,7 @@ async def test_failed_look_up_releases_its_claims(
     with pytest.raises(errors.StoreUnavailable):
         await cache.look_up([A], 0.0, claim=True)
     file.rmdir()
-    other = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    other = CacheFile(file, SIZE, manual_clock)
     assert [claimed for _, claimed in await other.look_up([A], 0.0, claim=True)] == [True]
     await other.aclose()
 
@@ -210,7 +210,7 @@ async def test_writers_and_readers_side_by_side_mistake_no_entry(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock
 ) -> None:
     """While two caches overwrite the ring again and again, a third reads what they store."""
-    caches = [CacheFile(file.with_suffix(""), SIZE, manual_clock) for _ in range(2)]
+    caches = [CacheFile(file, SIZE, manual_clock) for _ in range(2)]
     keys = [number.to_bytes(8, "big") * 2 for number in range(200)]
 
     async def write(writer: CacheFile, seed: int) -> None:
@@ -265,7 +265,7 @@ async def test_records_that_contradict_each_other_are_begun_anew(
 async def test_damaged_file_is_replaced_once_by_several_processes(file: Path, manual_clock: clock.ManualClock) -> None:
     file.parent.mkdir()
     file.write_bytes(b"no cache" * 1000)
-    caches = [CacheFile(file.with_suffix(""), SIZE, manual_clock) for _ in range(5)]
+    caches = [CacheFile(file, SIZE, manual_clock) for _ in range(5)]
     with log_lines.collected() as output:
         await asyncio.gather(
             *(each.put([record(bytes([n]) * 16, manual_clock.now())]) for n, each in enumerate(caches))
@@ -280,7 +280,7 @@ async def test_changed_size_is_applied_once_and_by_writers_only(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock
 ) -> None:
     """Services with different settings, and `v3bridge cache`, do not delete each other's entries again and again."""
-    other = CacheFile(file.with_suffix(""), 2 * SIZE, manual_clock)
+    other = CacheFile(file, 2 * SIZE, manual_clock)
     now = manual_clock.now()
     await cache.put([record(A, now)])
     assert await contents(other, A) == [b"content"]
@@ -328,7 +328,7 @@ async def test_claims_of_a_process_that_was_alone_hold_against_a_new_one(
     assert await claims(cache, A) == [True]
     await alone(cache)
     assert await claims(cache, B) == [True]
-    other = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    other = CacheFile(file, SIZE, manual_clock)
     assert await claims(other, A, B, C) == [False, False, True]
     assert await claims(cache, C) == [False]
     await cache.release([A, B])
@@ -348,7 +348,7 @@ async def test_process_that_is_alone_and_does_not_react_keeps_nobody_waiting(
     await alone(cache)
     assert cache._timer is not None
     cache._timer.cancel()
-    other = CacheFile(file.with_suffix(""), SIZE, manual_clock)
+    other = CacheFile(file, SIZE, manual_clock)
     async with asyncio.timeout(5):
         assert await claims(other, A, B) == [True, True]
     assert await claims(cache, C) == [True]

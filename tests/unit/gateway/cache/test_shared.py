@@ -391,13 +391,3 @@ async def test_lease_of_a_claim_is_renewed_while_its_owner_works(
             await asyncio.sleep(0.005)
     await asyncio.sleep(0.05)
     assert store.renewed.count(keys[0]) == 5 > store.renewed.count(keys[1])
-
-
-async def test_close_stores_what_waits(
-    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
-) -> None:
-    cache.start()
-    cache.put(application(), key_of(cache, 1), records(time.now()))
-    await cache.close()
-    assert list(store.entries) == [key_of(cache, 1)]
-    assert store.operations[-1] == "aclose"

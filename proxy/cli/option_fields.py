@@ -1,0 +1,57 @@
+"""Commands whose options are the fields of a dataclass: name, type, default and help text are declared once. Reads the
+values of options that several commands have."""
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+from proxy import config
+from proxy.config import secret
+
+T = TypeVar("T")
+
+
+def command(
+    options: type[T], run: Callable[[T], None], names: Collection[str] | None = None, **required: Any
+) -> Callable[..., None]:
+    """Make a typer command of `run`, whose parameters are the fields of the dataclass `options`, or those in `names`.
+
+    A field without a default is required. `required` are annotations of further fields that this command requires.
+    """
+
+    def invoke(**given: Any) -> None:
+        run(options(**given))
+
+    hints = get_type_hints(options, include_extras=True) | required
+    declared: tuple[Any, ...] = fields(options)  # type: ignore[arg-type]
+    defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in declared}
+    defaults |= dict.fromkeys(required, Parameter.empty)
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hints[name])
+        for name in (names or defaults)
+    ]
+    # typer reads a command's signature, type hints and docstring.
+    invoke.__doc__ = run.__doc__
+    invoke.__annotations__ = {each.name: each.annotation for each in parameters}
+    invoke.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return invoke
+
+
+def read_key(text: str | None, option: str) -> config.Secret | None:
+    """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
+    if text is None:
+        return None
+    # Other users of a machine can list the arguments of a process.
+    if not text.startswith(("env:", "file:")):
+        raise typer.BadParameter(
+            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
+        )
+    try:
+        return config.Secret(secret.resolve(text, Path(), os.environ))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error

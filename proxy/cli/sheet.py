@@ -1,0 +1,36 @@
+"""`v3bridge sheet`: fills spreadsheets with parts data, through the quota and cache of the service.
+
+Exit code 0: every line has a part; 1: the file is written, but some lines lack one, or the run stopped early; 2: a
+mistake in options or the file, or a declined cost: nothing is written.
+"""
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from proxy.cli import filling, option_fields
+from proxy.cli.shown import FILE_WIDTH
+
+app = typer.Typer(help="Spreadsheets with parts data.", no_args_is_help=True)
+
+
+def _fill(options: filling.FillOptions) -> None:
+    """Fill a parts list with columns of prices, stock and other data. Prints the cost first."""
+    raise typer.Exit(filling.run(options))
+
+
+app.command("fill")(option_fields.command(filling.FillOptions, _fill))
+
+
+@app.command("columns")
+def columns() -> None:
+    """List the columns that `sheet fill --columns` can add."""
+    from proxy.sheet.columns.kinds import KINDS
+
+    shown = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]"}
+    table = Table("column", "content")
+    for name, kind in KINDS.items():
+        table.add_row(Text(name + "".join(shown[option] for option in kind.options)), Text(kind.explanation))
+    terminal = Console()
+    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(table)

@@ -1,0 +1,76 @@
+"""Parts are spent by `compare`, `record` and `sheet fill`: plan, confirmation and progress, on standard error.
+
+Standard output is reserved for results.
+"""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from proxy.kit.wording import counted
+
+
+def console() -> Console:
+    """Return the console for plan and progress: standard error."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def say(text: str) -> None:
+    """Print one line to standard error, without interpreting markup."""
+    console().print(Text(text))
+
+
+def confirm_cost(parts: int, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:
+    """Ask whether to spend up to `parts`; return whether to continue. Without a terminal, a budget is required. Raises
+    BadParameter without one."""
+    if yes or free or not parts:
+        return True
+    most = parts if budget is None else min(parts, max(0, budget - spent))
+    # The question goes to standard error, because standard output may be a report.
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return _confirmed(f"Up to {counted(most, 'part')} may be spent. Continue?")
+    if budget is None:
+        raise typer.BadParameter(
+            f"up to {counted(parts, 'part')} may be spent: set a limit with --budget, or confirm with --yes",
+            param_hint="--budget",
+        )
+    return True
+
+
+def _confirmed(question: str) -> bool:
+    """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
+    Python's own handler is restored meanwhile."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Show a progress bar while the block runs; yields the function that updates it, with the number done and a text
+    beside it. Does nothing without a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[more]}"),
+        TimeRemainingColumn(),
+    )
+    screen = console()
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
+        task = progress.add_task(description, total=total, more="")
+
+        def update(done: int, more: str) -> None:
+            progress.update(task, completed=done, more=more)
+
+        yield update

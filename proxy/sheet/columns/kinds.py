@@ -1,0 +1,153 @@
+"""Kinds of columns: how each is named and explained, and the value it has for a line."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from proxy.sheet import offers
+from proxy.sheet.offers import OfferRules, Purchase
+from proxy.sheet.package.cells import CellValue
+from proxy.sheet.parts import Offer, Part
+
+Option = Literal["quantity", "currency", "distributor"]
+PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows
+AT_BEST: tuple[Option, ...] = ("quantity",)
+PRICED: tuple[Option, ...] = ("quantity", "currency")
+
+
+class LinePart(NamedTuple):
+    """A part as one column of one line uses it."""
+
+    part: Part
+    quantity: int
+    currency: str
+    rules: OfferRules
+    distributor: str | None
+    fetched: float
+
+    @property
+    def best(self) -> Purchase | None:
+        """The best purchase under the rules."""
+        return offers.best(self.part.offers, self.quantity, self.currency, self.rules)
+
+    @property
+    def allowed(self) -> list[Offer]:
+        """The offers that count, whatever their stock."""
+        rules = OfferRules(self.rules.distributors, self.rules.authorized_only)
+        listed = offers.allowed(self.part.offers, rules)
+        return [each for each in listed if self.distributor is None or offers.is_from(each, self.distributor)]
+
+
+Value = Callable[[LinePart], CellValue]
+
+
+class ColumnKind(NamedTuple):
+    """A kind of column. `options` are what may follow its name: `@100`, `:EUR` or `:Digi-Key`."""
+
+    label: str
+    explanation: str
+    value: Value
+    options: tuple[Option, ...] = ()
+
+
+def at(time: float) -> str:
+    """Format a time as text, which reads the same in every program."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def rounded(price: Decimal) -> Decimal:
+    """Round a price to five decimals, without trailing zeros."""
+    short = price.quantize(PRICE_STEP).normalize()
+    return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
+
+
+def breaks_text(offer: Offer, currency: str) -> str | None:
+    """Format all prices of an offer by the quantities from which they are valid."""
+    breaks = offers.price_breaks(offer, currency)
+    return "; ".join(f"{quantity}: {rounded(price):f}" for quantity, price in breaks) or None
+
+
+def number(value: int | None) -> Decimal | None:
+    """Return a cell value of a whole number."""
+    return None if value is None else Decimal(value)
+
+
+def _of_best(value: Callable[[Purchase], CellValue]) -> Value:
+    return lambda line: None if (best := line.best) is None else value(best)
+
+
+def _lead_time(line: LinePart) -> CellValue:
+    """Return the lead time of the best offer; if it states none, the shortest of the others."""
+    best = line.best
+    if best is not None and best.offer.lead_days is not None:
+        return Decimal(best.offer.lead_days)
+    return number(min((each.lead_days for each in line.allowed if each.lead_days is not None), default=None))
+
+
+def _price_breaks(line: LinePart) -> CellValue:
+    best = line.best
+    return None if best is None else breaks_text(best.offer, line.currency)
+
+
+KINDS = {
+    "price": ColumnKind(
+        "price",
+        "unit price of the best offer, at the quantity that has to be bought",
+        _of_best(lambda best: rounded(best.unit_price)),
+        PRICED,
+    ),
+    "total": ColumnKind(
+        "total",
+        "price of the whole line: unit price times the quantity that has to be bought",
+        _of_best(lambda best: rounded(best.total)),
+        PRICED,
+    ),
+    "order_quantity": ColumnKind(
+        "order quantity",
+        "quantity that has to be bought of the best offer (MOQ, order multiple)",
+        _of_best(lambda best: Decimal(best.quantity)),
+        AT_BEST,
+    ),
+    "price_breaks": ColumnKind("price breaks", "all prices of the best offer, by quantity", _price_breaks, PRICED),
+    "currency": ColumnKind("currency", "currency of the prices", lambda line: line.currency),
+    "stock": ColumnKind(
+        "stock",
+        "stock of all distributors that count, or of one: stock:Digi-Key",
+        lambda line: offers.stock(line.allowed),
+        ("distributor",),
+    ),
+    "distributor": ColumnKind(
+        "distributor", "distributor of the best offer", _of_best(lambda best: best.offer.seller), AT_BEST
+    ),
+    "sku": ColumnKind("SKU", "number of the best offer at its distributor", _of_best(lambda b: b.offer.sku), AT_BEST),
+    "moq": ColumnKind(
+        "MOQ", "minimum order quantity of the best offer", _of_best(lambda best: number(best.offer.moq)), AT_BEST
+    ),
+    "order_multiple": ColumnKind(
+        "order multiple",
+        "multiple in which the best offer is sold",
+        _of_best(lambda best: number(best.offer.order_multiple)),
+        AT_BEST,
+    ),
+    "packaging": ColumnKind(
+        "packaging", "packaging of the best offer", _of_best(lambda best: best.offer.packaging), AT_BEST
+    ),
+    "offer_url": ColumnKind(
+        "offer URL", "page of the best offer at its distributor", _of_best(lambda best: best.offer.url), AT_BEST
+    ),
+    "lead_time": ColumnKind(
+        "lead time days", "lead time of the best offer in days; if it has none, the shortest", _lead_time, AT_BEST
+    ),
+    "lifecycle": ColumnKind("lifecycle", "lifecycle status of the part", lambda line: line.part.lifecycle),
+    "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package),
+    "datasheet": ColumnKind("datasheet", "address of the datasheet", lambda line: line.part.datasheet_url),
+    "url": ColumnKind("product page", "address of the part's page", lambda line: line.part.url),
+    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", lambda line: line.part.mpn),
+    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", lambda line: line.part.manufacturer),
+    "description": ColumnKind("description", "short description of the part", lambda line: line.part.short_description),
+    "data_as_of": ColumnKind("data as of", "time at which the data was fetched", lambda line: at(line.fetched)),
+    "status": ColumnKind(
+        "status", "found, not found, ambiguous, stale or failed; always there, last if not named", lambda _: None
+    ),
+}

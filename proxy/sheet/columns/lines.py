@@ -1,0 +1,151 @@
+"""Lines of a table that have a part number: the header row, the columns that are used, and the values of each line."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, islice
+from typing import NamedTuple
+
+from proxy import bom_columns, errors
+from proxy.sheet.package.cells import COLUMNS_MAX, column_name, column_number
+
+LINES_MAX = 100_000  # a BOM is far shorter; without a limit a hostile file would fill the memory
+NUMBER_MAX = 200  # characters of a part number
+QUANTITY_DIGITS = 12  # a larger quantity is a mistake, such as a part number in the wrong column
+NAME_MAX = 60  # characters of a heading in a message
+OPTIONS = {
+    "mpn": "--mpn-column",
+    "brand": "--manufacturer-column",
+    "sku": "--sku-column",
+    "quantity": "--quantity-column",
+}
+
+# A line that begins with one of these adds up others, and what stands below the part numbers is no part.
+TOTALS = frozenset(
+    map(
+        bom_columns.plain,
+        (
+            *("total", "totals", "grand total", "subtotal", "sub total", "sum", "Summe", "Gesamt", "Gesamtsumme"),
+            *("Zwischensumme", "somme", "total général", "sous-total", "suma", "totale", "somma", "totaal", "soma"),
+            *("razem", "łącznie", "celkem", "итого", "合计", "总计", "小计", "合計", "總計", "小計", "합계"),
+        ),
+    )
+)
+_GROUPED = re.compile(r"\d{1,3}(?:[.,'’\s]\d{3})+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_LETTERS = re.compile(r"[A-Za-z]{1,3}")
+
+TableRow = tuple[int, Sequence[str]]
+
+
+class TableHeader(NamedTuple):
+    """Header row of a table. `places` are column indexes by v3's keys and `quantity`."""
+
+    row: int
+    cells: Sequence[str]
+    places: Mapping[str, int]
+
+
+class Line(NamedTuple):
+    """Line with a part number. `quantity` is None where there is none; `width` is the number of its last column."""
+
+    row: int
+    mpn: str
+    manufacturer: str
+    sku: str
+    quantity: int | None
+    width: int
+
+
+def read(
+    rows: Iterable[TableRow], named: Mapping[str, str], place: str
+) -> tuple[TableHeader, Iterator[tuple[Line, Sequence[str]]]]:
+    """Find the header, and return it with the lines below it and their cells. `named` are columns by key: headings, or
+    letters.
+
+    Raises SheetError, which begins with `place`, for a table without a column of part numbers.
+    """
+    filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
+    first = list(islice(filled, bom_columns.HEADER_ROWS))
+    index, header = _header(first, named, place)
+    return header, _lines(chain(first[index + 1 :], filled), header, place)
+
+
+def _header(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> tuple[int, TableHeader]:
+    for index, (number, cells) in enumerate(first):
+        places = bom_columns.columns(cells, named)
+        if places:
+            return index, TableHeader(number, cells, places)
+    by_letter = {key: column_number(text) - 1 for key, text in named.items() if _LETTERS.fullmatch(text.strip())}
+    rest = {key: text for key, text in named.items() if key not in by_letter}
+    for index, (number, cells) in enumerate(first):
+        places = bom_columns.known_columns(cells, rest) | by_letter
+        in_row = all(at < len(cells) and cells[at].strip() for at in by_letter.values())
+        if by_letter and in_row and rest.keys() <= places.keys() and any(key in places for key in bom_columns.NUMBERS):
+            return index, TableHeader(number, cells, places)
+    raise errors.SheetError(_no_column(first, named, place))
+
+
+def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> str:
+    """List the headings that are there, because the missing one may be among them under another name."""
+    if not first:
+        return f"{place}: is empty"
+    number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
+    headings = list(map(bom_columns.plain, row))
+    missing = [f"{OPTIONS[key]} {text!r}" for key, text in named.items() if bom_columns.plain(text) not in headings]
+    there = ", ".join(
+        f"{column_name(index + 1)} {cell.strip()[:NAME_MAX]!r}"
+        for index, cell in enumerate(row[:COLUMNS_MAX])
+        if cell.strip()
+    )
+    if missing:
+        return f"{place}: no column {', '.join(missing)}; the columns of row {number} are {there}"
+    names = ", ".join(bom_columns.COLUMNS["mpn"][:4])
+    return (
+        f"{place}: no column of part numbers, which are named like {names}, in many languages; "
+        f"--mpn-column names another, by heading or letter; the columns of row {number} are {there}"
+    )
+
+
+def _lines(rows: Iterable[TableRow], header: TableHeader, place: str) -> Iterator[tuple[Line, Sequence[str]]]:
+    count = 0
+    for number, row in rows:
+        line = _line(number, row, header)
+        if line is None:
+            continue
+        count += 1
+        if count > LINES_MAX:
+            raise errors.SheetError(f"{place}: has more than {LINES_MAX} lines with a part number; split the file")
+        yield line, row
+
+
+def _line(number: int, row: Sequence[str], header: TableHeader) -> Line | None:
+    cells = {key: row[at].strip() for key, at in header.places.items() if at < len(row)}
+    mpn, sku = (_part_number(cells.get(key, "")) for key in bom_columns.NUMBERS)
+    first = next(cell for cell in row if cell.strip())
+    if not (mpn or sku) or {bom_columns.plain(first), bom_columns.plain(mpn)} & TOTALS:
+        return None
+    # A second block of the sheet begins with the same headings.
+    if "mpn" in header.places and bom_columns.plain(mpn) == bom_columns.plain(header.cells[header.places["mpn"]]):
+        return None
+    width = max(index + 1 for index, cell in enumerate(row) if cell.strip())
+    return Line(number, mpn, cells.get("brand", "") if mpn else "", "" if mpn else sku, _quantity(cells), width)
+
+
+def _part_number(text: str) -> str:
+    """Return a part number; empty for text that cannot be one, such as a dash or a paragraph."""
+    usable = any(map(str.isalnum, text)) and len(text) <= NUMBER_MAX and "\n" not in text and "\r" not in text
+    return text if usable else ""
+
+
+def _quantity(cells: Mapping[str, str]) -> int | None:
+    """Return the quantity of a line: `1,000`, `2.5 m` and `10 pcs` are 1000, 3 and 10. None for no number, and 0."""
+    text = cells.get("quantity", "")
+    if grouped := _GROUPED.match(text):
+        digits = "".join(filter(str.isdecimal, grouped[0]))
+    else:
+        match = _NUMBER.match(text)
+        digits = match[0].replace(",", ".") if match else ""
+    whole = digits.partition(".")[0]
+    return math.ceil(Decimal(digits)) or None if 0 < len(whole) <= QUANTITY_DIGITS else None

@@ -1,0 +1,180 @@
+"""Columns as people name them: `price@100:EUR`, `stock:Digi-Key`, `lead_time`; and templates, named sets of them.
+
+The heading of a column is made of its name, so that a later run finds the columns that it wrote itself. It begins
+with the name of the data's source: a BOM has headings such as Stock or Manufacturer of its own, which must stay.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from proxy import errors
+from proxy.kit import located_yaml
+from proxy.sheet.columns.kinds import KINDS
+from proxy.sheet.offers import ALL_OFFERS, OfferRules
+
+CURRENCY = "USD"
+QUANTITY_MAX = 10**9
+PREFIX = "Nexar"
+SHOWN = 60  # characters of a wrong name in a message
+
+_SPEC = re.compile(r"(?P<name>[^@:]*)(?:@(?P<quantity>[^:]*))?(?::(?P<argument>.*))?", re.DOTALL)
+_CURRENCY = re.compile(r"[A-Z]{3}")
+
+
+class ColumnSpec(NamedTuple):
+    """One column. `quantity` and `currency` are None where the line's quantity and the run's currency count."""
+
+    kind: str
+    quantity: int | None = None
+    currency: str | None = None
+    distributor: str | None = None
+
+    def heading(self, currency: str) -> str:
+        """Return the heading; `currency` is that of the run."""
+        kind = KINDS[self.kind]
+        words = [PREFIX, kind.label]
+        if self.quantity is not None:
+            words.append(f"@{self.quantity}")
+        if "currency" in kind.options:
+            words.append(self.currency or currency)
+        if self.distributor is not None:
+            words.append(self.distributor)
+        return " ".join(words)
+
+
+STATUS = ColumnSpec("status")
+
+
+def parse_list(text: str) -> list[ColumnSpec]:
+    """Parse columns that are separated by commas. Raises ConfigError."""
+    return parse_columns(each.strip() for each in text.split(",") if each.strip())
+
+
+def parse_columns(names: Iterable[str]) -> list[ColumnSpec]:
+    """Parse columns; the same one twice is one. The status column is added where it is not named. Raises ConfigError
+    for an unknown one."""
+    specs = list(dict.fromkeys(map(parse, names)))
+    if not specs:
+        raise errors.ConfigError(f"no columns are named; there are {', '.join(KINDS)}")
+    return specs if STATUS in specs else [*specs, STATUS]
+
+
+def parse(text: str) -> ColumnSpec:
+    """Parse one column. Raises ConfigError that names the nearest one."""
+    match = _SPEC.fullmatch(text.strip())
+    if match is None:
+        raise AssertionError("every text matches")
+    name = match["name"].strip().lower().replace(" ", "_").replace("-", "_")
+    if name not in KINDS:
+        raise errors.ConfigError(_unknown(match["name"].strip()))
+    options = KINDS[name].options
+    if match["quantity"] is not None and "quantity" not in options:
+        raise errors.ConfigError(f"the column {name} has no quantity: write {name} instead of {text[:SHOWN]!r}")
+    quantity = None if match["quantity"] is None else _quantity(name, match["quantity"].strip())
+    argument = match["argument"]
+    if argument is None:
+        return ColumnSpec(name, quantity)
+    argument = argument.strip()
+    if "currency" in options:
+        return ColumnSpec(name, quantity, currency=parse_currency(argument))
+    if "distributor" in options and any(map(str.isalnum, argument)):
+        return ColumnSpec(name, quantity, distributor=argument)
+    raise errors.ConfigError(f"the column {name} cannot be followed by {text[text.index(':') :][:SHOWN]!r}")
+
+
+def parse_currency(text: str) -> str:
+    """Return an ISO 4217 code in upper case. Raises ConfigError."""
+    code = text.strip().upper()
+    if not _CURRENCY.fullmatch(code):
+        raise errors.ConfigError(f"{text[:SHOWN]!r} is no currency: use its code of three letters, such as EUR")
+    return code
+
+
+def _quantity(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:10]) <= QUANTITY_MAX or len(text) > 10:
+        raise errors.ConfigError(f"the quantity of {name}@{text[:SHOWN]} is no whole number from 1 to {QUANTITY_MAX}")
+    return int(text)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), KINDS, 1, 0.5)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown column {name[:SHOWN]!r}{meant}; there are {', '.join(KINDS)}"
+
+
+class ColumnSet(NamedTuple):
+    """What a run adds: columns, the offers that count, and the currency of prices without one of their own."""
+
+    specs: Sequence[ColumnSpec]
+    rules: OfferRules = ALL_OFFERS
+    currency: str = CURRENCY
+
+    @property
+    def currencies(self) -> list[str]:
+        """Currencies that are needed, each of which is one query for each line."""
+        used = [each.currency or self.currency for each in self.specs if "currency" in KINDS[each.kind].options]
+        return list(dict.fromkeys(used or [self.currency]))
+
+    @property
+    def quantity(self) -> int | None:
+        """The quantity of the price columns, if it is one, at which the best offer is chosen for the others, too."""
+        quantities = {each.quantity for each in self.specs if "currency" in KINDS[each.kind].options}
+        return quantities.pop() if len(quantities) == 1 else None
+
+
+class _Template(msgspec.Struct, forbid_unknown_fields=True):
+    columns: list[str]
+    currency: str | None = None
+    rules: OfferRules = ALL_OFFERS
+
+
+def load_template(place: str) -> ColumnSet:
+    """Load a set of columns from `FILE`, or the one of several that `FILE:NAME` names. Raises ConfigError."""
+    path, name = _file_and_name(place)
+    document = located_yaml.load(path, errors.ConfigError)
+    if not isinstance(document.data, dict) or not document.data:
+        raise errors.ConfigError(f"{path.name}: holds no templates; write NAME: {{columns: [price@100, stock]}}")
+    names = ", ".join(map(str, document.data))
+    if name is None and len(document.data) > 1:
+        raise errors.ConfigError(f"{path.name}: has several templates: name one with {path}:NAME, of {names}")
+    key = name or str(next(iter(document.data)))
+    if key not in document.data:
+        raise errors.ConfigError(f"{path.name}: has no template {key[:SHOWN]!r}; there are {names}")
+    return _column_set(document, key)
+
+
+def _column_set(document: located_yaml.LocatedYaml, key: str) -> ColumnSet:
+    try:
+        template = msgspec.convert(document.data[key], _Template)
+    except msgspec.ValidationError as error:
+        message, trail = located_yaml.explain(error, (key,))
+        raise errors.ConfigError(f"{document.place(trail)}: {message}") from None
+    specs: list[ColumnSpec] = []
+    for index, column in enumerate(template.columns):
+        with _mistakes_at(document.place((key, "columns", index))):
+            specs.append(parse(column))
+    with _mistakes_at(document.place((key, "columns"))):
+        specs = parse_columns(template.columns)
+    with _mistakes_at(document.place((key, "currency"))):
+        currency = CURRENCY if template.currency is None else parse_currency(template.currency)
+    return ColumnSet(specs, template.rules, currency)
+
+
+@contextmanager
+def _mistakes_at(place: str) -> Iterator[None]:
+    try:
+        yield
+    except errors.ConfigError as error:
+        raise errors.ConfigError(f"{place}: {error.message}") from None
+
+
+def _file_and_name(place: str) -> tuple[Path, str | None]:
+    """Split `FILE:NAME`. A colon may also belong to the name of the file."""
+    file, _, name = place.rpartition(":")
+    return (Path(place), None) if not file or Path(place).exists() else (Path(file), name)

@@ -1,0 +1,111 @@
+"""A sheet of a workbook, filled with columns in the style of its own."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from proxy import bom_columns, errors
+from proxy.sheet.columns.lines import TableRow
+from proxy.sheet.columns.offers_sheet import HEADINGS
+from proxy.sheet.package import Sheet, workbook
+from proxy.sheet.package.cells import Cell, CellChange, CellError, CellValue, NewSheet
+
+OFFERS = "Offers"
+
+
+class WorkbookTable:
+    """A sheet: the one that is named, else the first one with a column of part numbers, else the first one."""
+
+    def __init__(self, package: workbook.Package, sheet: Sheet) -> None:
+        self._package = package
+        self._sheet = sheet
+        self._styles: dict[int, int] = {}  # of the last text of each row
+
+    @property
+    def place(self) -> str:
+        """Name of the table in messages."""
+        return f"{self._package.path}, sheet {self._sheet.name!r}"
+
+    def rows(self) -> Iterator[TableRow]:
+        """Yield the rows with their numbers."""
+        for number, cells in self._package.rows(self._sheet):
+            texts = [cell for cell in cells if isinstance(cell.value, str) and cell.value]
+            if texts:
+                self._styles[number] = texts[-1].style
+            yield number, _texts(cells)
+
+    def save(
+        self,
+        target: Path,
+        changes: Mapping[int, Mapping[int, CellValue]],
+        offers: Iterable[Sequence[CellValue]],
+    ) -> None:
+        """Write the workbook with the filled sheet, and a sheet of offers: that of an earlier run, or a new one."""
+        cells = {
+            (row, column + 1): CellChange(value, drop_formula=True, style=self._styles.get(row))
+            for row, values in changes.items()
+            for column, value in values.items()
+        }
+        changed = {self._sheet.name: cells}
+        earlier = next((sheet for sheet in self._package.sheets if sheet.name == OFFERS), None)
+        replaced = None if earlier is None else self._replaced(earlier, offers := iter(offers))
+        if earlier is not None and replaced is not None:
+            self._package.save(target, changed | {earlier.name: replaced})
+        else:
+            self._package.save(target, changed, [NewSheet(OFFERS, offers, header=True)])
+
+    def _replaced(
+        self, earlier: Sheet, offers: Iterator[Sequence[CellValue]]
+    ) -> dict[tuple[int, int], CellChange] | None:
+        """Return the changes that make new offers of a sheet of earlier ones; None if the sheet is another's."""
+        first = next(iter(self._package.rows(earlier)), (1, []))[1]
+        if tuple(_texts(first)) != HEADINGS:
+            return None
+        cells: dict[tuple[int, int], CellChange] = {}
+        for number, row in self._package.rows(earlier):
+            cells |= {(number, cell.column): CellChange(None) for cell in row if number > 1 and cell.value is not None}
+        for number, values in enumerate(offers, 1):
+            cells |= {(number, column): CellChange(value) for column, value in enumerate(values, 1) if number > 1}
+        return cells
+
+
+def choose(package: workbook.Package, name: str | None, named: Mapping[str, str]) -> WorkbookTable:
+    """Return the sheet to fill. Raises SheetError for a name that is not there."""
+    sheets = list(package.sheets)
+    if name is not None:
+        chosen = [sheet for sheet in sheets if sheet.name.casefold() == name.casefold()]
+        if not chosen:
+            there = ", ".join(repr(sheet.name) for sheet in sheets)
+            raise errors.SheetError(f"{package.path}: has no sheet {name!r}; there are {there}")
+        return WorkbookTable(package, chosen[0])
+    if not sheets:
+        raise errors.SheetError(f"{package.path}: has no worksheet")
+    own = [sheet for sheet in sheets if sheet.name != OFFERS] or sheets
+    visible = [sheet for sheet in own if sheet.visible] or own
+    return WorkbookTable(package, next((each for each in visible if _has_parts(package, each, named)), visible[0]))
+
+
+def _has_parts(package: workbook.Package, sheet: Sheet, named: Mapping[str, str]) -> bool:
+    first = zip(range(bom_columns.HEADER_ROWS), package.rows(sheet), strict=False)
+    return any(bom_columns.columns(_texts(cells), named) for _, (_, cells) in first)
+
+
+def _texts(cells: Sequence[Cell]) -> list[str]:
+    """Return the row as texts from column A on."""
+    texts = [""] * (cells[-1].column if cells else 0)
+    for cell in cells:
+        texts[cell.column - 1] = _text(cell.value)
+    return texts
+
+
+def _text(value: CellValue) -> str:
+    """Return a value as text: a number as Excel shows it without a format, an error as nothing."""
+    match value:
+        case None | CellError():
+            return ""
+        case bool():
+            return str(value).upper()
+        case Decimal():
+            whole = value == value.to_integral_value()
+            return f"{value.quantize(Decimal(1)) if whole and value.adjusted() < 25 else value.normalize():f}"
+    return value

@@ -1,0 +1,109 @@
+"""One run of `v3bridge sheet fill`: the queries of a job are fetched, until all are done or the run stops.
+
+A job is what is filled: columns of a table, or the add-in's formulas. It knows its cells, a PartSource knows parts and
+money, and this module knows neither. Results are in the source's cache before a job has them, so that an interrupted
+run costs nothing twice.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from proxy import errors
+from proxy.sheet.parts import PartQuery, PartResult, PartSource
+
+INTERRUPTED = "interrupted"
+FILLED = ".filled"  # before the suffix of a filled copy
+
+
+class FillJob(Protocol):
+    """What a run fills."""
+
+    @property
+    def lines(self) -> int:
+        """Number of lines with a part number, or of cells with a function."""
+
+    @property
+    def queries(self) -> Sequence[PartQuery]:
+        """Distinct queries to execute, in the order of the cells."""
+
+    def add(self, result: PartResult) -> None:
+        """Take one result."""
+
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+        """Continue after the results of all queries, or after an early end; return the queries that need these
+        results."""
+
+    def write(self, target: Path) -> Mapping[str, int]:
+        """Write the filled file; return the number of lines by outcome (`found`, `not found`, `ambiguous`, `stale`,
+        `failed`, …). Raises StartError."""
+
+
+class FillProgress(NamedTuple):
+    """Progress of a run: results so far, and parts billed for them."""
+
+    results: int
+    parts: int
+
+
+class FillEnd(NamedTuple):
+    """End of a run. `stopped` is the reason of an early end; `results` may then be fewer than the queries."""
+
+    results: int
+    parts: int
+    stopped: str | None
+
+    @property
+    def interrupted(self) -> bool:
+        """True after a signal."""
+        return self.stopped == INTERRUPTED
+
+
+async def fetch(
+    job: FillJob,
+    source: PartSource,
+    stop: asyncio.Event,
+    *,
+    budget: int | None = None,
+    refresh: bool = False,
+    note: Callable[[PartResult], None] = lambda _: None,
+    tell: Callable[[FillProgress], None] = lambda _: None,
+) -> FillEnd:
+    """Fetch the job's queries, until `stop` is set. Errors that make further requests useless, such as an exhausted
+    quota or budget, end the run and become its reason; what was fetched before is the job's. `note` gets each result,
+    `tell` the progress."""
+    begin, results, stopped = source.parts_spent, 0, None
+    queries = job.queries or await job.proceed(stopped=False)
+    while queries:
+        left = None if budget is None else max(0, budget - (source.parts_spent - begin))
+        arrived = 0
+        try:
+            # Closing the source's generator waits for requests in flight: they are billed already.
+            async with aclosing(source.fetch(queries, budget=left, refresh=refresh)) as arriving:
+                async for result in arriving:
+                    note(result)
+                    job.add(result)
+                    arrived += 1
+                    tell(FillProgress(results + arrived, source.parts_spent))
+                    if stop.is_set():
+                        break
+        except errors.StartError:
+            raise
+        except errors.BridgeError as error:
+            stopped = error.message
+        results += arrived
+        # A signal after the last result is no early end, unless further queries follow.
+        if stopped is None and stop.is_set() and arrived < len(queries):
+            stopped = INTERRUPTED
+        queries = await job.proceed(stopped=stopped is not None)
+    return FillEnd(results, source.parts_spent, stopped)
+
+
+def copy_path(file: Path) -> Path:
+    """Return the path of the filled copy: `BOM.filled.xlsx`; that of a filled file is `BOM.filled-2.xlsx`."""
+    stem, mark, number = file.stem.rpartition(FILLED)
+    if mark and stem and (not number or (number.startswith("-") and number[1:].isdecimal())):
+        return file.with_name(f"{stem}{FILLED}-{int(number[1:] or 1) + 1}{file.suffix}")
+    return file.with_name(f"{file.stem}{FILLED}{file.suffix}")

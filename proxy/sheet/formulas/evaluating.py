@@ -1,0 +1,191 @@
+"""Evaluation of all calls of a workbook, in the order of their dependencies.
+
+A call whose arguments need the result of another waits for it: `plan` gives the queries that can be sent now, and is
+called again when their results are there.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from proxy.sheet.formulas import functions, requests
+from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
+from proxy.sheet.formulas.evaluation import ArgumentContext, NeedsCalculation, OutdatedCell
+from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.sheet.formulas.workbook import CallCell, LoadedCells
+from proxy.sheet.package.cells import CellValue
+from proxy.sheet.parts import PartQuery, PartResult
+
+
+class CallKey(NamedTuple):
+    """One call: its cell, its first token, and the cell of an array formula's range that the value is for."""
+
+    cell: CellPosition
+    start: int
+    target: CellPosition
+
+
+class PlannedCall(NamedTuple):
+    """A call with its arguments."""
+
+    key: CallKey
+    request: requests.PartRequest
+
+
+class UnknownArgument(NamedTuple):
+    """An argument that has to be calculated."""
+
+    key: CallKey
+    span: TokenSpan
+
+
+class KnownCells:
+    """Values of cells as of now: those in the file, where no call changes them, and new ones."""
+
+    def __init__(self, loaded: LoadedCells, names: WorkbookNames, outdated: Collection[CellPosition]) -> None:
+        """`outdated`: cells whose values in the file are not to be used."""
+        self._loaded = loaded
+        self._names = names
+        self._outdated = outdated
+        self.results: dict[CellPosition, CellValue] = {}
+
+    def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
+        """Return the area of a reference."""
+        return self._names.resolve(text, formula)
+
+    def constant(self, text: str, formula: CellPosition) -> str | None:
+        """Return the definition of a name that is a number or a text."""
+        return self._names.constant(text, formula)
+
+    def value(self, cell: CellPosition) -> CellValue:
+        """Return the value of a cell. Raises OutdatedCell."""
+        if cell in self.results:
+            return self.results[cell]
+        if cell in self._outdated:
+            raise OutdatedCell
+        return self._loaded.value(cell)
+
+    def values(self, area: CellArea) -> Sequence[CellValue]:
+        """Return the values of an area's cells that are in the file. Raises OutdatedCell."""
+        return [self.value(cell) for cell in self._loaded.used(area)]
+
+
+class CallEvaluation:
+    """Values of calls as they become known."""
+
+    def __init__(
+        self,
+        cells: Mapping[CellPosition, CallCell],
+        known: KnownCells,
+        value_of: Callable[[requests.PartRequest, PartResult | None], CellValue],
+        *,
+        as_add_in: bool,
+    ) -> None:
+        """`value_of` gives the value of a call, without a result that of a call without a part number."""
+        self._cells = cells
+        self._known = known
+        self._value_of = value_of
+        self._as_add_in = as_add_in
+        self._planned: dict[PartQuery, list[PlannedCall]] = defaultdict(list)
+        self._values: dict[CallKey, CellValue] = {}
+        self._results: dict[PartQuery, PartResult] = {}
+        self._waiting = False
+        self._calculated: dict[CallKey, dict[int, CellValue]] = defaultdict(dict)
+        self.pending = dict.fromkeys(cells)
+        """Cells with calls that have no value yet, in the order of the workbook."""
+        self.unknown: list[UnknownArgument] = []
+        """Arguments that the last `plan` could not evaluate."""
+
+    def plan(self) -> list[PartQuery]:
+        """Evaluate what can be evaluated; return the queries of the calls that have all arguments."""
+        self._planned.clear()
+        before = -1
+        # Values without a query, such as those of erroneous arguments, may be arguments of calls before them.
+        while before != len(self._values):
+            before = len(self._values)
+            self._planned.clear()
+            self.unknown.clear()
+            for position in list(self.pending):
+                self._evaluate_cell(self._cells[position])
+            # A query of an earlier stage is not sent again, whether or not there is a cache.
+            for query in [query for query in self._planned if query in self._results]:
+                self.add(self._results[query])
+        self._waiting = self.waiting > 0
+        return list(self._planned)
+
+    @property
+    def waiting(self) -> int:
+        """Number of calls that wait for values of others."""
+        calls = (call for position in self.pending for call in self._cells[position].parsed.calls)
+        return sum(call.function.looks_up for call in calls) - sum(map(len, self._planned.values()))
+
+    def add(self, result: PartResult) -> list[PlannedCall]:
+        """Give the calls of a query their values; return them."""
+        if self._waiting:  # otherwise no further query follows, and all results would be kept for nothing
+            self._results[result.query] = result
+        planned = self._planned.pop(result.query, [])
+        for call in planned:
+            self._set(call.key, self._value_of(call.request, result))
+        return planned
+
+    def set_calculated(self, argument: UnknownArgument, value: CellValue) -> None:
+        """Take the value of an argument that was calculated elsewhere."""
+        self._calculated[argument.key][argument.span.start] = value
+
+    def set_value(self, cell: CallCell, call: FunctionCall, value: CellValue) -> None:
+        """Give a call its value in all cells that its formula fills."""
+        for target in cell.targets:
+            self._set(CallKey(cell.position, call.span.start, target), value)
+
+    def call_values(self, cell: CallCell, target: CellPosition) -> dict[int, CellValue]:
+        """Return the values of a cell's calls so far, by their first token."""
+        keys = {call.span.start: CallKey(cell.position, call.span.start, target) for call in cell.parsed.calls}
+        return {start: self._values[key] for start, key in keys.items() if key in self._values}
+
+    def arguments(self, cell: CallCell, call: FunctionCall) -> dict[functions.Parameter, str]:
+        """Return the arguments of a call as text. Raises like `requests.text_arguments`."""
+        key = CallKey(cell.position, call.span.start, cell.position)
+        return requests.text_arguments(cell.parsed, call, self._context(cell, cell.position), self._calculated[key])
+
+    def _context(self, cell: CallCell, target: CellPosition) -> ArgumentContext:
+        return ArgumentContext(cell.position, self._known, self.call_values(cell, target), target)
+
+    def _evaluate_cell(self, cell: CallCell) -> None:
+        for call in cell.parsed.calls:
+            for target in cell.targets:
+                key = CallKey(cell.position, call.span.start, target)
+                if key not in self._values and call.function.looks_up:
+                    self._evaluate_call(cell, call, key)
+
+    def _evaluate_call(self, cell: CallCell, call: FunctionCall, key: CallKey) -> None:
+        context = self._context(cell, key.target)
+        if any(inner.span.start not in context.calls for inner in _inner(cell.parsed.calls, call)):
+            return
+        try:
+            request = requests.part_request(cell.parsed, call, context, self._calculated.get(key, {}))
+        except OutdatedCell:
+            return
+        except NeedsCalculation as needed:
+            self.unknown.extend(UnknownArgument(key, span) for span in needed.spans)
+        except requests.InvalidArgument as error:
+            self._set(key, error.value)
+        else:
+            if request.mpn:
+                self._planned[request.query(as_add_in=self._as_add_in)].append(PlannedCall(key, request))
+            else:
+                self._set(key, self._value_of(request, None))
+
+    def _set(self, key: CallKey, value: CellValue) -> None:
+        self._values[key] = value
+        cell = self._cells[key.cell]
+        calls = len(cell.parsed.calls)
+        if len(self.call_values(cell, key.target)) < calls:
+            return
+        if cell.parsed.is_one_call:
+            self._known.results[key.target] = self._values[key._replace(start=cell.parsed.calls[-1].span.start)]
+        if all(len(self.call_values(cell, target)) == calls for target in cell.targets):
+            self.pending.pop(key.cell, None)
+
+
+def _inner(calls: Iterable[FunctionCall], outer: FunctionCall) -> Iterable[FunctionCall]:
+    return (call for call in calls if outer.span.start < call.span.start < outer.span.end)

@@ -1,0 +1,285 @@
+"""Fills the formulas of a workbook: the add-ins' functions, and what depends on them.
+
+The workbook is read when the job is made. `queries` are those whose arguments are known; `proceed` continues with those
+that need their results, and calculates. `write` changes nothing but values of cells.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from proxy import __version__, errors
+from proxy.sheet import libreoffice
+from proxy.sheet.formulas import add_in_results, login, results
+from proxy.sheet.formulas.calculation import WorkbookCalculation
+from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
+from proxy.sheet.formulas.evaluating import CallEvaluation, KnownCells
+from proxy.sheet.formulas.evaluation import NeedsCalculation, OutdatedCell
+from proxy.sheet.formulas.references import CellPosition, WorkbookNames
+from proxy.sheet.formulas.requests import InvalidArgument, PartRequest
+from proxy.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas
+from proxy.sheet.package.cells import CellChange, CellError, CellValue
+from proxy.sheet.package.workbook import Package
+from proxy.sheet.parts import STALE_SECONDS, PartQuery, PartResult
+
+FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = ("found", "stale", "ambiguous", "not found", "failed")
+NOT_FILLED = "not filled"  # keeps its old value; `problems` says why
+
+
+class FormulaOptions(NamedTuple):
+    """How formulas are filled. `now`: Unix time, by which values are stale."""
+
+    as_add_in: bool = False
+    values: bool = False
+    rerun_failures: bool = False
+    login_optional: bool = False
+    now: float = 0.0
+
+
+class CellProblem(NamedTuple):
+    """A cell that has no new value, and why."""
+
+    cell: CellPosition
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.cell}: {self.reason}"
+
+
+class FormulaJob:
+    """The formulas of one workbook."""
+
+    def __init__(
+        self,
+        workbook: Package,
+        options: FormulaOptions,
+        office: libreoffice.LibreOffice | None = None,
+        fetched_before: Callable[[PartQuery], float | None] = lambda _: None,
+    ) -> None:
+        """`fetched_before` returns when an earlier run fetched a query; None if it is unknown. Raises SheetError for a
+        workbook without such functions, with a wrong login, or with a circular reference."""
+        self._workbook = workbook
+        self._options = options
+        self._office = office
+        self._fetched_before = fetched_before
+        self._formulas = _read_formulas(workbook)
+        if not self._formulas.calls:
+            raise errors.SheetError(_without_calls(workbook, self._formulas))
+        self._excluded = results.Excluded()
+        self.login: login.WorkbookLogin | None = None
+        self._dirty, self._rerun = self._selected()
+        self._known = KnownCells(self._loaded(self._rerun), self._formulas.names, self._outdated())
+        self._evaluation = CallEvaluation(self._rerun, self._known, self._value_of, as_add_in=options.as_add_in)
+        self._calculation = WorkbookCalculation(workbook, self._formulas, self._evaluation, self._known)
+        self._outcomes: dict[CellPosition, str] = {}
+        self._calculation_failure = ""
+        self._log_in()
+        self._queries = self._evaluation.plan()
+
+    @property
+    def lines(self) -> int:
+        """Number of cells with a function that looks up a part."""
+        return sum(_looks_up(cell) for cell in self._formulas.calls.values())
+
+    @property
+    def queries(self) -> Sequence[PartQuery]:
+        """Queries that can be sent now."""
+        return self._queries
+
+    @property
+    def later_queries(self) -> int:
+        """Queries at most that need results of others, and can be sent only then."""
+        return self._evaluation.waiting
+
+    def add(self, result: PartResult) -> None:
+        """Take one result."""
+        for call in self._evaluation.add(result):
+            cell, outcome = call.key.cell, self._outcome(call.request, result)
+            self._outcomes[cell] = max(outcome, self._outcomes.get(cell, FOUND), key=OUTCOMES.index)
+
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+        """Continue with the results so far: plan the queries that need them, and calculate where calls need it."""
+        self._queries = self._evaluation.plan()
+        while (stopped or not self._queries) and await self._calculate():
+            self._queries = self._evaluation.plan()
+        return [] if stopped else self._queries
+
+    def write(self, target: Path) -> Mapping[str, int]:
+        """Write a copy of the workbook with the new values; return the number of cells by outcome."""
+        filled_by_calls = {target for cell in self._rerun.values() for target in cell.targets}
+        changes: dict[str, dict[tuple[int, int], CellChange]] = defaultdict(dict)
+        for position, value in self._known.results.items():
+            plain = self._options.values and position in filled_by_calls
+            changes[position.sheet][position.row, position.column] = CellChange(value, drop_formula=plain)
+        self._workbook.save(target, changes)
+        counts = Counter(dict.fromkeys((*OUTCOMES, NOT_FILLED), 0))
+        counts.update(self._outcomes.values())
+        counts.update(self._kept_outcomes())
+        counts[NOT_FILLED] = len(self.problems)
+        return counts
+
+    def _outcome(self, request: PartRequest, result: PartResult) -> str:
+        if result.error is not None:
+            return FAILED
+        if result.part is None:
+            return NOT_FOUND
+        if result.hits > 1 and not request.manufacturer:
+            return AMBIGUOUS
+        return self._age(result.fetched)
+
+    def _age(self, fetched: float | None) -> str:
+        """Return whether values are fresh; those of unknown age may be too old, too."""
+        return FOUND if fetched is not None and self._options.now - fetched <= STALE_SECONDS else STALE
+
+    def _kept_outcomes(self) -> Iterator[str]:
+        """Yield the outcomes of cells that keep the values of an earlier run."""
+        kept = {position: cell for position, cell in self._formulas.calls.items() if position not in self._rerun}
+        known = KnownCells(self._loaded(kept), self._formulas.names, ())
+        evaluation = CallEvaluation(kept, known, self._value_of, as_add_in=self._options.as_add_in)
+        times: dict[CellPosition, list[float | None]] = defaultdict(list)
+        for query in evaluation.plan():
+            for call in evaluation.add(PartResult(query, None, 0, None, 0.0)):
+                times[call.key.cell].append(self._fetched_before(query))
+        for ages in times.values():
+            yield self._age(None if None in ages else min(age for age in ages if age is not None))
+
+    @property
+    def problems(self) -> list[CellProblem]:
+        """Cells that keep their old values, in the order of the workbook."""
+        without_value = [CellProblem(cell, reason) for cell, reason in self._formulas.unreadable.items()]
+        arguments = {argument.key.cell: argument for argument in self._evaluation.unknown}
+        for position in self._dirty:
+            if position in self._known.results:
+                continue
+            if position in arguments:
+                number = _number(self._formulas.calls[position], arguments[position].span)
+                reason = f"argument {number} cannot be evaluated{self._without_office}"
+            elif position in self._evaluation.pending:
+                reason = "not fetched, or it needs a cell that has no new value"
+            else:
+                reason = f"not calculated{self._without_office}"
+            without_value.append(CellProblem(position, reason))
+        return sorted(without_value)
+
+    @property
+    def _without_office(self) -> str:
+        if self._office is None:
+            return ": LibreOffice is not installed"
+        return f": {self._calculation_failure or 'LibreOffice cannot calculate it'}"
+
+    def _selected(self) -> tuple[set[CellPosition], dict[CellPosition, CallCell]]:
+        """Return the formulas to be evaluated or calculated, and those of them that have calls."""
+        selected = [
+            position
+            for position, cell in self._formulas.calls.items()
+            if not self._options.rerun_failures or not _looks_up(cell) or _failed(cell.cached)
+        ]
+        dependencies = self._formulas.dependencies
+        dirty = dependencies.dependents(selected)
+        rerun = {position: cell for position, cell in self._formulas.calls.items() if position in dirty}
+        if circle := dependencies.circle(rerun, dirty):
+            places = " → ".join(str(cell) for cell in (*circle, circle[0]))
+            raise errors.SheetError(f"{self._workbook.path}: circular reference: {places}")
+        return dirty, rerun
+
+    def _loaded(self, cells: Mapping[CellPosition, CallCell]) -> LoadedCells:
+        loaded = LoadedCells(argument_areas(cells, self._formulas.names))
+        for sheet in self._workbook.sheets:
+            if sheet.name in loaded.sheets:
+                loaded.load(sheet.name, self._workbook.rows(sheet))
+        return loaded
+
+    def _outdated(self) -> set[CellPosition]:
+        return {cell for formula in self._dirty for cell in self._formulas.fills(formula).cells()}
+
+    def _log_in(self) -> None:
+        """Find the login, and give the functions about the add-in itself their values."""
+        cells = list(self._formulas.calls.values())
+        found = login.login_call(cells, optional=self._options.login_optional)
+        if found is not None:
+            cell, call = found
+            try:
+                arguments = self._evaluation.arguments(cell, call)
+            except (NeedsCalculation, OutdatedCell, InvalidArgument):
+                raise errors.SheetError(
+                    f"{self._workbook.path}: {cell.position}: the login's arguments must be texts, or cells with texts"
+                ) from None
+            self.login = login.workbook_login(cell.position, call, arguments)
+            self._excluded = self.login.excluded
+        for cell in self._rerun.values():
+            for call in cell.parsed.calls:
+                if not call.function.looks_up:
+                    self._evaluation.set_value(cell, call, self._session_value(cell, call))
+
+    def _session_value(self, cell: CallCell, call: FunctionCall) -> CellValue:
+        texts = {
+            "login": login.READY,
+            "api_key": login.OCTOPART_READY,
+            "user": login.OCTOPART_OBSOLETE,
+            "options": login.OCTOPART_OPTIONS,
+            "features": "Datasheets: {:d}; LeadTime: {:d}".format(*(not excluded for excluded in self._excluded)),
+            "version": f"v3bridge {__version__}",
+        }
+        if call.function.result == "user" and self.login is not None and self.login.cell == cell.position:
+            return login.OCTOPART_READY
+        return texts.get(call.function.result, "")  # tokens are not shown
+
+    def _value_of(self, request: PartRequest, result: PartResult | None) -> CellValue:
+        part, error = (None, None) if result is None else (result.part, result.error)
+        if self._options.as_add_in:
+            return add_in_results.add_in_value(request, part, error, self._excluded)
+        return results.right_value(request, part, self._excluded)
+
+    async def _calculate(self) -> bool:
+        """Calculate what can be calculated; return whether that gave values."""
+        if self._office is None or self._calculation_failure:
+            return False
+        plan = self._calculation.plan(self._dirty)
+        if not plan.formulas and not plan.arguments:
+            return False
+        try:
+            await self._calculation.run(self._office, plan)
+        except libreoffice.CalculationFailed as error:
+            self._calculation_failure = str(error)
+            return False
+        return True
+
+
+def _read_formulas(workbook: Package) -> WorkbookFormulas:
+    definitions = {(name.sheet, name.name): name.definition for name in workbook.defined_names()}
+    sheets = [sheet.name for sheet in workbook.sheets]
+    formulas = WorkbookFormulas(WorkbookNames(sheets, definitions, workbook.named_tables()))
+    for sheet in workbook.sheets:
+        for _, row in workbook.rows(sheet):
+            for cell in row:
+                if cell.formula is not None:
+                    formulas.add(sheet.name, cell)
+    return formulas
+
+
+def _without_calls(workbook: Package, formulas: WorkbookFormulas) -> str:
+    message = f"{workbook.path}: no formula has a function of the add-ins (NEXAR_SUPPLY_… or OCTOPART_…); "
+    if formulas.unreadable:
+        cell, reason = next(iter(formulas.unreadable.items()))
+        message = f"{workbook.path}: {cell}: {reason}; "
+    return message + "to add columns to a parts list, use --columns"
+
+
+def _number(cell: CallCell, argument: TokenSpan) -> int:
+    """Return which argument of its call a span is, from 1."""
+    return next(call.arguments.index(argument) + 1 for call in cell.parsed.calls if argument in call.arguments)
+
+
+def _looks_up(cell: CallCell) -> bool:
+    return any(call.function.looks_up for call in cell.parsed.calls)
+
+
+def _failed(value: CellValue) -> bool:
+    """True for a cached value that `--rerun-failures` replaces."""
+    return (
+        value is None
+        or value == ""
+        or isinstance(value, CellError)
+        or (isinstance(value, str) and add_in_results.is_failure(value))
+    )

@@ -1,0 +1,181 @@
+"""The formulas of a workbook, and the values of the cells that the add-ins' functions read.
+
+Two passes over the file: one for formulas, one for values, of which only those in arguments' areas are kept.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from openpyxl.formula.tokenizer import Token
+from openpyxl.utils import FORMULAE
+
+from proxy import errors
+from proxy.sheet.formulas import calls, functions
+from proxy.sheet.formulas.dependencies import FormulaDependencies, FormulaLinks
+from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.sheet.package.cells import Cell, CellValue, Formula
+
+# What these read is known only when they are calculated.
+_READ_ANYTHING = ("INDIRECT", "OFFSET")
+# LibreOffice calculates a function that it does not have as #NAME?, which IFERROR hides: formulas with any other are
+# left alone. Newer ones than those that openpyxl lists, which LibreOffice has had since 5.2:
+_NEWER = (
+    "AGGREGATE CEILING.MATH CONCAT CONCATENATE DAYS FLOOR.MATH IFERROR IFNA IFS ISFORMULA MAXIFS MINIFS NUMBERVALUE"
+    " SWITCH TEXTJOIN XOR COUNTIFS SUMIFS AVERAGEIF AVERAGEIFS"
+)
+# These ask other programs or the network.
+_UNSAFE = ("DDE", "RTD", "WEBSERVICE", "GETPIVOTDATA", "CALL", "REGISTER.ID")
+CALCULABLE = (FORMULAE | set(_NEWER.split())) - set(_UNSAFE)
+"""Functions that are given to LibreOffice."""
+
+
+class CallCell(NamedTuple):
+    """A cell with calls of the add-ins' functions. `fills`: its own cell, or an array formula's range."""
+
+    position: CellPosition
+    parsed: calls.ParsedFormula
+    fills: CellArea
+    cached: CellValue
+
+    @property
+    def targets(self) -> list[CellPosition]:
+        """The cells that get a value, the formula's own first."""
+        return list(self.fills.cells())
+
+
+_TARGETS_MAX = 1 << 16  # cells of an array formula's range that get values
+
+
+class WorkbookFormulas:
+    """Formulas of a workbook: those with calls, and what all others read."""
+
+    def __init__(self, names: WorkbookNames) -> None:
+        self.names = names
+        self.calls: dict[CellPosition, CallCell] = {}
+        self.unreadable: dict[CellPosition, str] = {}
+        """Cells whose formulas cannot be parsed, or call functions that no add-in has, and why."""
+        self._links: dict[CellPosition, FormulaLinks] = {}
+
+    @property
+    def dependencies(self) -> FormulaDependencies:
+        """What reads what."""
+        return FormulaDependencies(self._links)
+
+    def is_calculable(self, formula: CellPosition) -> bool:
+        """True if LibreOffice can calculate a formula, once its calls are replaced."""
+        return self._links[formula].calculable
+
+    def fills(self, formula: CellPosition) -> CellArea:
+        """Return the cells that a formula's result fills."""
+        return self._links[formula].fills
+
+    def add(self, sheet: str, cell: Cell) -> None:
+        """Take one cell."""
+        if cell.formula is None or cell.formula.kind == "table" or not cell.formula.text:
+            return
+        position = CellPosition(sheet, cell.row, cell.column)
+        has_calls = functions.may_contain(cell.formula.text)
+        try:
+            parsed = calls.parse(cell.formula.text)
+        except calls.FormulaError as error:
+            if has_calls:
+                self.unreadable[position] = str(error)
+            return
+        fills = self._filled_area(position, cell.formula)
+        self._links[position] = self._linked(parsed, position, fills)
+        if parsed.unknown:
+            self.unreadable[position] = f"no add-in has the function {parsed.unknown[0]}"
+        elif parsed.calls:
+            self.calls[position] = CallCell(position, parsed, fills, cell.value)
+
+    def _filled_area(self, position: CellPosition, formula: Formula) -> CellArea:
+        own = position.area
+        if formula.kind != "array" or formula.reference is None:
+            return own
+        area = self.names.resolve(formula.reference, position)
+        if area is None or (area.top, area.left) != (position.row, position.column):
+            return own
+        if area.size > _TARGETS_MAX:
+            raise errors.SheetError(f"{position}: the array formula fills more than {_TARGETS_MAX:,} cells")
+        return area
+
+    def _linked(self, parsed: calls.ParsedFormula, position: CellPosition, fills: CellArea) -> FormulaLinks:
+        reads, of_all, calculable = [], False, True
+        for token in parsed.tokens:
+            if token.type == Token.OPERAND and token.subtype == Token.RANGE:
+                area = self.names.resolve(token.value, position)
+                if area is not None:
+                    reads.append(area)
+                elif self.names.constant(token.value, position) is None:
+                    calculable = False
+                    of_all |= self.names.is_opaque(token.value, position)
+            elif token.type == Token.FUNC and token.subtype == Token.OPEN:
+                name = functions.plain_name(token.value)
+                calculable &= name in functions.FUNCTIONS or name in CALCULABLE
+                of_all |= name in _READ_ANYTHING or ":" in name
+        return FormulaLinks(tuple(reads), fills, of_all, calculable)
+
+
+class LoadedCells:
+    """Values of the cells in some areas."""
+
+    def __init__(self, areas: Iterable[CellArea]) -> None:
+        self._areas: dict[str, set[tuple[int, int, int, int]]] = defaultdict(set)
+        self._rows: dict[str, dict[int, dict[int, CellValue]]] = defaultdict(lambda: defaultdict(dict))
+        for area in areas:
+            self._areas[area.sheet].add((area.left, area.right, area.top, area.bottom))
+
+    @property
+    def sheets(self) -> Iterable[str]:
+        """Sheets with an area."""
+        return self._areas.keys()
+
+    def load(self, sheet: str, rows: Iterable[tuple[int, Sequence[Cell]]]) -> None:
+        """Take the cells of one sheet that stand in its areas. Rows ascend."""
+        # Areas that are open at the current row, by column: a long column is one, and rows come in order.
+        starting = sorted(self._areas[sheet], key=lambda bounds: bounds[2], reverse=True)
+        last_rows: dict[int, int] = {}
+        wide: list[tuple[int, int, int]] = []
+        for number, cells in rows:
+            while starting and starting[-1][2] <= number:
+                left, right, _, bottom = starting.pop()
+                if right - left > 64:  # whole rows
+                    wide.append((left, right, bottom))
+                    continue
+                for column in range(left, right + 1):
+                    last_rows[column] = max(bottom, last_rows.get(column, 0))
+            wide = [bounds for bounds in wide if bounds[2] >= number]
+            for cell in cells:
+                if last_rows.get(cell.column, 0) >= number or any(
+                    left <= cell.column <= right for left, right, _ in wide
+                ):
+                    self._rows[sheet][number][cell.column] = cell.value
+
+    def value(self, cell: CellPosition) -> CellValue:
+        """Return the value of one cell; None if it is empty."""
+        rows = self._rows.get(cell.sheet, {})
+        return rows.get(cell.row, {}).get(cell.column)
+
+    def used(self, area: CellArea) -> Iterator[CellPosition]:
+        """Yield the cells of an area that stand in the file, row by row."""
+        rows = self._rows.get(area.sheet, {})
+        numbers: Iterable[int] = range(area.top, area.bottom + 1)
+        if area.bottom - area.top > len(rows):
+            numbers = sorted(number for number in rows if area.top <= number <= area.bottom)
+        for number in numbers:
+            columns = rows.get(number, {})
+            for column in sorted(columns):
+                if area.left <= column <= area.right:
+                    yield CellPosition(area.sheet, number, column)
+
+
+def argument_areas(cells: Mapping[CellPosition, CallCell], names: WorkbookNames) -> Iterator[CellArea]:
+    """Yield the areas that the arguments of all calls refer to."""
+    for position, cell in cells.items():
+        for call in cell.parsed.calls:
+            for token in cell.parsed.tokens[call.span.start : call.span.end]:
+                if token.type == Token.OPERAND and token.subtype == Token.RANGE:
+                    area = names.resolve(token.value, position)
+                    if area is not None:
+                        yield area

@@ -1,0 +1,140 @@
+"""Offers that count under rules, what can be bought of them at which price, and the best of them. Pure.
+
+Rules: `distributors` keeps the offers of distributors whose name contains one of these (without case, spaces and
+punctuation), or whose seller id is one of them; `authorized_only` those of authorized distributors; `in_stock` those
+whose stock covers what is bought, or is stated as "Yes" without a number.
+
+What is bought is the least quantity that an offer allows: at least the wanted one, its minimum order quantity, and the
+quantity of its first price, rounded up to its order multiple. A higher price break is not chosen for its sake alone.
+
+The best offer is the one with the lowest line total, which is the unit price at that quantity times the quantity.
+Among equal totals the greater stock is better, then the distributor's name in alphabetical order. Offers without a
+price in the wanted currency, neither their own nor converted, are no candidates.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.sheet.parts import Offer, Price
+
+STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
+YES = -2
+
+
+class OfferRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which offers count."""
+
+    distributors: tuple[str, ...] = ()
+    authorized_only: bool = False
+    in_stock: bool = False
+
+
+ALL_OFFERS = OfferRules()
+
+
+class Purchase(NamedTuple):
+    """What is bought of an offer to get at least a wanted quantity."""
+
+    offer: Offer
+    quantity: int
+    unit_price: Decimal
+
+    @property
+    def total(self) -> Decimal:
+        """Price of the line."""
+        return self.unit_price * self.quantity
+
+
+def allowed(offers: Iterable[Offer], rules: OfferRules, quantity: int = 1) -> list[Offer]:
+    """Return the offers that count, where `quantity` is wanted."""
+    return [
+        offer
+        for offer in offers
+        if (not rules.distributors or any(is_from(offer, name) for name in rules.distributors))
+        and (offer.authorized or not rules.authorized_only)
+        and (not rules.in_stock or covers(offer, orderable(offer, quantity)))
+    ]
+
+
+def is_from(offer: Offer, distributor: str) -> bool:
+    """Return true if a part of the seller's name, or its id, is this one."""
+    wanted = _plain(distributor)
+    return distributor.strip() == offer.seller_id or (bool(wanted) and wanted in _plain(offer.seller))
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
+
+
+def covers(offer: Offer, quantity: int) -> bool:
+    """Return true if the offer has this quantity in stock."""
+    return offer.stock is not None and (offer.stock >= quantity or offer.stock == YES)
+
+
+def orderable(offer: Offer, quantity: int) -> int:
+    """Return the least quantity that can be bought, and is not below `quantity`."""
+    first_price = min((price.quantity for price in offer.prices), default=1)
+    least = max(quantity, offer.moq or 1, first_price, 1)
+    multiple = max(offer.order_multiple or 1, 1)
+    return -(-least // multiple) * multiple
+
+
+def price_in(price: Price, currency: str) -> Decimal | None:
+    """Return a price in the currency of the query; None if the service has no rate."""
+    return price.price if price.currency == currency else price.converted
+
+
+def price_breaks(offer: Offer, currency: str) -> list[tuple[int, Decimal]]:
+    """Return the prices in this currency with the quantities that they begin at, ascending."""
+    breaks: dict[int, Decimal] = {}
+    for price in offer.prices:
+        amount = price_in(price, currency)
+        # An offer may state a price in several currencies: the lowest is what a buyer would choose.
+        if amount is not None:
+            breaks[price.quantity] = min(amount, breaks.get(price.quantity, amount))
+    return sorted(breaks.items())
+
+
+def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
+    """Return what is bought to get `quantity`; None without a price in this currency."""
+    bought = orderable(offer, quantity)
+    prices = [amount for begin, amount in price_breaks(offer, currency) if begin <= bought]
+    return Purchase(offer, bought, prices[-1]) if prices else None
+
+
+def best(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRules = ALL_OFFERS) -> Purchase | None:
+    """Return the best purchase under the rules; None if there is none."""
+    purchases = (purchase(offer, quantity, currency) for offer in allowed(offers, rules, quantity))
+    return min(filter(None, purchases), key=_rank, default=None)
+
+
+def _rank(candidate: Purchase) -> tuple[Decimal, int, str, str]:
+    offer = candidate.offer
+    # The SKU makes the order total: the same offers in another order have the same best one.
+    return candidate.total, -(offer.stock or 0), offer.seller, offer.sku or ""
+
+
+def stock(offers: Iterable[Offer]) -> Decimal | str | None:
+    """Return the stock of offers: the sum over their distributors. A distributor offers one stock in several
+    packagings, each with its own SKU, so that its greatest level counts. Without any number, the text of the service,
+    such as "RFQ"; None if nothing is known."""
+    levels: dict[str, int] = {}
+    texts: list[int] = []
+    for offer in offers:
+        if offer.stock is None:
+            continue
+        if offer.stock >= 0:
+            levels[offer.seller_id] = max(offer.stock, levels.get(offer.seller_id, 0))
+        else:
+            texts.append(offer.stock)
+    if levels and (any(levels.values()) or not texts):
+        return Decimal(sum(levels.values()))
+    return stock_text(YES if YES in texts else max(texts)) if texts else None
+
+
+def stock_text(level: int) -> Decimal | str:
+    """Return a stock level as a number, or as the text that a negative one stands for."""
+    return Decimal(level) if level >= 0 else STOCK_TEXTS.get(level, STOCK_TEXTS[-3])

@@ -1,0 +1,119 @@
+"""Opening, replacing and backing up files: the original is whole at any time."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from proxy import errors
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading. Raises SheetError for anything else, such as a pipe, which would never end."""
+    try:
+        stream = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # noqa: SIM115  (the caller closes it)
+    except OSError as error:
+        raise errors.SheetError(f"{path}: cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise errors.SheetError(f"{path}: is no file with a spreadsheet in it")
+    return stream
+
+
+@contextlib.contextmanager
+def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
+    """Yield a file that takes the place of `target` at the end, with the mode bits of `mode_of`.
+
+    After an error or an interruption `target` is as before, and nothing else is left.
+    """
+    target = Path(os.path.realpath(target))  # a link stays, and what it refers to is replaced
+    with _one_line(target):
+        mode = stat.S_IMODE(mode_of.stat().st_mode)
+        descriptor, name = _unnamed(target) or _named(target)
+        try:
+            with open(descriptor, "w+b") as file:
+                yield file
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+                if not os.path.exists(name):
+                    # linkat follows the link of /proc to the file without a name.
+                    os.link(f"/proc/self/fd/{file.fileno()}", name, src_dir_fd=descriptor, follow_symlinks=True)
+            os.replace(name, target)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+            raise
+        _sync_folder(target.parent)
+
+
+def _unnamed(target: Path) -> tuple[int, str] | None:
+    """Open a file that has no name until it is linked to the returned one: it vanishes even if the process is killed.
+
+    Only some file systems of Linux have them.
+    """
+    flag = getattr(os, "O_TMPFILE", 0)
+    if not flag or not os.path.exists("/proc/self/fd"):
+        return None
+    try:
+        descriptor = os.open(target.parent, flag | os.O_RDWR, 0o600)
+    except OSError:
+        return None
+    return descriptor, str(_beside(target))
+
+
+def _named(target: Path) -> tuple[int, str]:
+    name = _beside(target)
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), str(name)
+
+
+def _beside(target: Path) -> Path:
+    """Return an unused name in the folder of the target: a rename across file systems would be a copy."""
+    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.tmp")
+
+
+def back_up(path: Path) -> Path:
+    """Copy a file to one beside it that is named with the time, and return that. Never overwrites a file."""
+    stamp = time.strftime("%Y%m%dT%H%M%S")
+    for number in range(100):
+        suffix = f"-{number}" if number else ""
+        backup = path.with_name(f"{path.stem}.backup-{stamp}{suffix}{path.suffix}")
+        with _one_line(backup):
+            try:
+                file = backup.open("xb")
+            except FileExistsError:
+                continue
+            try:
+                with file, path.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                shutil.copystat(path, backup)
+            except BaseException:
+                backup.unlink()  # half a backup would be taken for one
+                raise
+            return backup
+    raise errors.SheetError(f"{path}: has 100 backups of this second; nothing is written")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _one_line(path: Path) -> Iterator[None]:
+    """Turn errors of the file system (no permission, disk full) into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.SheetError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,199 @@
+"""A workbook file (.xlsx, .xlsm): its sheets, their rows, and a copy with changed cells.
+
+Nothing but changed cells differs in a copy: other parts are copied as packed bytes, and within a changed sheet
+everything but these cells as source text.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, Self
+
+from proxy import errors
+from proxy.sheet.package import archive, editing, names, reading, registering, saving, strings, structure, xml_events
+from proxy.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
+
+SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
+STRINGS_MAX = 1 << 28  # bytes of the shared strings, which are kept in memory
+
+ARRAY_MAX = 1 << 16  # cells of an array formula that are looked for in the calculation chain
+
+
+class Package:
+    """Open workbook. `sheets` are its worksheets in order, hidden ones among them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._archive = archive.Archive(path)
+        try:
+            self._parts = structure.Parts(self._archive)
+            self._structure = structure.read(self._parts)
+        except BaseException:
+            self._archive.close()
+            raise
+        self._strings: strings.SharedStrings | None = None
+        self.sheets: Sequence[structure.Sheet] = self._structure.sheets
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
+
+    @property
+    def date_1904(self) -> bool:
+        """Whether dates count from 1904 instead of 1900."""
+        return self._structure.date_1904
+
+    def rows(self, sheet: structure.Sheet) -> Iterator[tuple[int, list[Cell]]]:
+        """Yield (number, cells) of the rows that stand in the file, in a stream."""
+        reader = reading.RowReader(self._shared_strings(), self._failing(sheet), date_1904=self.date_1904)
+        return reader.rows(self._source(sheet))
+
+    def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
+        """Return the tables and merged cells of a sheet."""
+        tables = list(structure.tables(self._parts, sheet))
+        merged = _MergedCells(self._failing(sheet))
+        merged.load(self._source(sheet))
+        headers = tuple(header for _, header in tables if header is not None)
+        return structure.SheetLayout(tuple(area for area, _ in tables), tuple(merged.areas), headers)
+
+    def defined_names(self) -> Iterator[names.DefinedName]:
+        """Yield the defined names of the workbook and of its sheets."""
+        return names.defined_names(self._parts, self._structure.workbook)
+
+    def named_tables(self) -> Iterator[names.NamedTable]:
+        """Yield the Excel tables of all sheets."""
+        for sheet in self.sheets:
+            yield from names.named_tables(self._parts, sheet)
+
+    def save(
+        self,
+        target: Path,
+        changes: Mapping[str, Mapping[tuple[int, int], CellChange]],
+        new_sheets: Iterable[NewSheet] = (),
+    ) -> None:
+        """Write a copy with changed cells, by the names of their sheets, to `target`, which may be the file itself."""
+        by_name = {sheet.name: sheet for sheet in self.sheets}
+        if unknown := [name for name in changes if name not in by_name]:
+            raise errors.SheetError(f"{self.path}: has no sheet {structure.visible(unknown[0])!r}")
+        edited = {by_name[name].part: (by_name[name], cells) for name, cells in changes.items() if cells}
+        for sheet, cells in edited.values():
+            self._check_tables(sheet, cells)
+        edits = registering.PartEdits(self._parts, self._structure)
+        added = [(*edits.add_sheet(new.name), new) for new in new_sheets]
+        self._drop_calculated(edits, edited.values())
+        with saving.replacing(target, self.path) as stream:
+            writer = archive.ArchiveWriter(stream)
+            for member in self._archive.members.values():
+                if member.name in edited:
+                    writer.write(member.name, self._edited(*edited[member.name]), member)
+                elif member.name not in edits.changed:
+                    writer.copy(self._archive, member)
+                elif (content := edits.content(member.name)) is not None:
+                    writer.write(member.name, [content], member)
+            for part, name, new in added:
+                writer.write(part, self._added(name, new))
+            writer.finish(self._archive.comment)
+
+    def _edited(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> Iterator[bytes]:
+        source = self._source(sheet)
+        for chunk in editing.SheetEditor(cells, self._failing(sheet)).edited(source):
+            yield source.encoded(chunk)
+
+    def _added(self, name: str, new: NewSheet) -> Iterator[bytes]:
+        styles = self._structure.styles
+        bold = registering.bold_style(self._parts.elements(styles)) if new.header and styles else 0
+        return registering.sheet_source(new.rows, header_style=bold, strict=self._structure.strict, name=name)
+
+    def _check_tables(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> None:
+        """Refuse changes of table headers: the table names its columns, too, and Excel would call the file damaged."""
+        for _, header in structure.tables(self._parts, sheet):
+            for position in cells:
+                if header is not None and header.covers(position):
+                    self._failing(sheet)(
+                        f"has an Excel table with its header in {reference(*position)}, which must stay as it is"
+                    )
+
+    def _drop_calculated(
+        self,
+        edits: registering.PartEdits,
+        edited: Iterable[tuple[structure.Sheet, Mapping[tuple[int, int], CellChange]]],
+    ) -> None:
+        """Take cells that lose their formula out of the calculation chain; otherwise Excel repairs the file."""
+        chain = self._structure.calc_chain
+        dropped: set[tuple[int, int, int]] = set()
+        for sheet, cells in edited:
+            positions = {position for position, change in cells.items() if change.drop_formula}
+            if positions and chain is not None:
+                positions |= self._array_cells(sheet, positions)
+            dropped |= {(sheet.identifier, *position) for position in positions}
+        if dropped and chain is not None:
+            edits.drop_calculated(chain, dropped)
+
+    def _array_cells(self, sheet: structure.Sheet, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return the cells of array formulas that are defined at these positions; each is in the chain."""
+        return {
+            position
+            for _, row in self.rows(sheet)
+            for cell in row
+            if cell.formula is not None and cell.formula.kind == "array" and (cell.row, cell.column) in positions
+            for position in _cells(cell.formula.reference or "")
+        }
+
+    def _source(self, sheet: structure.Sheet) -> xml_events.Utf8Source:
+        return xml_events.Utf8Source(self._archive.chunks(sheet.part, SHEET_MAX), self._failing(sheet))
+
+    def _shared_strings(self) -> strings.SharedStrings | None:
+        part = self._structure.shared_strings
+        if self._strings is None and part is not None:
+            shared = strings.SharedStrings(self._parts.failing(part))
+            shared.load(self._parts.utf8(part, STRINGS_MAX))
+            self._strings = shared
+        return self._strings
+
+    def _failing(self, sheet: structure.Sheet) -> xml_events.Fail:
+        def fail(problem: str) -> NoReturn:
+            raise errors.SheetError(f"{self.path}: the sheet {structure.visible(sheet.name)!r} {problem}")
+
+        return fail
+
+
+class _MergedCells:
+    """Collects the merged areas of a sheet."""
+
+    def __init__(self, fail: xml_events.Fail) -> None:
+        self._fail = fail
+        self.areas: list[Area] = []
+
+    def load(self, chunks: Iterable[bytes]) -> None:
+        xml_events.XmlParser(self, self._fail).run(chunks)
+
+    def start(self, name: str, attributes: dict[str, str], _: int) -> None:
+        if name == "mergeCell":
+            try:
+                self.areas.append(parse_area(attributes.get("ref", "")))
+            except ValueError as error:
+                self._fail(f"has wrong merged cells: {error}")
+
+    def end(self, _: str, __: int) -> None:
+        pass
+
+    def text(self, _: str) -> None:
+        pass
+
+
+def _cells(area: str) -> Iterator[tuple[int, int]]:
+    """Yield the cells of a range, as many as a formula can fill in practice."""
+    try:
+        parsed = parse_area(area)
+    except ValueError:
+        return
+    rows = range(parsed.first_row, parsed.last_row + 1)
+    columns = range(parsed.first_column, parsed.last_column + 1)
+    yield from itertools.islice(itertools.product(rows, columns), ARRAY_MAX)
+
+
+def open_package(path: Path) -> Package:
+    """Open a workbook; a context manager. Raises SheetError for a file that is none, or that is not safe to read."""
+    return Package(Path(path))

@@ -1,0 +1,107 @@
+"""Queries of spreadsheets as a query set of the gateway: cache keys, renderer, and execution plan. Pure.
+
+A query is one element of a supMultiMatch with limit 1, so that it costs one part at most. The fields are those of
+mappings/sheet.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy.gateway.applications import Application
+from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.mapping import compiler, loader
+from proxy.model import MappingContext, Projection
+from proxy.planning import documents, match
+from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
+from proxy.sheet.parts import Part, PartQuery
+
+BATCH = match.PARTS_MAX  # queries of one upstream request: each has limit 1
+
+_FOLDER, _ROOT = "sheet", "SheetPart"
+
+decode_parts = msgspec.json.Decoder(list[Part]).decode
+
+
+class PartView:
+    """Compiled mapping of parts for spreadsheets, in the plan of one application."""
+
+    def __init__(self, mappings: loader.Mappings, folder: Path, site: str, features: frozenset[str]) -> None:
+        view = loader.load_view(mappings, folder / _FOLDER, site, _ROOT)
+        self.projection = Projection(features=features)
+        self.part = compiler.compile_object(view, _ROOT, self.projection)
+        self._documents: dict[str, Document] = {}
+
+    def document(self, currency: str) -> Document:
+        """Return the document for queries in a currency. One for each, although the texts are equal: operations with
+        the same document are merged, and share their variables."""
+        document = self._documents.get(currency)
+        if document is None:
+            document = self._documents[currency] = documents.multi_match(self.part)
+        return document
+
+
+class PartQueries:
+    """Queries with the same currency; implements QuerySet."""
+
+    def __init__(self, request: GatewayRequest, queries: Sequence[PartQuery], view: PartView) -> None:
+        market = request.context
+        self._queries = queries
+        self._market = {"country": market.country, "currency": market.currency}
+        self._document = view.document(market.currency)
+        self.keys = [
+            request.key("sheet", market.country, market.currency, query.mpn, query.manufacturer, query.sku)
+            for query in queries
+        ]
+        self.renderer = request.renderer(view.part)
+
+    def plan(self, positions: list[int]) -> "PartPlan":
+        return PartPlan([self._queries[n] for n in positions], self._document, self._market)
+
+
+class PartPlan(NamedTuple):
+    """Execution plan of some queries; implements ExecutionPlan."""
+
+    queries: Sequence[PartQuery]
+    document: Document
+    market: dict[str, str]
+
+    @property
+    def operations(self) -> list[PlannedOperation]:
+        firsts = range(0, len(self.queries), BATCH)
+        return [self._operation(range(first, min(first + BATCH, len(self.queries)))) for first in firsts]
+
+    def count_operations(self, _: dict[int, OperationResult]) -> list[PlannedOperation]:
+        return []  # the service counts all matches, whatever the limit
+
+    def results(self, results: Mapping[int, OperationResult], _: Mapping[int, OperationResult]) -> list[QueryResult]:
+        ordered = [results[n] for n in range(len(self.queries))]
+        return [QueryResult(each.parts, each.hits, each.error, each.failure) for each in ordered]
+
+    def _operation(self, positions: range) -> PlannedOperation:
+        variables = {"queries": [_match_query(self.queries[n]) for n in positions], **self.market}
+        return PlannedOperation(self.document, variables, len(positions), match.read_multi_match, tuple(positions))
+
+
+def gateway_request(client: Any, view: PartView, currency: str, since: float) -> GatewayRequest:
+    """Return the request that carries queries in a currency; its time begins at `since`."""
+    application: Application = client.application
+    context = MappingContext(application.context.country, currency)
+    return GatewayRequest(client, view.projection, context, ResponseMetadata(since))
+
+
+def by_currency(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
+    """Return the distinct queries in groups of at most 100 with the same currency, in their order."""
+    groups: dict[str, list[PartQuery]] = {}
+    for query in dict.fromkeys(queries):
+        groups.setdefault(query.currency, []).append(query)
+    return [group[first : first + BATCH] for group in groups.values() for first in range(0, len(group), BATCH)]
+
+
+def _match_query(query: PartQuery) -> dict[str, Any]:
+    """Return a SupPartMatchQuery (contract graphql.md §1.3)."""
+    criteria = {"mpn": query.mpn, "sku": query.sku, "manufacturer": query.manufacturer}
+    return {**{name: value for name, value in criteria.items() if value}, "start": 0, "limit": 1}

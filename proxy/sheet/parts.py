@@ -1,0 +1,111 @@
+"""Parts as spreadsheets use them, and the interface that fetches them. No I/O."""
+
+from collections.abc import AsyncGenerator, Sequence
+from decimal import Decimal
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from proxy import errors
+
+STALE_SECONDS = 86_400  # the vendor's terms allow to keep data for 24 hours (contract workbook.md, Files)
+
+
+class PartQuery(NamedTuple):
+    """One part to look up; equal queries are executed once. Costs one part at most.
+
+    `mpn` or `sku` is not empty; an empty `manufacturer` means any. Prices are converted to `currency` (ISO 4217).
+    """
+
+    mpn: str
+    manufacturer: str = ""
+    sku: str = ""
+    currency: str = "USD"
+
+
+class Price(msgspec.Struct, frozen=True):
+    """Price of one piece from this quantity on, in the offer's currency, and converted to that of the query (None: the
+    service has no rate)."""
+
+    quantity: int
+    price: Decimal
+    currency: str
+    converted: Decimal | None = None
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """One offer of a distributor. `stock` is a level, or -1 to -4 (contract workbook.md, Functions); None: unknown."""
+
+    seller_id: str
+    seller: str
+    authorized: bool
+    sku: str | None = None
+    stock: int | None = None
+    moq: int | None = None
+    order_multiple: int | None = None
+    lead_days: int | None = None
+    packaging: str | None = None
+    url: str | None = None
+    updated: str | None = None  # ISO 8601
+    prices: tuple[Price, ...] = ()
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part with all its offers, in the order of the service."""
+
+    mpn: str
+    manufacturer: str
+    url: str | None = None
+    short_description: str | None = None
+    datasheet_url: str | None = None
+    lifecycle: str | None = None
+    package: str | None = None
+    offers: tuple[Offer, ...] = ()
+
+
+class PartResult(NamedTuple):
+    """Result of a query: a part, or why there is none. `hits` counts all parts that match: with several, the number
+    alone is ambiguous. `fetched` is Unix time; a result from the cache keeps that of its upstream request."""
+
+    query: PartQuery
+    part: Part | None
+    hits: int
+    error: str | None
+    fetched: float
+
+
+class CostEstimate(NamedTuple):
+    """What fetching would cost: distinct queries, those of them in the cache, and parts and upstream requests at
+    most."""
+
+    queries: int
+    cached: int
+    parts: int
+    upstream_requests: int
+
+
+class BudgetExhausted(errors.BridgeError):
+    """The next upstream request might exceed the budget of the run."""
+
+
+class PartSource(Protocol):
+    """Where parts come from."""
+
+    async def estimate(self, queries: Sequence[PartQuery], *, refresh: bool = False) -> CostEstimate:
+        """CostEstimate the cost of queries, without any upstream request. `refresh` ignores the cache."""
+
+    def fetch(
+        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: bool = False
+    ) -> AsyncGenerator[PartResult, None]:
+        """Yield a result for each distinct query, as they arrive. Results that were yielded are kept: a second run
+        gets them from the cache. Raises BudgetExhausted before an upstream request that might exceed `budget` parts.
+        Closing the generator waits for requests in flight, whose parts are billed, and keeps their results.
+        """
+
+    @property
+    def parts_spent(self) -> int:
+        """Parts billed so far."""
+
+    @property
+    def upstream_requests(self) -> int:
+        """Upstream requests sent so far."""

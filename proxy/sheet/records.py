@@ -1,0 +1,69 @@
+"""What earlier runs wrote: when each value was fetched, and the file as it was left. In the state folder.
+
+A record belongs to the path of a filled file. It holds part numbers and times, but no values and no credentials. A
+record that cannot be read is as good as none: values are of unknown age then.
+"""
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from proxy import errors
+from proxy.sheet.parts import PartQuery, PartResult
+from proxy.stores import open as stores
+
+
+class _Record(msgspec.Struct):
+    path: str
+    digests: dict[str, str] = {}  # of the files as they were written, by their names
+    fetched: list[tuple[PartQuery, float]] = []
+
+
+class FillRecords:
+    """Record of one filled file; `folder` is that of all records."""
+
+    def __init__(self, file: Path, folder: Path | None = None) -> None:
+        self._folder = folder or stores.default_file(os.environ).parent / "sheet" / "records"
+        record = _Record("")
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+            record = msgspec.json.decode(self._place(file).read_bytes(), type=_Record)
+        self._digests = record.digests
+        self._fetched = dict(record.fetched)
+
+    def fetched(self, query: PartQuery) -> float | None:
+        """Return when the values of a query were fetched (Unix time); None if it is unknown."""
+        return self._fetched.get(query)
+
+    def note(self, result: PartResult) -> None:
+        """Note the age of a result."""
+        if result.error is None:
+            self._fetched[result.query] = result.fetched
+
+    def check_unchanged(self, file: Path) -> None:
+        """Raise SheetError for a file that exists, and is not as a run has left it: somebody's work would be lost."""
+        if file.exists() and self._digests.get(file.name) != _digest(file):
+            raise errors.SheetError(
+                f"{file}: exists, and was changed since it was filled or was not filled here; "
+                "rename it, or name another file with --output"
+            )
+
+    def save(self, target: Path, *more: Path) -> None:
+        """Save the record as that of `target`, which was written with `more` files beside it."""
+        digests = {file.name: _digest(file) for file in (target, *more)}
+        record = _Record(str(target.resolve()), digests, list(self._fetched.items()))
+        place = self._place(target)
+        # Values are right without a record, too; only their age is unknown to later runs.
+        with contextlib.suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            place.write_bytes(msgspec.json.encode(record))
+
+    def _place(self, file: Path) -> Path:
+        return self._folder / f"{hashlib.blake2b(bytes(file.resolve()), digest_size=12).hexdigest()}.json"
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "blake2b").hexdigest()

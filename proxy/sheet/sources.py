@@ -1,0 +1,149 @@
+"""Opens the source of parts of a configuration: its gateway, its application, and where its results are kept."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import NamedTuple
+
+import msgspec
+
+from proxy import config, errors
+from proxy.gateway import assembly
+from proxy.gateway.applications import Client
+from proxy.kit import clock as clocks
+from proxy.kit import shipped
+from proxy.sheet.gateway_source import GatewayPartSource
+from proxy.sheet.part_queries import PartView
+from proxy.sheet.parts import STALE_SECONDS
+from proxy.stores import open as opening
+from proxy.upstream.auth import token_store
+
+LOGIN = "workbook"  # the application, and the API key, that a login of a workbook is charged to
+MEMORY_BYTES = 16_777_216  # of the cache in memory: each query is looked up once, the shared cache keeps the results
+
+NOT_CACHED = "cache: results are not kept (cache.seconds or cache.bytes is 0): a second run costs the same parts again"
+NOT_SHARED = "cache: results are kept in memory only (cache.shared, store): a second run costs the same parts again"
+
+
+class ApplicationLogin(NamedTuple):
+    """Client credentials of a workbook's login, and what its user's plan does not include."""
+
+    client_id: config.ClientId
+    client_secret: config.Secret
+    exclude_datasheets: bool = False
+    exclude_lead_time: bool = False
+
+    @property
+    def features(self) -> tuple[config.Feature, ...]:
+        """Plan features that the add-in's functions use, without the excluded ones."""
+        excluded = {"DATASHEETS": self.exclude_datasheets, "LEAD_TIME": self.exclude_lead_time}
+        return tuple(feature for feature in config.FEATURES if not excluded.get(feature, True))
+
+
+@asynccontextmanager
+async def open_source(
+    settings: config.Config,
+    clock: clocks.Clock,
+    *,
+    apikey: str | None = None,
+    login: ApplicationLogin | None = None,
+    refresh_login: bool = False,
+    cache_location: assembly.SharedCacheLocation | None = None,
+) -> AsyncIterator[GatewayPartSource]:
+    """Open a source of parts; `settings.upstream` holds addresses.
+
+    The client is that of an API key, or of a login, or of the configuration's only application. `refresh_login`
+    forgets its stored token. Nothing is sent upstream. Raises ConfigError and MappingError.
+    """
+    key, settings = _client_settings(settings, apikey, login)
+    notes = _notes(settings, cache_location)
+    async with AsyncExitStack() as resources:
+        gateway = await assembly.build(_for_sheets(settings), clock, resources, cache_location=cache_location)
+        client = next(each for each in gateway.applications.all if (each.application.name, each.key) == key)
+        if refresh_login:
+            await _forget_token(gateway, client)
+        site = "" if settings.upstream == "sandbox" else settings.upstream.site
+        view = PartView(gateway.mappings, shipped.path("mappings"), site, client.application.features)
+        source = GatewayPartSource(gateway, client, view, notes)
+        resources.push_async_callback(source.close)
+        yield source
+
+
+def sandbox_cache(environ: Mapping[str, str] = os.environ) -> assembly.SharedCacheLocation:
+    """Return where results of the embedded sandbox are kept between runs. Its address is another each time, but its
+    parts are the same, and so is the default application that pays for them."""
+    file = opening.default_file(environ).parent / "sheet" / "sandbox.sqlite"
+    return assembly.SharedCacheLocation(config.StoreUrl(f"sqlite:{file}"), "the embedded sandbox")
+
+
+def _client_settings(
+    settings: config.Config, apikey: str | None, login: ApplicationLogin | None
+) -> tuple[tuple[str, str], config.Config]:
+    """Return the names of application and API key that are charged, and the settings with this application only."""
+    if login is not None and apikey is None:
+        return (name := _login_application(settings, login), LOGIN), _with_login(settings, name, login)
+    entries = [(name, key) for name, entry in settings.applications.items() for key in entry.clients]
+    if apikey is not None:
+        digest = config.digest(apikey)
+        entries = [each for each in entries if settings.applications[each[0]].clients[each[1]].key == digest]
+        if not entries:
+            raise errors.ConfigError("the API key belongs to no application of the configuration")
+    elif len(settings.applications) > 1:
+        names = ", ".join(settings.applications)
+        raise errors.ConfigError(f"several applications ({names}): say which one pays, by one of its API keys")
+    name, key = entries[0]
+    return (name, key), msgspec.structs.replace(settings, applications={name: settings.applications[name]})
+
+
+def _login_application(settings: config.Config, login: ApplicationLogin) -> str:
+    """Return the name of the configured application with the credentials of a login, whose quota then applies;
+    otherwise a name of its own."""
+    pairs = {name: (entry.client_id, entry.client_secret) for name, entry in settings.applications.items()}
+    return next((name for name, pair in pairs.items() if pair == (login.client_id, login.client_secret)), LOGIN)
+
+
+def _with_login(settings: config.Config, name: str, login: ApplicationLogin) -> config.Config:
+    """Return the settings with the application of a login, unlimited unless it is a configured one."""
+    # Nobody has this key: it is needed because usage is counted by application and key.
+    key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=LOGIN)
+    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
+    entry = settings.applications[name] if name != LOGIN and name in settings.applications else own
+    entry = msgspec.structs.replace(entry, apikeys=(key,), features=login.features)
+    return msgspec.structs.replace(settings, applications={name: entry})
+
+
+def _for_sheets(settings: config.Config) -> config.Config:
+    """Return the settings of a gateway that serves one patient user instead of many clients."""
+    replace = msgspec.structs.replace
+    cache = settings.cache
+    if cache.enabled:
+        cache = replace(cache, seconds=float(STALE_SECONDS), stale_seconds=0.0, bytes=min(cache.bytes, MEMORY_BYTES))
+    return replace(
+        settings,
+        cache=cache,
+        # A large batch takes longer than a request of a client: it must not be sent, and billed, a second time.
+        coalescing=replace(settings.coalescing, stall_seconds=0.0),
+        # Reading and writing a workbook blocks the event loop.
+        overload=config.OverloadSettings(lag_seconds=0),
+        applications={name: replace(entry, reconcile=None) for name, entry in settings.applications.items()},
+    )
+
+
+def _notes(settings: config.Config, location: assembly.SharedCacheLocation | None) -> list[str]:
+    """Return what the user should know about where results are kept."""
+    if not settings.cache.enabled:
+        return [NOT_CACHED]
+    is_kept = location is not None or settings.store.reveal() != "memory:"
+    return [] if settings.cache.shared and is_kept else [NOT_SHARED]
+
+
+async def _forget_token(gateway: assembly.Gateway, client: Client) -> None:
+    upstream = gateway.settings.upstream
+    if upstream == "sandbox":
+        return
+    store = token_store.EncryptedTokenStore(gateway.store, gateway.settings.store_key)
+    key = token_store.keys(upstream.token_url, upstream.scope, client.application.credentials).token
+    stored = await store.token(key)
+    if stored is not None:
+        await store.drop_token(key, stored[0])

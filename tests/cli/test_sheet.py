@@ -1,0 +1,153 @@
+"""Tests of `v3bridge sheet` on the embedded sandbox, and on a sandbox of its own with a quota."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from support import commands
+
+BOM = "Ref;Hersteller-Teilenummer;Hersteller;Menge\nU1;SN74S74N;Texas Instruments;100\nU2;NO-SUCH-PART;;1\n"
+
+
+@pytest.fixture
+def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs the command in the test's folder, with a state folder of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    async def run(*arguments: str) -> commands.CommandResult:
+        return await commands.wait(await commands.start(tmp_path, "sheet", *arguments))
+
+    return run
+
+
+def rows_of(file: Path) -> list[list[str]]:
+    """The cells of a CSV file with semicolons."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream, delimiter=";"))
+
+
+async def test_csv_is_filled_and_the_second_run_costs_nothing(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text(BOM)
+    command = ("fill", "BOM.csv", "--columns", "price@100,stock,lead_time,datasheet,manufacturer", "--json")
+    first = await sheet(*command)
+    assert first.code == 1, first  # a line was not found
+    assert "BOM.csv: 2 lines, 2 distinct queries, 0 in the cache" in first.err
+    assert "to fetch: 1 upstream request, free of charge" in first.err
+    summary = json.loads(first.out)
+    figures = {"lines": 2, "found": 1, "not_found": 1, "ambiguous": 0, "stale": 0, "failed": 0, "not_fetched": 0}
+    assert summary.items() >= {**figures, "parts_spent": 1, "from_cache": 0, "upstream_requests": 1}.items()
+    assert (summary["output"], summary["offers"]) == ("BOM.filled.csv", "BOM.offers.csv")
+    header, found, missing = rows_of(tmp_path / "BOM.filled.csv")
+    assert header[4:] == [
+        *("Nexar price @100 USD", "Nexar stock", "Nexar lead time days", "Nexar datasheet"),
+        *("Nexar manufacturer", "Nexar status"),
+    ]
+    assert float(found[4]) > 0
+    assert int(found[5]) >= 0
+    assert found[7].startswith("http")
+    assert found[8:] == ["Texas Instruments", "found"]
+    assert missing[4:] == ["", "", "", "", "", "not found"]
+    assert len(rows_of(tmp_path / "BOM.offers.csv")) > 2
+    assert (tmp_path / "BOM.csv").read_text() == BOM
+    second = await sheet(*command)
+    assert json.loads(second.out).items() >= {"parts_spent": 0, "from_cache": 2, "upstream_requests": 0}.items()
+    assert rows_of(tmp_path / "BOM.filled.csv")[1] == found
+
+
+async def test_workbook_is_filled_in_place_after_a_backup(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["MPN", "Manufacturer"], ["SN74S74N", "Texas Instruments"]):
+        book.active.append(row)
+    book.save(tmp_path / "BOM.xlsx")
+    original = (tmp_path / "BOM.xlsx").read_bytes()
+    found = await sheet("fill", "BOM.xlsx", "--columns", "price,url", "--in-place")
+    assert found.code == 0, found
+    assert "found" in found.out
+    (backup,) = tmp_path.glob("BOM.backup-*.xlsx")
+    assert backup.read_bytes() == original
+    filled = openpyxl.load_workbook(tmp_path / "BOM.xlsx")
+    assert filled.sheetnames == ["Sheet", "Offers"]
+    assert filled["Sheet"]["C2"].value > 0
+    assert filled["Sheet"]["E2"].value == "found"
+
+
+async def test_output_that_was_edited_is_not_overwritten(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n")
+    (tmp_path / "BOM.filled.csv").write_text("mine")
+    found = await sheet("fill", "BOM.csv", "--columns", "price")
+    assert found.code == 2
+    assert "BOM.filled.csv: exists, and was changed since it was filled" in found.err
+    assert (tmp_path / "BOM.filled.csv").read_text() == "mine"
+    found = await sheet("fill", "BOM.csv", "--columns", "package", "--output", "other.csv", "--json")
+    assert found.code in {0, 1}, found
+    assert (tmp_path / "other.csv").exists()
+
+
+async def test_dry_run_prints_the_cost_and_writes_nothing(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text("MPN\nA1\nA2\nA1\n")
+    found = await sheet("fill", "BOM.csv", "--columns", "price", "--dry-run")
+    assert (found.code, found.out) == (0, "")
+    assert "BOM.csv: 3 lines, 2 distinct queries, 0 in the cache" in found.err
+    assert {file.name for file in tmp_path.iterdir()} <= {"BOM.csv", "state"}
+
+
+async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text("MPN,Mfr\nSN74S74N,Texas Instruments\n")
+    (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stock, price@10]\n  rules: {distributors: [nobody]}\n")
+    found = await sheet("fill", "BOM.csv", "--template", "sets.yaml:buy", "--currency", "EUR")
+    assert found.code == 0, found
+    assert (tmp_path / "BOM.filled.csv").read_text().splitlines() == [
+        "MPN,Mfr,Nexar stock,Nexar price @10 EUR,Nexar status",
+        "SN74S74N,Texas Instruments,,,found",
+    ]
+    (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stok]\n")
+    found = await sheet("fill", "BOM.csv", "--template", "sets.yaml")
+    assert (found.code, found.err.partition(";")[0]) == (
+        2,
+        "v3bridge: sets.yaml:2:13: unknown column 'stok' (did you mean stock?)",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("BOM.csv", "--columns", "pric"), "unknown column 'pric' (did you mean price?); there are price, total,"),
+        (("none.csv", "--columns", "price"), "none.csv: cannot be read: No such file or directory"),
+        (("none.xlsx", "--columns", "price"), "none.xlsx: cannot be read: No such file or directory"),
+        (("BOM.xls", "--columns", "price"), "BOM.xls: is no file that can be filled; save it as .xlsx or .csv"),
+        (("BOM.csv", "--columns", "price", "--template", "x"), "--columns: cannot be combined with --template"),
+        (("BOM.csv", "--columns", "price", "--in-place", "--output", "x"), "cannot be combined with --in-place"),
+        (("BOM.csv", "--columns", "price", "--output", "BOM.csv"), "--output: is the file itself: use --in-place"),
+        (("BOM.csv", "--columns", "price", "--output", "x.xlsx"), "--output: must end with .csv"),
+        (("BOM.csv", "--columns", "price", "--sheet", "x"), "BOM.csv: has no sheets"),
+        (
+            ("BOM.csv", "--columns", "price", "--mpn-column", "Typ"),
+            "no column --mpn-column 'Typ'; the",
+        ),
+        (("BOM.csv", "--columns", "price", "--api-key", "S3CRET"), "a key on a command line is seen by everybody"),
+        (("BOM.csv", "--columns", "price", "--currency", "Euro"), "'Euro' is no currency"),
+        (("BOM.csv", "--columns", "price", "--rerun-failures"), "--rerun-failures needs a file that was filled"),
+    ],
+)
+async def test_mistake_is_one_line_and_writes_nothing(
+    sheet: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n")
+    (tmp_path / "BOM.xls").write_bytes(b"\xd0\xcf\x11\xe0")
+    found = await sheet("fill", *arguments)
+    assert (found.code, found.out) == (2, ""), found
+    assert message in found.err
+    assert len(found.err.splitlines()) == 1
+    assert "S3CRET" not in found.err
+    assert not list(tmp_path.glob("*filled*"))
+
+
+async def test_columns_are_listed_with_explanations(sheet: Callable[..., Any]) -> None:
+    found = await sheet("columns")
+    assert found.code == 0
+    assert "price[@QUANTITY][:CURRENCY]" in found.out
+    assert "stock[:DISTRIBUTOR]" in found.out

@@ -1,0 +1,78 @@
+"""Fixtures of filled workbooks: a sandbox with the parts of the tests' workbooks, and the command that pays with it.
+
+Nothing in this folder reads or writes workbooks with the code under test: `support.workbooks` builds them from XML text
+and reads them back; openpyxl and LibreOffice open them.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Numbers of the add-in's official sample. The sandbox's own catalog does not have them.
+SAMPLE_PARTS = [*(str(number) for number in range(1868783, 1868799)), "ADA500", "ADA520", "ADA870", "ADA900"]
+CONFIG = """
+upstream: {{graphql_url: "{graphql_url}", token_url: "{token_url}"}}
+store: sqlite:{folder}/state.sqlite
+applications:
+  shop:
+    client_id: "{client_id}"
+    client_secret: "{client_secret}"
+    apikeys: ["k3y-of-sheets"]
+    parts: 1000
+"""
+
+
+class Service(NamedTuple):
+    """A sandbox, the configuration for it, and its client credentials."""
+
+    config: Path
+    client_id: str
+    client_secret: str
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("service")
+    catalog = folder / "parts.jsonl"
+    part = '{{"id":"{}","mpn":"{}","manufacturer":"278","category":"4178","description":"Sample {}"}}\n'
+    catalog.write_text("".join(part.format(990_000_000 + n, mpn, n) for n, mpn in enumerate(SAMPLE_PARTS)))
+    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0", "--catalog", str(catalog)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed: dict[str, str] = {}
+        while "client_secret" not in printed:
+            name, _, value = process.stdout.readline().partition(" ")
+            printed[name] = value.strip()
+        config = folder / "own.yaml"
+        config.write_text(CONFIG.format(folder=folder, **printed))
+        yield Service(config, printed["client_id"], printed["client_secret"])
+        process.terminate()
+
+
+@pytest.fixture
+def fill(service: Service, tmp_path: Path) -> Run:
+    """Runs the command. Without `office` it finds no LibreOffice."""
+
+    def run(file: Path, *options: str, office: bool = False) -> "subprocess.CompletedProcess[str]":
+        environ = {
+            **os.environ,
+            "NO_COLOR": "1",
+            "SHEET_KEY": "k3y-of-sheets",
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+        }
+        if not office:
+            environ["PATH"] = str(tmp_path)
+        command = [sys.executable, "-m", "proxy", "sheet", "fill", str(file), "--config", str(service.config), "--yes"]
+        result = subprocess.run([*command, *options], env=environ, capture_output=True, text=True, timeout=100)
+        assert "Traceback" not in result.stderr, result.stderr
+        assert service.client_secret not in result.stdout + result.stderr
+        return result
+
+    return run

@@ -1,0 +1,57 @@
+"""`v3bridge sheet fill` on files that no program wrote: one clear line or a bounded run, and the file as it was."""
+
+import hashlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.workbooks import hostile
+
+Fill = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# What the unit tests of packages leave open: one of each kind of mistake, and everything about the file itself.
+REFUSED = (
+    "empty.xlsx", "cut at 90%.xlsx", "zip bomb.xlsx", "overlapping members.xlsx", "size too small.xlsx",
+    "wrong checksum.xlsx", "the sheet twice.xlsx", "member outside.xlsx", "sheet cut inside.xlsx",
+    "entities of entities.xlsx", "external entity.xlsx", "elements nested deeply.xlsx", "workbook without sheets.xlsx",
+    "shared string that is not there.xlsx", "row beyond the last.xlsx", "old workbook.xlsx",
+    "old workbook by its name.xls", "encrypted workbook.xlsx", "binary workbook.xlsx", "OpenDocument.xlsx",
+    "no column of part numbers.xlsx", "sheet without a cell.xlsx", "zeros.csv", "nothing.csv", "a byte order mark.csv",
+    "no column.csv",
+)  # fmt: skip
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def fill(run_command: Fill, tmp_path: Path) -> Fill:
+    """Runs the command on a file; the file must be what it was."""
+
+    def run(file: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+        before = _digest(file)
+        result = run_command("sheet", "fill", str(file), *(options or ("--columns", "price@100,stock")))
+        assert _digest(file) == before
+        assert "Traceback" not in result.stderr
+        return result
+
+    return run
+
+
+def _refused(result: "subprocess.CompletedProcess[str]", file: Path) -> str:
+    """The only line of an error that names the file."""
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert file.name in line
+    assert line.isprintable()
+    return line
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_useless_file_is_refused_in_one_line(fill: Fill, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(hostile.REFUSED[name]())
+    _refused(fill(file), file)
+    assert list(tmp_path.iterdir()) == [file]

@@ -1,0 +1,179 @@
+"""Tests of the source of parts for spreadsheets: what it returns, and what that costs."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.environment import single_application
+from support.sheet_source import DIODE, FLIP_FLOP, NUMBERS, UNKNOWN, Serve, billed, fetched, ledger, numbers, opened
+
+from proxy.kit import clock
+from proxy.sandbox import app
+from proxy.sandbox.catalog import currencies, store
+from proxy.sheet.parts import CostEstimate, PartQuery
+
+
+async def test_part_has_what_columns_and_functions_show(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    async with opened(sandbox, file, time) as source:
+        result = (await fetched(source, FLIP_FLOP))[FLIP_FLOP]
+    part = result.part
+    assert part is not None
+    assert (part.mpn, part.manufacturer, part.lifecycle, part.package) == (
+        "SN74S74N",
+        "Texas Instruments",
+        "Production",
+        "PDIP",
+    )
+    assert part.url is not None
+    assert part.url.startswith("https://octopart.com/")
+    assert part.datasheet_url is not None
+    assert part.short_description
+    assert (result.error, result.fetched) == (None, time.now())
+    digi_key = next(offer for offer in part.offers if offer.seller == "Digi-Key")
+    assert (digi_key.seller_id, digi_key.authorized, digi_key.lead_days is not None) == ("459", True, True)
+    assert any(offer.prices for offer in part.offers)
+    assert all(offer.updated is not None and offer.url for offer in part.offers)
+
+
+async def test_hits_count_all_matches_and_a_manufacturer_filters(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    ambiguous = PartQuery(FLIP_FLOP.mpn)
+    async with opened(sandbox, file, time) as source:
+        results = await fetched(source, ambiguous, FLIP_FLOP, FLIP_FLOP._replace(manufacturer="Vishay"))
+        assert source.parts_spent == billed(sandbox) == 2
+    (first, filtered, other) = results.values()
+    assert first.hits > filtered.hits >= 1
+    assert filtered.part is not None
+    assert filtered.part.manufacturer == "Texas Instruments"
+    assert (other.part, other.hits, other.error) == (None, 0, None)
+
+
+async def test_sku_finds_its_part(sandbox: app.Sandbox, file: Path, time: clock.ManualClock) -> None:
+    async with opened(sandbox, file, time) as source:
+        part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
+        assert part is not None
+        sku = next(offer.sku for offer in part.offers if offer.seller == "Digi-Key")
+        by_sku = PartQuery("", sku=sku or "")
+        found = (await fetched(source, by_sku))[by_sku].part
+    assert found is not None
+    assert (found.mpn, found.manufacturer) == (part.mpn, part.manufacturer)
+
+
+async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    queries = [FLIP_FLOP._replace(currency=code) for code in ("EUR", "USD")]
+    async with opened(sandbox, file, time) as source:
+        results = await fetched(source, *queries)
+    for query, result in results.items():
+        assert result.part is not None
+        prices = [price for offer in result.part.offers for price in offer.prices]
+        assert {price.currency for price in prices} >= {"USD", "EUR"}
+        for price in prices:
+            rate = currencies.exchange_rate(price.currency, query.currency)
+            exact = None if rate is None else Decimal(repr(float(price.price) * rate))
+            assert price.converted == exact
+            assert price.price == Decimal(repr(float(price.price)))
+
+
+async def test_currency_that_the_service_does_not_know_is_the_error_of_each_line(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    wrong = [query._replace(currency="XXX") for query in numbers(500)]
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results = await fetched(source, *wrong, DIODE)
+        assert {result.error for result in results.values()} == {None, "currency 'XXX' is not supported"}
+        assert (len(results), source.parts_spent, billed(sandbox)) == (501, 1, 1)
+        assert source.upstream_requests < 60  # 999 if each line were asked alone
+
+
+async def test_prices_of_a_currency_do_not_reach_queries_of_another_at_the_same_time(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    async with opened(sandbox, file, time) as source:
+        results = await fetched(source, *(DIODE._replace(currency=code) for code in ("USD", "EUR", "JPY")))
+        assert source.parts_spent == billed(sandbox) == 3
+    sent = [variables["currency"] for _, variables in sandbox.request_counts.documents]
+    assert sorted(sent) == ["EUR", "JPY", "USD"]
+    assert len({result.part for result in results.values()}) == 3
+
+
+async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second_run_costs_nothing(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    queries = [FLIP_FLOP, DIODE, UNKNOWN, FLIP_FLOP]
+    async with opened(sandbox, file, time) as source:
+        assert await source.estimate(queries) == CostEstimate(3, 0, 3, 1)
+        assert sandbox.request_counts.graphql == 0
+        first = await fetched(source, *queries)
+        assert source.parts_spent == billed(sandbox) == 2
+        assert source.upstream_requests == 1
+        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0)
+    assert await ledger(file, time) == 2
+    time.advance(3600)
+    async with opened(sandbox, file, time) as source:
+        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0)
+        second = await fetched(source, *queries)
+        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 0, 2)
+    assert second == first
+    assert [result.fetched for result in second.values()] == [time.now() - 3600] * 3
+
+
+async def test_results_are_kept_for_a_day_whatever_the_configuration_says(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    async with opened(sandbox, file, time) as source:
+        await fetched(source, DIODE)
+        time.advance(86_399)
+        assert (await source.estimate([DIODE])).cached == 1
+        time.advance(2)
+        assert (await source.estimate([DIODE])).cached == 0
+        result = (await fetched(source, DIODE))[DIODE]
+        assert (result.fetched, source.parts_spent) == (time.now(), 2)
+
+
+async def test_refresh_pays_again_and_replaces_what_is_kept(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    async with opened(sandbox, file, time) as source:
+        await fetched(source, DIODE)
+    time.advance(600)
+    async with opened(sandbox, file, time) as source:
+        assert await source.estimate([DIODE], refresh=True) == CostEstimate(1, 0, 1, 1)
+        refreshed = await fetched(source, DIODE, refresh=True)
+        assert (source.parts_spent, billed(sandbox)) == (1, 2)
+    async with opened(sandbox, file, time) as source:
+        assert await fetched(source, DIODE) == refreshed
+        assert (refreshed[DIODE].fetched, source.parts_spent) == (time.now(), 0)
+
+
+@pytest.mark.parametrize("changes", [{"cache": {"seconds": 0}}, {"cache": {"shared": False}}, {"store": "memory:"}])
+async def test_without_a_cache_the_source_says_that_a_second_run_pays_again(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock, changes: dict[str, Any]
+) -> None:
+    for run in (1, 2):
+        async with opened(sandbox, file, time, changes) as source:
+            assert any("second run costs the same parts again" in note for note in source.notes)
+            result = (await fetched(source, DIODE))[DIODE]
+            assert (result.fetched, source.parts_spent, billed(sandbox)) == (time.now(), 1, run)
+
+
+async def test_thousand_lines_take_ten_requests_and_then_none(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    queries = numbers(NUMBERS)
+    async with serve(numbered, applications=single_application(part_limit=NUMBERS)) as sandbox:
+        async with opened(sandbox, file, time) as source:
+            results = await fetched(source, *queries, *queries)
+            assert sum(result.part is not None for result in results.values()) == NUMBERS
+            assert (source.parts_spent, source.upstream_requests) == (NUMBERS, NUMBERS // 100)
+            assert (billed(sandbox), sandbox.request_counts.graphql) == (NUMBERS, NUMBERS // 100)
+        assert await ledger(file, time) == NUMBERS
+        async with opened(sandbox, file, time) as source:
+            assert await source.estimate(queries) == CostEstimate(NUMBERS, NUMBERS, 0, 0)
+            assert len(await fetched(source, *queries)) == NUMBERS
+            assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 0, NUMBERS)

@@ -1,0 +1,93 @@
+"""Tests of the source of parts for spreadsheets: which application pays, and where results are kept."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support import running_proxy, sheet_source
+from support.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, billed, collect, fetched, opened
+
+from proxy import config, errors
+from proxy.gateway import assembly
+from proxy.kit import clock
+from proxy.sandbox import app
+from proxy.sheet import sources
+
+
+async def test_api_key_selects_the_application_and_is_charged(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    named = (config.ApiKeySettings(config.digest("a-key"), name="erp"),)
+    demo = sheet_source.settings(sandbox, file).applications["demo"]
+    other = msgspec.structs.replace(demo, apikeys=named)
+    both = msgspec.structs.replace(sheet_source.settings(sandbox, file), applications={"demo": demo, "other": other})
+    async with sources.open_source(both, time, apikey="a-key") as source:
+        assert (source.client.application.name, source.client.key) == ("other", "erp")
+    with pytest.raises(errors.ConfigError, match="several applications"):
+        await sources.open_source(both, time).__aenter__()
+    with pytest.raises(errors.ConfigError, match="belongs to no application") as wrong:
+        await sources.open_source(both, time, apikey="wrong-key").__aenter__()
+    assert "wrong-key" not in str(wrong.value)
+
+
+async def test_login_of_a_workbook_is_an_application_of_its_own(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    settings = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, store=f"sqlite:{file}")
+    settings = msgspec.structs.replace(settings, cache=config.CacheSettings())
+    account = sandbox.default_application
+    login = sources.ApplicationLogin(
+        config.ClientId(account.client_id), config.Secret(account.client_secret), exclude_datasheets=True
+    )
+    async with sources.open_source(settings, time, login=login) as source:
+        part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
+    assert part is not None
+    assert part.datasheet_url is None
+    assert any(offer.lead_days for offer in part.offers)
+    assert "bestDatasheet" not in sandbox.request_counts.documents[-1][0]
+    assert "specs" not in sandbox.request_counts.documents[-1][0]  # a plan may lack it, and no function shows it
+    async with sources.open_source(settings, time, login=login) as source:
+        await fetched(source, DIODE)
+        assert sandbox.request_counts.tokens == 1
+    async with sources.open_source(settings, time, login=login, refresh_login=True) as source:
+        await fetched(source, UNKNOWN)
+    assert sandbox.request_counts.tokens == 2
+
+
+async def test_login_of_a_configured_application_keeps_its_quota(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    account = sandbox.default_application
+    login = sources.ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
+    async with opened(sandbox, file, time, {"application": {"parts": 1}}, login=login) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+    assert isinstance(error, errors.QuotaExhausted)
+    assert (len(results), billed(sandbox)) == (1, 1)
+
+
+async def test_wrong_credentials_end_the_run(sandbox: app.Sandbox, file: Path, time: clock.ManualClock) -> None:
+    login = sources.ApplicationLogin(config.ClientId("unknown"), config.Secret("a-secret-text"))
+    async with opened(sandbox, file, time, login=login) as source:
+        results, error = await collect(source, FLIP_FLOP)
+    assert results == []
+    assert isinstance(error, errors.CredentialsRefused)
+    assert "a-secret-text" not in str(error)
+
+
+async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_changes(
+    serve: Serve, tmp_path: Path, time: clock.ManualClock
+) -> None:
+    location = sources.sandbox_cache({"XDG_STATE_HOME": str(tmp_path)})
+    assert isinstance(location, assembly.SharedCacheLocation)
+    spent = []
+    for _ in range(2):
+        async with (
+            serve() as sandbox,
+            opened(sandbox, "", time, {"store": "memory:"}, cache_location=location) as source,
+        ):
+            assert source.notes == ()
+            await fetched(source, FLIP_FLOP)
+            assert source.parts_spent == billed(sandbox)
+            spent.append(source.parts_spent)
+    assert spent == [1, 0]
+    assert sorted(path.name for path in (tmp_path / "v3bridge" / "sheet").glob("*.cache")) == ["sandbox.sqlite.cache"]

@@ -1,0 +1,160 @@
+"""Tests of the source of parts for spreadsheets: budget, quota, a service in trouble, and runs that end early."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from integration.environment import single_application
+from support.sheet_source import (
+    DIODE,
+    FLIP_FLOP,
+    NUMBERS,
+    Serve,
+    billed,
+    collect,
+    fetched,
+    inject,
+    ledger,
+    numbers,
+    opened,
+)
+
+from proxy import errors
+from proxy.kit import clock
+from proxy.sandbox import app
+from proxy.sandbox.catalog import store
+from proxy.sheet import gateway_source
+from proxy.sheet.parts import BudgetExhausted, PartQuery
+
+
+@pytest.mark.parametrize("budget", [0, 1, 99, 150, 230])
+async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock, budget: int
+) -> None:
+    # Every second line has a part: what a request does not use is left for the next.
+    queries = [query for pair in zip(numbers(250), numbers(250, NUMBERS), strict=True) for query in pair]
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results, error = await collect(source, *queries, budget=budget)
+        assert isinstance(error, BudgetExhausted)
+        assert source.parts_spent == billed(sandbox) == budget
+        assert sum(result.part is not None for result in results) == budget
+        rest, error = await collect(source, *queries, budget=500)
+        assert (error, len(rest), billed(sandbox)) == (None, 500, 250)
+
+
+async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    changes = {"application": {"parts": 130}}
+    async with serve(numbered) as sandbox, opened(sandbox, file, time, changes) as source:
+        results, error = await collect(source, *numbers(300))
+        assert isinstance(error, errors.QuotaExhausted)
+        assert "demo has 0 of 130 parts left" in error.message
+        assert len(results) == source.parts_spent == billed(sandbox) == 130
+        assert all(result.part is not None for result in results)
+
+
+async def test_quota_that_the_service_refuses_ends_the_run_and_keeps_results(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    async with serve(numbered, applications=single_application(part_limit=250)) as sandbox:
+        async with opened(sandbox, file, time) as source:
+            results, error = await collect(source, *numbers(900))
+            assert isinstance(error, errors.QuotaExhausted)
+            assert len(results) == source.parts_spent == billed(sandbox) < 900
+            assert (await source.estimate(numbers(900))).cached == len(results)
+        assert await ledger(file, time) == billed(sandbox)
+
+
+@pytest.mark.parametrize("fault", ["429 count=2 retry_after=0", "5xx count=2 status=503 retry_after=0"])
+async def test_busy_service_is_asked_again(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock, fault: str
+) -> None:
+    inject(sandbox, fault)
+    async with opened(sandbox, file, time) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+        assert error is None
+        assert [result.part is not None for result in results] == [True, True]
+        assert source.parts_spent == billed(sandbox) == 2
+
+
+async def test_failing_service_is_the_error_of_each_line_and_costs_nothing(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_source, "WAIT_SECONDS", 0.0)
+    inject(sandbox, "5xx status=500 body=json")
+    async with opened(sandbox, file, time) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+        assert (error, source.parts_spent) == (None, 0)
+        assert [result.part for result in results] == [None, None]
+        assert all(result.error for result in results)
+        sandbox.faults.clear()
+        assert all(result.error is None for result in (await fetched(source, FLIP_FLOP, DIODE)).values())
+
+
+async def test_service_that_stays_down_ends_the_run_after_a_few_batches(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_source, "WAIT_SECONDS", 0.0)
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        inject(sandbox, "5xx status=500 body=json")
+        results, error = await collect(source, *numbers(900))
+        assert isinstance(error, errors.ServerError)
+        assert 0 < len(results) < 900
+
+
+async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_again(
+    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    inject(sandbox, "malformed body=empty count=1")
+    async with opened(sandbox, file, time) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+        assert error is None
+        assert [result.part for result in results] == [None, None]
+        assert source.parts_spent == billed(sandbox) == 2
+    assert await ledger(file, time) == 2
+
+
+async def test_line_that_the_service_refuses_does_not_fail_the_others(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    # The service refuses requests whose variables it cannot read.
+    hostile = PartQuery("\x00" * 3)
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results = await fetched(source, *numbers(60), hostile, *numbers(60, 60))
+        assert sum(result.part is not None for result in results.values()) == 120
+        assert results[hostile].part is None
+
+
+async def test_closed_run_waits_for_what_is_billed_and_keeps_it(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    async with serve(numbered) as sandbox:
+        async with opened(sandbox, file, time) as source:
+            async with aclosing(source.fetch(numbers(900))) as results:
+                async for _ in results:
+                    break
+            assert 100 <= source.parts_spent == billed(sandbox) < 900
+            spent = source.parts_spent
+        assert await ledger(file, time) == spent
+        async with opened(sandbox, file, time) as source:
+            assert (await source.estimate(numbers(900))).cached == spent
+
+
+async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(
+    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    async with serve(numbered) as sandbox:
+        inject(sandbox, "latency ms=300")
+        async with opened(sandbox, file, time) as source:
+            run = asyncio.create_task(fetched(source, *numbers(300)))
+            while not sandbox.request_counts.graphql:
+                await asyncio.sleep(0.01)
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            assert source.parts_spent == billed(sandbox) == 300
+        assert await ledger(file, time) == 300
+        async with opened(sandbox, file, time) as source:
+            assert (await source.estimate(numbers(300))).cached == 300

@@ -1,0 +1,70 @@
+"""A PartSource in memory: parts of a test, with a cache and a bill, and without a service."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from proxy import errors
+from proxy.sheet.parts import CostEstimate, Part, PartQuery, PartResult
+
+BATCH = 100  # queries an upstream request
+
+
+class MemoryPartSource:
+    """Parts by number. `batch` queries are one upstream request; results carry the time `now`."""
+
+    def __init__(self, parts: Mapping[str, Part], *, batch: int = BATCH, now: float = 0.0) -> None:
+        self.parts = parts
+        self.batch = batch
+        self.now = now
+        self.cache: dict[PartQuery, PartResult] = {}
+        self.hits: dict[str, int] = {}
+        self.errors: dict[str, str] = {}
+        self.closed = False
+        self._spent = 0
+        self._requests = 0
+
+    async def estimate(self, queries: Sequence[PartQuery], *, refresh: bool = False) -> CostEstimate:
+        """The cost of queries that are not in the cache."""
+        distinct = set(queries)
+        missing = distinct if refresh else distinct - self.cache.keys()
+        return CostEstimate(len(distinct), len(distinct) - len(missing), len(missing), -(-len(missing) // self.batch))
+
+    async def fetch(
+        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: bool = False
+    ) -> AsyncGenerator[PartResult, None]:
+        """Results from the cache first, then batches, while the budget covers them."""
+        distinct = list(dict.fromkeys(queries))
+        missing = [query for query in distinct if refresh or query not in self.cache]
+        try:
+            for query in distinct:
+                if query not in missing:
+                    yield self.cache[query]
+            for begin in range(0, len(missing), self.batch):
+                for result in self._send(missing[begin : begin + self.batch], budget):
+                    yield result
+        finally:
+            self.closed = True
+
+    @property
+    def parts_spent(self) -> int:
+        """One for each part that was found."""
+        return self._spent
+
+    @property
+    def upstream_requests(self) -> int:
+        """Batches sent."""
+        return self._requests
+
+    def _send(self, queries: Sequence[PartQuery], budget: int | None) -> list[PartResult]:
+        if budget is not None and self._spent + len(queries) > budget:
+            raise errors.QuotaExhausted("the budget does not cover the next request")
+        self._requests += 1
+        results = [self._result(query) for query in queries]
+        self._spent += sum(result.part is not None for result in results)
+        self.cache |= {result.query: result for result in results if result.error is None}
+        return results
+
+    def _result(self, query: PartQuery) -> PartResult:
+        number = query.mpn or query.sku
+        error = self.errors.get(number)
+        part = None if error else self.parts.get(number)
+        return PartResult(query, part, self.hits.get(number, int(part is not None)), error, self.now)

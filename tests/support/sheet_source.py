@@ -1,0 +1,82 @@
+"""A source of parts for spreadsheets in front of a sandbox."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, aclosing
+from pathlib import Path
+from typing import Any
+
+from proxy import config, errors
+from proxy.kit import clock
+from proxy.sandbox import app, faults
+from proxy.sheet import sources
+from proxy.sheet.gateway_source import GatewayPartSource
+from proxy.sheet.parts import PartQuery, PartResult
+from proxy.stores import open as opening
+from support import running_proxy
+
+NUMBERS = 1000  # of the parts SHEET00000, SHEET00001, …
+FLIP_FLOP, DIODE, UNKNOWN = PartQuery("SN74S74N", "Texas Instruments"), PartQuery("1N4007"), PartQuery("NO-SUCH-PART-0")
+
+Serve = Callable[..., AbstractAsyncContextManager[app.Sandbox]]
+
+
+def settings(sandbox: app.Sandbox, file: Path | str, **changes: Any) -> config.Config:
+    """A configuration with the sandbox as upstream and an SQLite store."""
+    account = sandbox.default_application
+    own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
+    changes = {"cache": {"seconds": 300}, "store": f"sqlite:{file}", **changes}
+    changes["application"] = own | changes.get("application", {})
+    return running_proxy.settings(sandbox.graphql_url, sandbox.token_url, **changes)
+
+
+def opened(
+    sandbox: app.Sandbox,
+    file: Path | str,
+    time: clock.Clock,
+    changes: dict[str, Any] | None = None,
+    **options: Any,
+) -> AbstractAsyncContextManager[GatewayPartSource]:
+    """`async with opened(...) as source`; `changes` are those of the configuration."""
+    return sources.open_source(settings(sandbox, file, **(changes or {})), time, **options)
+
+
+async def fetched(source: GatewayPartSource, *queries: PartQuery, **options: Any) -> dict[PartQuery, PartResult]:
+    """All results, by query."""
+    async with aclosing(source.fetch(queries, **options)) as results:
+        return {result.query: result async for result in results}
+
+
+def billed(sandbox: app.Sandbox) -> int:
+    """Parts that the sandbox has billed this month."""
+    return sandbox.part_usage.used(sandbox.default_application.application_id)
+
+
+def numbers(count: int, first: int = 0) -> list[PartQuery]:
+    return [PartQuery(f"SHEET{n:05}") for n in range(first, first + count)]
+
+
+async def ledger(file: Path, time: clock.Clock) -> int:
+    """Parts in the lifetime entries of all applications, used and uncertain."""
+    ledger_store = await opening.open_store(config.StoreUrl(f"sqlite:{file}"), time)
+    try:
+        entries = await ledger_store.all_usage()
+    finally:
+        await ledger_store.aclose()
+    lifetime = [each for each in entries if each.entry.period == "lifetime" and "/" not in each.entry.account]
+    return sum(each.used + each.uncertain for each in lifetime)
+
+
+def inject(sandbox: app.Sandbox, text: str) -> None:
+    sandbox.faults.replace(faults.parse_faults(text))
+
+
+async def collect(source: GatewayPartSource, *queries: PartQuery, **options: Any) -> Any:
+    """Results until the run ends, and the error that ends it."""
+    results: list[PartResult] = []
+    try:
+        async with aclosing(source.fetch(queries, **options)) as arriving:
+            async for result in arriving:
+                results.append(result)  # noqa: PERF401 - those before an error are wanted, too
+    except errors.BridgeError as error:
+        return results, error
+    return results, None

@@ -1,0 +1,144 @@
+"""Tests of the names of columns, and of templates."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy import errors
+from proxy.sheet.columns import specs
+from proxy.sheet.columns.kinds import KINDS
+from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
+from proxy.sheet.offers import OfferRules
+
+
+@pytest.mark.parametrize(
+    "text, spec, heading",
+    [
+        ("price", ColumnSpec("price"), "Nexar price USD"),
+        (" Price@100:eur ", ColumnSpec("price", 100, "EUR"), "Nexar price @100 EUR"),
+        ("stock:Digi-Key", ColumnSpec("stock", distributor="Digi-Key"), "Nexar stock Digi-Key"),
+        ("lead time", ColumnSpec("lead_time"), "Nexar lead time days"),
+        ("order-multiple@5", ColumnSpec("order_multiple", 5), "Nexar order multiple @5"),
+        ("status", STATUS, "Nexar status"),
+    ],
+)
+def test_column_is_parsed_and_has_a_heading(text: str, spec: ColumnSpec, heading: str) -> None:
+    assert specs.parse(text) == spec
+    assert spec.heading("USD") == heading
+
+
+def test_headings_of_different_columns_differ() -> None:
+    named = [ColumnSpec(kind) for kind in KINDS]
+    named += [ColumnSpec("price", 1), ColumnSpec("price", 1, "EUR"), ColumnSpec("stock", distributor="A")]
+    assert len({spec.heading("USD") for spec in named}) == len(named)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("pric", "unknown column 'pric' (did you mean price?); there are price, total,"),
+        ("datashet", "(did you mean datasheet?)"),
+        ("xyz", "unknown column 'xyz'; there are"),
+        ("X" * 99, f"unknown column '{'X' * 60}';"),
+        ("price@", "the quantity of price@ is no whole number from 1 to"),
+        ("price@0", "price@0 is no whole number"),
+        ("price@1.5", "price@1.5 is no whole number"),
+        ("price@99999999999", "is no whole number"),
+        ("price@²", "is no whole number"),
+        ("price:EURO", "'EURO' is no currency: use its code of three letters, such as EUR"),
+        ("datasheet@5", "the column datasheet has no quantity: write datasheet instead of"),
+        ("datasheet:EUR", "the column datasheet cannot be followed by ':EUR'"),
+        ("stock:--", "the column stock cannot be followed by ':--'"),
+        ("stock@5", "the column stock has no quantity"),
+        ("", "no columns are named"),
+        (",, ,", "no columns are named"),
+    ],
+)
+def test_wrong_column_is_an_error_that_says_what_to_do(text: str, message: str) -> None:
+    with pytest.raises(errors.ConfigError) as raised:
+        specs.parse_list(text)
+    assert message in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+def test_status_is_always_there_and_a_column_only_once() -> None:
+    assert specs.parse_list("price,price, stock") == [ColumnSpec("price"), ColumnSpec("stock"), STATUS]
+    assert specs.parse_list("status,stock") == [STATUS, ColumnSpec("stock")]
+
+
+@pytest.mark.parametrize(
+    "names, quantity, currencies",
+    [
+        ("price@100,moq", 100, ["USD"]),
+        ("price@100,price,moq", None, ["USD"]),
+        ("price@100,total@100:EUR", 100, ["USD", "EUR"]),
+        ("price:EUR", None, ["EUR"]),
+        ("stock", None, ["USD"]),
+    ],
+)
+def test_quantity_and_currencies_are_those_of_the_prices(
+    names: str, quantity: int | None, currencies: list[str]
+) -> None:
+    columns = ColumnSet(specs.parse_list(names))
+    assert (columns.quantity, columns.currencies) == (quantity, currencies)
+
+
+TEMPLATES = """\
+buying:
+  columns: [price@100, "stock:Digi-Key"]
+  currency: EUR
+  rules:
+    distributors: [Digi-Key, Mouser]
+    authorized_only: true
+engineering:
+  columns:
+    - lifecycle
+    - datasheet
+"""
+
+
+@pytest.fixture
+def template_file(tmp_path: Path) -> Path:
+    """A file of two templates."""
+    file = tmp_path / "sets.yaml"
+    file.write_text(TEMPLATES)
+    return file
+
+
+def test_template_names_columns_rules_and_currency(template_file: Path) -> None:
+    columns = [ColumnSpec("price", 100), ColumnSpec("stock", distributor="Digi-Key"), STATUS]
+    rules = OfferRules(("Digi-Key", "Mouser"), authorized_only=True)
+    assert specs.load_template(f"{template_file}:buying") == ColumnSet(columns, rules, "EUR")
+    template_file.write_text("engineering: {columns: [lifecycle]}")
+    assert specs.load_template(str(template_file)) == ColumnSet([ColumnSpec("lifecycle"), STATUS])
+
+
+@pytest.mark.parametrize(
+    "old, new, name, message",
+    [
+        ("price@100", "pric@100", "buying", "sets.yaml:2:13: unknown column 'pric' (did you mean price?)"),
+        ("    - datasheet", "    - url@5", "engineering", "sets.yaml:10:7: the column url has no quantity"),
+        ("EUR", "Euro", "buying", "sets.yaml:3:3: 'Euro' is no currency"),
+        ("authorized_only", "authorised", "buying", "sets.yaml:6:5: Object contains unknown field `authorised`"),
+        ("true", "maybe", "buying", "sets.yaml:6:5: Expected `bool`, got `str`"),
+        ("columns: [price@100, \"stock:Digi-Key\"]", "columns: []", "buying", "sets.yaml:2:3: no columns are named"),
+        ("", "", None, "sets.yaml: has several templates: name one with "),
+        ("", "", "nope", "sets.yaml: has no template 'nope'; there are buying, engineering"),
+        (TEMPLATES, "", None, "sets.yaml: holds no templates"),
+        (TEMPLATES, "- price", None, "sets.yaml: holds no templates"),
+        (TEMPLATES, "a: 5", None, "sets.yaml:1:1: Expected `object`, got `int`"),
+        (TEMPLATES, "a: [", None, "sets.yaml:1:5: "),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_template_is_located(
+    template_file: Path, old: str, new: str, name: str | None, message: str
+) -> None:
+    template_file.write_text(TEMPLATES.replace(old, new, 1))
+    with pytest.raises(errors.ConfigError) as raised:
+        specs.load_template(f"{template_file}:{name}" if name else str(template_file))
+    assert message in raised.value.message
+
+
+def test_missing_template_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigError, match=r"none\.yaml: cannot be read"):
+        specs.load_template(str(tmp_path / "none.yaml"))

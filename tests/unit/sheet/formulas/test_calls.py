@@ -1,0 +1,125 @@
+"""Calls of functions, found in formulas."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openpyxl.formula import Tokenizer
+
+from proxy.sheet.formulas import calls
+from proxy.sheet.package.cells import CellError, CellValue
+
+PRICE = "NEXAR_SUPPLY_DISTRIBUTOR_PRICE"
+
+
+def arguments(text: str) -> list[str]:
+    """The texts of the arguments of the last call of a formula."""
+    parsed = calls.parse(text)
+    return [
+        "".join(token.value for token in parsed.tokens[span.start : span.end]) for span in parsed.calls[-1].arguments
+    ]
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("()", []),
+        ("( )", []),
+        ("(,)", ["", ""]),
+        ("(A1)", ["A1"]),
+        ("(A25,,C25,D25)", ["A25", "", "C25", "D25"]),
+        ('("a,b","",{"x","y";1,TRUE},-5,50%)', ['"a,b"', '""', '{"x","y";1,TRUE}', "-5", "50%"]),
+        ("('It''s (1), here'!$A$1:B2,Sheet2!C:C)", ["'It''s (1), here'!$A$1:B2", "Sheet2!C:C"]),
+        ('((A1,B1),"x"&SUM(1,2))', ["(A1,B1)", '"x"&SUM(1,2)']),
+        ("(Table1[[#This Row],[MPN, new]],A1)", ["Table1[[#This Row],[MPN, new]]", "A1"]),
+    ],
+)
+def test_arguments_are_divided_at_the_call_s_own_commas(text: str, expected: list[str]) -> None:
+    assert arguments(f"_xll.{PRICE}{text}") == expected
+
+
+def test_a_call_may_stand_among_others() -> None:
+    parsed = calls.parse(f"IFERROR(_xll.{PRICE}(A2)*2,-1)+octopart_get_info()")
+    assert [call.function.name for call in parsed.calls] == [PRICE, "OCTOPART_GET_INFO"]
+    assert not parsed.is_one_call
+
+
+def test_calls_in_arguments_come_before_the_outer_call() -> None:
+    parsed = calls.parse(f" {PRICE}(NEXAR_SUPPLY_DISTRIBUTOR_SKU(A1),,A2) ")
+    assert [call.function.result for call in parsed.calls] == ["sku", "price"]
+    assert parsed.is_one_call
+
+
+def test_functions_that_no_add_in_has_are_named() -> None:
+    assert calls.parse("_xll.NEXAR_SUPPLY_LIFECYCLE(A1)").unknown == ("NEXAR_SUPPLY_LIFECYCLE",)
+
+
+def test_google_sheets_exports_functions_of_scripts_as_text() -> None:
+    text = 'IFERROR(__xludf.DUMMYFUNCTION("OCTOPART_DISTRIBUTOR_PRICE(A2,"""",""Digi-Key"")"),0.12)'
+    parsed = calls.parse(text)
+    assert parsed.is_one_call
+    assert arguments(text) == ["A2", '""', '"Digi-Key"']
+
+
+@pytest.mark.parametrize("text", [f"{PRICE}(A1", f"{PRICE}(A1))", f'{PRICE}("A1)', ")", "(", f"{PRICE}(A1}}"])
+def test_what_is_no_formula_is_an_error_without_its_text(text: str) -> None:
+    with pytest.raises(calls.FormulaError) as error:
+        calls.parse(text)
+    assert "A1" not in str(error.value)
+
+
+def test_nesting_has_no_limit_of_its_own() -> None:
+    depth = 500
+    parsed = calls.parse("IF(TRUE," * depth + f"{PRICE}(A1)" + ",0)" * depth)
+    assert len(parsed.calls) == 1
+    assert len(calls.parse(f"{PRICE}(" * depth + "A1" + ")" * depth).calls) == depth
+
+
+def test_values_stand_in_formulas_as_literals() -> None:
+    values: list[CellValue] = ['say "x"', Decimal("-1.50"), Decimal("1E+3"), True, False, None, CellError("#N/A")]
+    assert [calls.literal(value) for value in values] == [
+        '"say ""x"""',
+        "-1.50",
+        "1000",
+        "TRUE",
+        "FALSE",
+        '""',
+        "#N/A",
+    ]
+
+
+_PLAIN = st.sampled_from(
+    ["A1", "$B$2", "C:C", "'A b'!D4", "1", "2.5", '"x,y"', '"("', "TRUE", '{1,2;"a","b"}', "", " "]
+)
+_TREES = st.recursive(
+    _PLAIN,
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: f"SUM({a},{b})", inner, inner),
+        st.builds(lambda a: f"({a})", inner.filter(str.strip)),
+        st.builds(lambda a, b: f"_xll.{PRICE}({a},{b})", inner, inner),
+        st.builds(lambda a, b: f"{a}&{b}", inner.filter(str.strip), inner.filter(str.strip)),
+    ),
+    max_leaves=25,
+)
+
+
+@given(_TREES)
+def test_spans_agree_with_the_tokenizer(text: str) -> None:
+    tokens = Tokenizer(f"={text}").items
+    parsed = calls.parse(text)
+    assert [token.value for token in parsed.tokens] == [token.value for token in tokens]
+    assert len(parsed.calls) == text.count(PRICE)
+    for call in parsed.calls:
+        whole = tokens[call.span.start : call.span.end]
+        opened = sum(token.subtype == "OPEN" for token in whole)
+        assert whole[0].value == f"_xll.{PRICE}("
+        assert opened == sum(token.subtype == "CLOSE" for token in whole)
+        # With the name and the separators the arguments are the whole call again.
+        inside = ["".join(token.value for token in tokens[start:end]) for start, end in call.arguments]
+        assert whole[0].value + ",".join(inside) + ")" == "".join(token.value for token in whole)
+
+
+def test_formula_beyond_excel_s_length_is_not_parsed() -> None:
+    with pytest.raises(calls.FormulaError, match="longer than Excel allows"):
+        calls.parse("+".join([f"{PRICE}(A1)"] * 1000))

@@ -1,0 +1,133 @@
+"""Values of arguments."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+
+from proxy.sheet.formulas import calls, evaluation
+from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.sheet.package.cells import CellError, CellValue
+
+HERE = CellPosition("BOM", 2, 5)
+CELLS: dict[tuple[int, int], CellValue] = {
+    (1, 1): "text",
+    (1, 2): Decimal(1868783),
+    (2, 1): Decimal("0.1"),
+    (2, 2): True,
+    (2, 3): CellError("#N/A"),
+    (3, 1): "12.5",
+}
+
+
+class Reader:
+    """Cells of one sheet; D1 is outdated."""
+
+    names = WorkbookNames(["BOM"], {(None, "Factor"): "-1.5", (None, "Part"): "BOM!$A$1"})
+
+    def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
+        return self.names.resolve(text, formula)
+
+    def constant(self, text: str, formula: CellPosition) -> str | None:
+        return self.names.constant(text, formula)
+
+    def value(self, cell: CellPosition) -> CellValue:
+        if (cell.row, cell.column) == (1, 4):
+            raise evaluation.OutdatedCell
+        return CELLS.get((cell.row, cell.column))
+
+    def values(self, area: CellArea) -> Sequence[CellValue]:
+        return [self.value(cell) for cell in area.cells()]
+
+
+def value(text: str, target: CellPosition = HERE) -> CellValue:
+    """The single value of an argument of a formula in E2."""
+    parsed = calls.parse(text)
+    context = evaluation.ArgumentContext(HERE, Reader(), {}, target)
+    return context.scalar(evaluation.evaluate(parsed, parsed.whole, context))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("", None),
+        (" ", None),
+        ('"a ""b"""', 'a "b"'),
+        ("1.5E2", Decimal(150)),
+        ("TRUE", True),
+        ("#N/A", CellError("#N/A")),
+        ("A1", "text"),
+        ("Z9", None),
+        ("Part", "text"),
+        ("Factor", Decimal("-1.5")),
+        ("A:A", Decimal("0.1")),
+        ('{"x","y"}', "x"),
+        ("{-3}", Decimal(-3)),
+        ("-5", Decimal(-5)),
+        ("--5", Decimal(5)),
+        ("+A1", "text"),
+        ("10%", Decimal("0.1")),
+        ("-10%", Decimal("-0.1")),
+        ("1+2*3", Decimal(7)),
+        ("(1+2)*3", Decimal(9)),
+        ("7-2-1", Decimal(4)),
+        ("8/4/2", Decimal(1)),
+        ("-2*-3", Decimal(6)),
+        ('"a"&1+1&TRUE', "a2TRUE"),
+        ('B1&""', "1868783"),
+        ('B1&"-ND"', "1868783-ND"),
+        ("A3*2", Decimal(25)),
+        ("B2+1", Decimal(2)),
+        ("Z9+1", Decimal(1)),
+        ("A1*2", CellError("#VALUE!")),
+        ("C2*2", CellError("#N/A")),
+        ("1/0", CellError("#DIV/0!")),
+        ("A1:B3", CellError("#VALUE!")),
+        ("((((A1))))", "text"),
+    ],
+)
+def test_literals_references_and_simple_operations_have_a_value(text: str, expected: CellValue) -> None:
+    result = value(text)
+    assert result == expected
+    assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["TRIM(A1)", "2^3", "1<2", "A1:B2 B2:C3", "(A1,B1)", "1E300*1E300", "[1]BOM!A1", "unknown", "A1:INDEX(B:B,2)"],
+)
+def test_everything_else_needs_calculation(text: str) -> None:
+    with pytest.raises(evaluation.NeedsCalculation):
+        value(text)
+
+
+def test_a_cell_without_a_new_value_is_waited_for() -> None:
+    with pytest.raises(evaluation.OutdatedCell):
+        value('D1&""')
+
+
+def test_an_array_formula_takes_the_cell_at_the_same_place() -> None:
+    assert value("A1:A3", target=HERE._replace(row=4)) == "12.5"
+    assert value("B1", target=HERE._replace(row=4)) == Decimal(1868783)
+    assert value("A1:A2", target=HERE._replace(row=4)) == CellError("#VALUE!")
+
+
+def test_deep_parentheses_are_evaluated() -> None:
+    depth = 2_000
+    assert value("(" * depth + "1" + ")" * depth) == Decimal(1)
+
+
+@pytest.mark.parametrize(
+    "number, expected",
+    [
+        ("1868783", "1868783"),
+        ("1868783.0", "1868783"),
+        ("100", "100"),
+        ("9.9499999999999993", "9.95"),
+        ("-0.5", "-0.5"),
+        ("1E+20", "100000000000000000000"),
+        ("0", "0"),
+    ],
+)
+def test_numbers_are_texts_as_excel_shows_them(number: str, expected: str) -> None:
+    assert evaluation.as_text(Decimal(number)) == expected

@@ -1,0 +1,325 @@
+"""Whole workbooks, filled from a source of parts in memory, without LibreOffice."""
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from support.filled_formulas import LOGIN, NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
+from support.part_source import MemoryPartSource
+from support.workbooks import features, sheet_features
+from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, WorkbookBuilder
+
+from proxy import errors
+from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
+from proxy.sheet.package.cells import CellError, CellValue, Formula
+from proxy.sheet.package.workbook import open_package
+from proxy.sheet.parts import PartQuery, PartResult
+
+
+def error_of(workbook: WorkbookBuilder, folder: Path, **options: object) -> str:
+    """The message of the error that a workbook is refused with."""
+    path = workbook.write(folder / "BOM.xlsx")
+    with open_package(path) as package, pytest.raises(errors.SheetError) as error:
+        FormulaJob(package, FormulaOptions(**options))  # type: ignore[arg-type]
+    return error.value.message
+
+
+def queries(result: Filled) -> set[str]:
+    """The part numbers that were fetched."""
+    return {query.mpn for query in result.source.cache}
+
+
+def test_formulas_stay_and_get_typed_values(tmp_path: Path) -> None:
+    price = FormulaCell(f"{X}DISTRIBUTOR_PRICE(A2,,,100)", 9.9, array="B2", dynamic=True)
+    result = fill(
+        book({"A2": "LM317", "B2": price, "C2": FormulaCell(f"{X}SHORT_DESCRIPTION(A2)", ""), "D2": "beside"}), tmp_path
+    )
+    assert result.cells["B2"] == (Decimal("0.25"), Formula(price.text, "array", "B2", 1))
+    assert result.cells["C2"] == ("=LM317", Formula(f"{X}SHORT_DESCRIPTION(A2)"))
+    assert result["D2"] == "beside"
+    assert result["A1"] == "The Nexar Supply Add-in is ready!"
+    assert result.counts == {"found": 2}
+    assert result.lines == 2
+
+
+def test_values_can_replace_the_formulas(tmp_path: Path) -> None:
+    price = FormulaCell(f"{X}DISTRIBUTOR_PRICE(A2)", 9.9)
+    result = fill(book({"A2": "LM317", "B2": price, "C2": FormulaCell("B2*2", 1)}), tmp_path, values=True)
+    assert result.cells["B2"] == (Decimal("0.5"), None)
+    assert result.cells["C2"] == (Decimal(1), Formula("B2*2"))
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ("A2", "LM317"),
+        ("$A$2", "LM317"),
+        ("B2", "1868783"),
+        ('"NE555"', "NE555"),
+        ('A2&"-ND"', "LM317-ND"),
+        ("'Other ''s, sheet'!A1", "NE555"),
+        ("Number", "NE555"),
+        ("A:A", "LM317"),
+        ("'Other ''s, sheet'!A1:A1", "NE555"),
+        ('"  LM317 "', "LM317"),
+        ('A2,,"Digi-Key",5%*100,,"any"', "LM317"),
+        ("A2,,{459,77}", "LM317"),
+        ("A2,,'Other ''s, sheet'!B:B", "LM317"),
+        ("A2,,C7:D9", "LM317"),
+    ],
+)
+def test_arguments_may_have_any_form(arguments: str, expected: str, tmp_path: Path) -> None:
+    workbook = book(
+        {"A2": "LM317", "B2": 1868783, "E2": FormulaCell(f"{X}DISTRIBUTOR_PRICE({arguments})", "")},
+        {"Other 's, sheet": {"A1": "NE555", "B1": "Digi-Key", "B2": 77}},
+    )
+    features.defined_names(workbook, {"Number": "'Other ''s, sheet'!$A$1"})
+    result = fill(workbook, tmp_path)
+    assert queries(result) == {expected}
+    assert result["E2"] == Decimal("0.5")
+
+
+@pytest.mark.parametrize("prefix", ["", "_xll.", "_xlfn.", "_xludf.", "[1]!", "@_xll."])
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("NEXAR_SUPPLY_DISTRIBUTOR_STOCK", Decimal(7)),
+        ("nexar_supply_distributor_sku", "LM317-ND"),
+        ("OCTOPART_DISTRIBUTOR_MOQ", Decimal(1)),
+        ("Octopart_Description", "=LM317"),
+    ],
+)
+def test_all_dialects_are_filled(prefix: str, name: str, expected: CellValue, tmp_path: Path) -> None:
+    result = fill(book({"A2": "LM317", "B2": FormulaCell(f"{prefix}{name}(A2)", "")}), tmp_path)
+    assert result["B2"] == expected
+
+
+def test_an_array_formula_fills_its_range(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "LM317",
+        "A3": "NE555",
+        "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A2:A4)", "", array="B2:B4"),
+        "B3": "old",
+        "B4": "old",
+    }
+    result = fill(book(cells), tmp_path)
+    assert [result[f"B{row}"] for row in (2, 3, 4)] == ["LM317-ND", "NE555-ND", NOT_AVAILABLE]
+
+
+def test_equal_queries_are_one_and_the_manufacturer_makes_a_difference(tmp_path: Path) -> None:
+    cells = {
+        f"B{row}": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",{maker},,{row})', "")
+        for row, maker in enumerate(['""', '"TI"', '"ti"', ""], 2)
+    }
+    assert len(fill(book(dict(cells)), tmp_path).source.cache) == 3
+    as_add_in = fill(book(dict(cells)), tmp_path, as_add_in=True)
+    assert set(as_add_in.source.cache) == {PartQuery("LM317")}
+
+
+def test_a_distributor_without_offers_costs_the_part_itself(tmp_path: Path) -> None:
+    cells = {"B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",,"Nobody")', "")}
+    for as_add_in in (False, True):
+        result = fill(book(dict(cells)), tmp_path, as_add_in=as_add_in)
+        assert result.source.parts_spent == 1
+        assert result["B2"] == (
+            "ERROR: Query did not provide a result. Please widen your search criteria." if as_add_in else NOT_AVAILABLE
+        )
+
+
+def test_results_of_functions_may_be_arguments_of_others(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "LM317",
+        "D2": FormulaCell(f"{X}DISTRIBUTOR_PRICE(C2)", ""),
+        "C2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A2)", "outdated"),
+        "E2": FormulaCell(f"{X}DETAIL_URL({X}DISTRIBUTOR_SKU(A2))", ""),
+    }
+    result = fill(book(cells), tmp_path)
+    assert result["C2"] == "LM317-ND"
+    assert result["D2"] == Decimal("0.5")
+    assert result["E2"] == "https://octopart.com/LM317-ND"
+    assert queries(result) == {"LM317", "LM317-ND"}
+
+
+def test_a_query_of_an_earlier_stage_is_not_paid_twice(tmp_path: Path) -> None:
+    source = MemoryPartSource({"LM317": part("LM317"), "LM317-ND": part("LM317-ND")})
+    cells = {
+        "C2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""),
+        "E2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317-ND")', ""),
+        "F2": FormulaCell(f"{X}DISTRIBUTOR_STOCK(C2)", ""),
+    }
+    result = fill(book(cells), tmp_path, source, refresh=True)
+    assert result["F2"] == Decimal(7)
+    assert source.parts_spent == 2
+
+
+def test_queries_that_need_others_are_announced(tmp_path: Path) -> None:
+    cells = {"C2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""), "D2": FormulaCell(f"{X}DISTRIBUTOR_PRICE(C2)", "")}
+    with open_package(book(dict(cells)).write(tmp_path / "BOM.xlsx")) as package:
+        job = FormulaJob(package, FormulaOptions())
+        assert (len(job.queries), job.later_queries) == (1, 1)
+
+
+def test_circular_references_name_their_cells(tmp_path: Path) -> None:
+    cells = {"B2": FormulaCell(f"{X}DETAIL_URL(C2)", ""), "C2": FormulaCell('D2&"x"', ""), "D2": FormulaCell("B2", "")}
+    message = error_of(book(dict(cells)), tmp_path)
+    assert "circular reference" in message
+    assert all(f"BOM!{cell}" in message for cell in cells)
+    assert error_of(book({"B2": FormulaCell(f"{X}DETAIL_URL(B2)", "")}), tmp_path).endswith("BOM!B2 → BOM!B2")
+
+
+def test_formulas_that_are_nested_deeply_are_no_recursion(tmp_path: Path) -> None:
+    depth = 60
+    nested = f"{X}DISTRIBUTOR_SKU(" * depth + "A2" + ")" * depth
+    source = MemoryPartSource({})
+    source.parts = {"LM317" + "-ND" * level: part("LM317" + "-ND" * level) for level in range(depth)}
+    result = fill(book({"A2": "LM317", "B2": FormulaCell(nested, "")}), tmp_path, source)
+    assert result["B2"] == "LM317" + "-ND" * depth
+
+
+@pytest.mark.parametrize(
+    "cells, words",
+    [
+        ({"A1": "no login"}, ["no login", "BOM!B2", "NEXAR_SUPPLY_LOGIN", "--api-key"]),
+        ({"C9": FormulaCell('OCTOPART_SET_APIKEY("x")', "")}, ["two logins", "BOM!A1", "BOM!C9"]),
+        ({"A1": FormulaCell(f"{X}LOGIN(TRIM(C1),C2)", "")}, ["BOM!A1", "arguments"]),
+    ],
+)
+def test_there_is_exactly_one_login(cells: dict[str, AnyCell], words: Sequence[str], tmp_path: Path) -> None:
+    message = error_of(book({"B2": FormulaCell(f'{X}DETAIL_URL("LM317")', ""), **cells}), tmp_path)
+    assert all(word in message for word in words)
+    assert "planted" not in message
+
+
+def test_an_api_key_makes_the_login_optional(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {"A1": "no login", "B2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', "")}
+    assert fill(book(cells), tmp_path, login_optional=True)["B2"] == "LM317-ND"
+
+
+def test_the_login_s_arguments_may_be_cells(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A1": FormulaCell(f"{X}LOGIN(C1,C2,TRUE,C3)", ""),
+        "C1": "planted-id",
+        "C2": "planted-secret",
+        "B2": FormulaCell(f'{X}DATASHEET_URL("LM317")', ""),
+        "B3": FormulaCell(f'{X}DISTRIBUTOR_LEAD_TIME("LM317")', ""),
+        "B4": FormulaCell(f"{X}DEV_FEATURES()", ""),
+        "B5": FormulaCell(f"{X}DEV_TOKEN()", "planted-token"),
+    }
+    with open_package(book(dict(cells)).write(tmp_path / "BOM.xlsx")) as package:
+        login = FormulaJob(package, FormulaOptions()).login
+    assert login
+    assert (login.client_id, login.secret.reveal()) == ("planted-id", "planted-secret")
+    assert "planted-secret" not in repr(login)
+    result = fill(book(cells), tmp_path)
+    assert [result[f"B{row}"] for row in (2, 3, 4, 5)] == ["", NOT_AVAILABLE, "Datasheets: 0; LeadTime: 1", ""]
+
+
+def test_the_octopart_add_in_s_login_is_an_api_key(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A1": FormulaCell('OCTOPART_SET_APIKEY("planted-key")', ""),
+        "B2": FormulaCell('OCTOPART_DETAIL_URL("LM317")', ""),
+        "B3": FormulaCell('OCTOPART_SET_USER("me@example.com")', ""),
+        "B4": FormulaCell('OCTOPART_SET_OPTIONS("apikey=planted-key")', ""),
+    }
+    result = fill(book(cells), tmp_path)
+    assert result["A1"] == "Octopart Add-In is ready!"
+    assert result["B3"] == "[Obsolete] Please use =OCTOPART_SET_APIKEY(...)"
+    assert result["B4"] == "The following options were set:"
+    del cells["A1"], cells["B4"]
+    google = fill(book({"A1": 1, **cells}), tmp_path)
+    assert google["B3"] == "Octopart Add-In is ready!"
+
+
+def test_failures_alone_can_be_run_again(tmp_path: Path) -> None:
+    cached: dict[str, AnyCell] = {
+        "B2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', "kept"),
+        "B3": FormulaCell(f'{X}DISTRIBUTOR_SKU("NE555")', "ERROR: Query did not provide a result. …"),
+        "B4": FormulaCell(f'{X}DISTRIBUTOR_PRICE("A-1")', "#N/A"),
+        "B5": FormulaCell(f'{X}DISTRIBUTOR_PRICE("B-2")', None),
+        "B6": FormulaCell(f'{X}DISTRIBUTOR_PRICE("1868783")', "!!! Processing !!!"),
+        "B7": FormulaCell(f"{X}DETAIL_URL(B2)", "kept, too"),
+    }
+    result = fill(book(cached), tmp_path, rerun_failures=True)
+    assert queries(result) == {"NE555", "A-1", "B-2", "1868783"}
+    assert result.counts == {"found": 4, "stale": 2}  # nobody knows when the kept values were fetched
+    assert [result[f"B{row}"] for row in (2, 3, 4, 7)] == ["kept", "NE555-ND", Decimal("0.5"), "kept, too"]
+
+
+def test_outcomes_are_counted(tmp_path: Path) -> None:
+    source = MemoryPartSource({**PARTS, "Twice": part("Twice")}, now=0.0)
+    source.hits = {"Twice": 2}
+    source.errors = {"Broken": "Bad mpn"}
+    cells = {
+        f"B{row}": FormulaCell(f'{X}DISTRIBUTOR_SKU("{mpn}")', "")
+        for row, mpn in enumerate(["LM317", "Twice", "Nothing", "Broken", ""], 2)
+    }
+    result = fill(book(dict(cells)), tmp_path, source, now=86_401.0)
+    assert result.counts == {"ambiguous": 1, "not found": 1, "failed": 1, "stale": 1}
+    assert result["B6"] == NOT_AVAILABLE
+
+
+def test_errors_in_arguments_are_the_result(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": ErrorCell("#REF!"),
+        "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A2)", ""),
+        "B3": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",,,"many")', ""),
+        "B4": FormulaCell(f'{X}DETAIL_URL("LM317",1,2,3)', ""),
+        "B5": FormulaCell(f"{X}DETAIL_URL(A2:B4)", ""),
+    }
+    result = fill(book(cells), tmp_path)
+    assert [result[f"B{row}"] for row in (2, 3, 4, 5)] == [CellError("#REF!"), *[CellError("#VALUE!")] * 3]
+    assert not result.source.cache
+
+
+def test_what_only_libreoffice_calculates_is_listed_without_it(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "LM317",
+        "B2": FormulaCell(f"IFERROR({X}DISTRIBUTOR_PRICE(A2)*2,-1)", 5),
+        "C2": FormulaCell("B2+1", 6),
+        "D2": FormulaCell(f"{X}DETAIL_URL(TRIM(A2))", "old"),
+        "E2": FormulaCell("A2&A2", "unconcerned"),
+        "F2": FormulaCell(f"{X}LIFECYCLE(A2)", "old"),
+        "G2": FormulaCell(f"{X}DETAIL_URL(C2)", "old"),
+    }
+    result = fill(book(cells, {"Sum": {"A1": FormulaCell("SUM(BOM!B:C)", 11)}}), tmp_path)
+    assert [result[f"{column}2"] for column in "BCDEFG"] == [
+        Decimal(5), Decimal(6), "old", "unconcerned", "old", "old",
+    ]  # fmt: skip
+    assert result["Sum!A1"] == Decimal(11)
+    problems = "\n".join(result.problems)
+    for cell in ("BOM!B2", "BOM!C2", "BOM!D2", "BOM!F2", "BOM!G2", "Sum!A1"):
+        assert cell in problems
+    assert "BOM!D2: argument 1 cannot be evaluated: LibreOffice is not installed" in problems
+    assert "BOM!E2" not in problems
+    assert result.counts["not filled"] == 6
+
+
+def test_an_early_end_keeps_the_other_values(tmp_path: Path) -> None:
+    cells = {f"B{row}": FormulaCell(f'{X}DISTRIBUTOR_SKU("{mpn}")', "old") for row, mpn in enumerate(PARTS, 2)}
+    path = book(dict(cells)).write(tmp_path / "BOM.xlsx")
+    with open_package(path) as package:
+        job = FormulaJob(package, FormulaOptions())
+        first = job.queries[0]
+        job.add(PartResult(first, PARTS[first.mpn], 1, None, 0.0))
+        asyncio.run(job.proceed(stopped=True))
+        counts = job.write(tmp_path / "out.xlsx")
+    assert (counts["found"], counts["not filled"]) == (1, len(PARTS) - 1)
+
+
+def test_a_workbook_without_these_functions_is_refused(tmp_path: Path) -> None:
+    assert "--columns" in error_of(book({"A1": "LM317", "B1": FormulaCell("SUM(1)", 1)}), tmp_path)
+    assert "BOM!B1" in error_of(book({"A1": 1, "B1": FormulaCell(f"{X}LIFECYCLE(1)", 1)}), tmp_path)
+
+
+def test_a_table_s_row_may_be_an_argument(tmp_path: Path) -> None:
+    workbook = book({"A1": 0, "F1": LOGIN})
+    sheet = workbook.sheets[0]
+    sheet.rows[1].pop(1)
+    sheet.put("A1", "MPN", "SKU")
+    for row, mpn in enumerate(("LM317", "NE555"), 2):
+        sheet.put(f"A{row}", mpn, FormulaCell(f"{X}DISTRIBUTOR_SKU(Parts[[#This Row],[MPN]])", ""))
+    sheet_features.table(sheet, "A1:B3", ["MPN", "SKU"])
+    result = fill(workbook, tmp_path)
+    assert [result["B2"], result["B3"]] == ["LM317-ND", "NE555-ND"]

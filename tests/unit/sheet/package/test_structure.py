@@ -1,0 +1,176 @@
+"""Sheets of a package by its relationships, and files that are no workbook."""
+
+from pathlib import Path
+
+import pytest
+from support.workbooks import exact
+
+from proxy import errors
+from proxy.sheet.package import cells, structure, workbook
+
+ROW = exact.sheet('<row r="1"><c r="A1"><v>1</v></c></row>')
+
+
+def opened(folder: Path, content: dict[str, str | bytes]) -> workbook.Package:
+    return workbook.open_package(exact.written(folder / "book.xlsx", content))
+
+
+def _read_all(package: workbook.Package) -> None:
+    for sheet in package.sheets:
+        list(package.rows(sheet))
+        package.layout(sheet)
+
+
+def refusal(folder: Path, content: dict[str, str | bytes]) -> str:
+    with pytest.raises(errors.SheetError) as error, opened(folder, content) as package:
+        _read_all(package)
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "target,part",
+    [
+        ("/xl/worksheets/sheet1.xml", "xl/worksheets/sheet1.xml"),
+        ("../xl/./worksheets/sheet1.xml", "xl/worksheets/sheet1.xml"),
+        ("Worksheets/SHEET1.xml", "xl/worksheets/sheet1.xml"),
+        ("my%20sheets/&amp;one.xml", "xl/my sheets/&one.xml"),
+        ("../../../elsewhere.xml", "elsewhere.xml"),
+    ],
+)
+def test_parts_are_found_by_absolute_and_relative_names(tmp_path: Path, target: str, part: str) -> None:
+    content = exact.parts(ROW)
+    content[part] = content.pop("xl/worksheets/sheet1.xml")
+    content["xl/_rels/workbook.xml.rels"] = exact.relationships(("worksheet", target))
+    with opened(tmp_path, content) as package:
+        assert [sheet.part for sheet in package.sheets] == [part]
+        assert len(list(package.rows(package.sheets[0]))) == 1
+
+
+def test_hidden_sheets_are_marked_and_charts_left_out(tmp_path: Path) -> None:
+    content = exact.parts(ROW, ROW, ROW, chart="<x/>")
+    content["xl/workbook.xml"] = (
+        str(content["xl/workbook.xml"])
+        .replace('name="One"', 'name="One" state="hidden"')
+        .replace('name="Two"', 'name="Two" state="veryHidden"')
+    )
+    content["xl/_rels/workbook.xml.rels"] = exact.relationships(
+        ("worksheet", "worksheets/sheet1.xml"), ("worksheet", "worksheets/sheet2.xml"), ("chartsheet", "chart.xml")
+    )
+    with opened(tmp_path, content) as package:
+        assert [(sheet.name, sheet.visible, sheet.identifier) for sheet in package.sheets] == [
+            ("One", False, 6),
+            ("Two", False, 7),
+        ]
+
+
+def test_strict_workbooks_are_read_and_written_in_their_namespaces(tmp_path: Path) -> None:
+    strict = "http://purl.oclc.org/ooxml"
+    names = {exact.MAIN: f"{strict}/spreadsheetml/main", exact.OFFICE: f"{strict}/officeDocument/relationships"}
+    content = exact.parts(ROW)
+    for part in content:
+        text = str(content[part])
+        for transitional, name in names.items():
+            text = text.replace(transitional, name)
+        content[part] = text.replace("<workbook ", '<workbook conformance="strict" ')
+    target = tmp_path / "filled.xlsx"
+    with opened(tmp_path, content) as package:
+        assert len(list(package.rows(package.sheets[0]))) == 1
+        package.save(target, {"One": {(1, 2): cells.CellChange("x")}}, [cells.NewSheet("Offers", [["y"]])])
+    with workbook.open_package(target) as package:
+        assert [[row for _, row in package.rows(sheet)] for sheet in package.sheets] == [
+            [[cells.Cell(1, 1, 1), cells.Cell(1, 2, "x")]],  # type: ignore[arg-type]
+            [[cells.Cell(1, 1, "y")]],
+        ]
+    for part in ("xl/workbook.xml", "xl/worksheets/sheet2.xml", "xl/_rels/workbook.xml.rels"):
+        assert exact.OFFICE not in exact.part(target, part).decode()
+
+
+def test_hostile_names_of_sheets_are_read_and_shown_in_one_line(tmp_path: Path) -> None:
+    names = ["a\nb\x7f", "\u202egnp.exe", "x" * 5000, "'; DROP TABLE", "../../etc", "=1+1", ""]
+    listed = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="rId{i}"/>' for i, name in enumerate(names, 1)).replace(
+        "\n", "&#10;"
+    )
+    content = exact.parts(*[exact.sheet('<row r="0"/>')] * 4)
+    for i in range(5, len(names) + 1):
+        content[f"xl/worksheets/sheet{i}.xml"] = exact.sheet('<row r="0"/>')
+    content["xl/_rels/workbook.xml.rels"] = exact.relationships(
+        *(("worksheet", f"worksheets/sheet{i}.xml") for i in range(1, len(names) + 1))
+    )
+    head = f'<workbook xmlns="{exact.MAIN}" xmlns:r="{exact.OFFICE}"><sheets>'
+    content["xl/workbook.xml"] = f"{head}{listed}</sheets></workbook>"
+    with opened(tmp_path, content) as package:
+        assert [sheet.name for sheet in package.sheets] == names
+        for sheet in package.sheets:
+            with pytest.raises(errors.SheetError) as error:
+                list(package.rows(sheet))
+            assert str(error.value).isprintable()
+            assert len(str(error.value)) < len(str(tmp_path)) + 200
+
+
+def _replaced(part: str, old: str, new: str) -> dict[str, str | bytes]:
+    content = exact.parts(ROW, ROW)
+    assert old in str(content[part])
+    content[part] = str(content[part]).replace(old, new)
+    return content
+
+
+RELATED = "xl/_rels/workbook.xml.rels"
+
+
+@pytest.mark.parametrize(
+    "content,problem",
+    [
+        (_replaced("xl/workbook.xml", 'name="Two"', 'name="ONE"'), "two sheets named 'ONE'"),
+        (_replaced("xl/workbook.xml", "rId2", "rId9"), "names a sheet 'Two' that is not in the file"),
+        (_replaced("xl/workbook.xml", "rId2", "rId1"), "names the same part for the sheet 'Two' and another"),
+        (_replaced(RELATED, "sheet2.xml", "sheet9.xml"), "names a sheet 'Two' that is not in the file"),
+        (_replaced(RELATED, "sheet2.xml", "sheet1.xml"), "names the same part"),
+        (_replaced(RELATED, 'Target="worksheets/sheet2', 'TargetMode="External" Target="w'), "not in the file"),
+        (_replaced(RELATED, "worksheets/sheet2.xml", "workbook.xml"), "'Two' is no worksheet"),
+        (_replaced("xl/workbook.xml", "<workbook ", "<book "), "no well-formed XML"),
+        (_replaced("_rels/.rels", "xl/workbook.xml", "xl/worksheets/sheet1.xml"), "another document"),
+        ({"content.xml": "<x/>", "mimetype": "x"}, "OpenDocument file: save it as .xlsx in LibreOffice"),
+        ({"xl/workbook.bin": b"\0"}, "binary workbook .* save it as .xlsx"),
+        ({"word/document.xml": "<x/>"}, "no workbook: open the spreadsheet"),
+    ],
+)
+def test_what_is_no_sound_workbook_is_refused(tmp_path: Path, content: dict[str, str | bytes], problem: str) -> None:
+    message = refusal(tmp_path, content)
+    with pytest.raises(AssertionError, match=problem):
+        raise AssertionError(message)
+
+
+def test_a_part_of_endless_elements_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structure, "ELEMENTS_MAX", 10)
+    assert "more than 10 elements" in refusal(
+        tmp_path, _replaced("xl/workbook.xml", "<sheets>", "<x/>" * 9 + "<sheets>")
+    )
+
+
+def _with_table(area: str, header: str = "") -> dict[str, str | bytes]:
+    merged = '<mergeCells><mergeCell ref="F1:G2"/></mergeCells>'
+    content = exact.parts(exact.sheet("", after=merged))
+    content["xl/worksheets/_rels/sheet1.xml.rels"] = exact.relationships(("table", "../tables/table1.xml"))
+    content["xl/tables/table1.xml"] = f'<table xmlns="{exact.MAIN}" ref="{area}" {header}/>'
+    return content
+
+
+def test_tables_and_merged_cells_are_known(tmp_path: Path) -> None:
+    with opened(tmp_path, _with_table("B2:D9")) as package:
+        layout = package.layout(package.sheets[0])
+        assert layout == structure.SheetLayout(
+            (cells.Area(2, 2, 9, 4),), (cells.Area(1, 6, 2, 7),), (cells.Area(2, 2, 2, 4),)
+        )
+    with opened(tmp_path, _with_table("B2:D9", 'headerRowCount="0"')) as package:
+        assert package.layout(package.sheets[0]).table_headers == ()
+    assert "wrong area" in refusal(tmp_path, _with_table("B2:x"))
+
+
+def test_the_header_of_a_table_is_not_changed(tmp_path: Path) -> None:
+    target = tmp_path / "filled.xlsx"
+    with opened(tmp_path, _with_table("B2:D9")) as package:
+        with pytest.raises(errors.SheetError, match="table with its header in D2"):
+            package.save(target, {"One": {(2, 4): cells.CellChange("Price")}})
+        package.save(target, {"One": {(3, 4): cells.CellChange("x"), (2, 5): cells.CellChange("Price")}})
+    assert exact.part(target, "xl/tables/table1.xml") == str(_with_table("B2:D9")["xl/tables/table1.xml"]).encode()

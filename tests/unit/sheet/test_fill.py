@@ -1,0 +1,115 @@
+"""Tests of one run, with a job that takes notes and a source in memory."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from support.part_source import MemoryPartSource
+
+from proxy.sheet import fill
+from proxy.sheet.parts import Part, PartQuery, PartResult
+
+NUMBERS = [f"PART{number}" for number in range(10)]
+
+
+class _Notes:
+    """A job that keeps its results."""
+
+    def __init__(self) -> None:
+        self.results: list[str] = []
+
+    @property
+    def lines(self) -> int:
+        return len(NUMBERS)
+
+    @property
+    def queries(self) -> Sequence[PartQuery]:
+        return [PartQuery(number) for number in NUMBERS]
+
+    def add(self, result: PartResult) -> None:
+        self.results.append(result.query.mpn)
+
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+        return ()
+
+    def write(self, target: Path) -> Mapping[str, int]:
+        raise AssertionError("a run fetches; its caller writes")
+
+
+def source(batch: int = 4) -> MemoryPartSource:
+    """A source of all numbers."""
+    return MemoryPartSource({number: Part(number, "TI") for number in NUMBERS}, batch=batch)
+
+
+async def test_run_gives_the_job_every_result_and_reports_progress() -> None:
+    job, parts, progress = _Notes(), source(), list[fill.FillProgress]()
+    end = await fill.fetch(job, parts, asyncio.Event(), tell=progress.append)
+    assert (sorted(job.results), end) == (NUMBERS, fill.FillEnd(10, 10, None))
+    assert progress[-1] == fill.FillProgress(10, 10)
+    assert [each.results for each in progress] == list(range(1, 11))
+
+
+async def test_stopped_run_keeps_its_results_and_the_next_run_continues() -> None:
+    job, parts, stop = _Notes(), source(), asyncio.Event()
+    end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 3 else None)
+    assert (end.results, end.interrupted, parts.parts_spent, parts.closed) == (3, True, 4, True)
+    end = await fill.fetch(_Notes(), parts, asyncio.Event())
+    assert (end.stopped, parts.parts_spent, parts.upstream_requests) == (None, 10, 3)
+
+
+async def test_signal_after_the_last_result_is_no_early_end() -> None:
+    stop = asyncio.Event()
+    stop.set()
+    parts = MemoryPartSource({})
+    job = _Notes()
+    await fill.fetch(job, parts, asyncio.Event())
+    end = await fill.fetch(job, parts, stop)
+    assert (end.results, end.interrupted) == (1, True)
+    stop.clear()
+    end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 10 else None)
+    assert end.stopped is None
+
+
+async def test_queries_that_need_results_of_others_are_fetched_within_the_budget() -> None:
+    class Staged(_Notes):
+        """Has two further queries for each result."""
+
+        async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+            return [] if stopped or len(self.results) > len(NUMBERS) else [PartQuery("0"), PartQuery("10")]
+
+    parts = MemoryPartSource({number: Part(number, "TI") for number in [*NUMBERS, "0", "10"]})
+    end = await fill.fetch(Staged(), parts, asyncio.Event(), budget=100)
+    assert end.results == len(NUMBERS) + 2
+    job = Staged()
+    end = await fill.fetch(job, source(), asyncio.Event(), budget=len(NUMBERS))
+    assert (end.results, end.stopped) == (len(NUMBERS), "the budget does not cover the next request")
+
+
+async def test_budget_ends_the_run_with_its_reason() -> None:
+    job = _Notes()
+    end = await fill.fetch(job, source(), asyncio.Event(), budget=7)
+    assert (end.results, end.parts, end.stopped) == (4, 4, "the budget does not cover the next request")
+    assert len(job.results) == 4
+
+
+async def test_refresh_ignores_the_cache() -> None:
+    parts = source()
+    await fill.fetch(_Notes(), parts, asyncio.Event())
+    await fill.fetch(_Notes(), parts, asyncio.Event(), refresh=True)
+    assert parts.parts_spent == 20
+
+
+@pytest.mark.parametrize(
+    "name, copy",
+    [
+        ("BOM.xlsx", "BOM.filled.xlsx"),
+        ("BOM.filled.xlsx", "BOM.filled-2.xlsx"),
+        ("BOM.filled-9.xlsx", "BOM.filled-10.xlsx"),
+        ("a.b.csv", "a.b.filled.csv"),
+        ("BOM.filled-x.csv", "BOM.filled-x.filled.csv"),
+        ("BOM", "BOM.filled"),
+    ],
+)
+def test_copy_is_named_after_the_file(name: str, copy: str) -> None:
+    assert fill.copy_path(Path("dir") / name) == Path("dir") / copy

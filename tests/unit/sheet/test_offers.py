@@ -1,0 +1,155 @@
+"""Tests of the rules over offers: by example, and as properties of any offers."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.sheet import offers
+from proxy.sheet.offers import OfferRules
+from proxy.sheet.parts import Offer, Price
+
+
+def offer(seller: str = "Digi-Key", *breaks: tuple[int, str], **more: Any) -> Offer:
+    """An offer in USD with prices by quantity."""
+    prices = tuple(Price(quantity, Decimal(price), "USD") for quantity, price in breaks or ((1, "1"),))
+    fields: dict[str, Any] = {"seller_id": seller, "seller": seller, "authorized": True, "prices": prices} | more
+    return Offer(**fields)
+
+
+def test_price_is_that_of_the_quantity_that_can_be_bought() -> None:
+    reel = offer("A", (1, "1.00"), (100, "0.50"), (1000, "0.10"), moq=100, order_multiple=100)
+    assert offers.purchase(reel, 1, "USD") == (reel, 100, Decimal("0.50"))
+    assert offers.purchase(reel, 101, "USD") == (reel, 200, Decimal("0.50"))
+    assert offers.purchase(reel, 1000, "USD") == (reel, 1000, Decimal("0.10"))
+
+
+def test_first_price_break_is_a_minimum_quantity() -> None:
+    assert offers.orderable(offer("A", (10, "1")), 3) == 10
+
+
+def test_line_total_decides_and_not_the_unit_price() -> None:
+    reel = offer("Reel", (1, "0.10"), moq=5000)
+    cut = offer("Cut", (1, "0.30"))
+    best = offers.best([reel, cut], 100, "USD")
+    assert best is not None
+    assert (best.offer.seller, best.unit_price, best.total) == ("Cut", Decimal("0.30"), Decimal("30.00"))
+
+
+def test_equal_totals_are_decided_by_stock_then_name() -> None:
+    few, many, other = offer("B", stock=5), offer("C", stock=9), offer("A", stock=9)
+    assert offers.best([few, many], 1, "USD") == offers.purchase(many, 1, "USD")
+    assert offers.best([few, many, other], 1, "USD") == offers.purchase(other, 1, "USD")
+
+
+@pytest.mark.parametrize(
+    "name, matches",
+    [("digikey", True), ("Digi-Key", True), ("KEY", True), ("459", True), (" 459 ", True), ("45", False), ("", False)],
+)
+def test_distributors_are_named_by_a_part_of_the_name_or_by_id(name: str, matches: bool) -> None:
+    assert offers.is_from(offer("Digi-Key Electronics", seller_id="459"), name) is matches
+
+
+def test_rules_exclude_offers() -> None:
+    broker = offer("Broker", authorized=False, stock=10)
+    empty = offer("Empty", stock=0)
+    stated = offer("Stated", stock=-2)
+    everyone = [broker, empty, stated]
+    assert offers.allowed(everyone, OfferRules()) == everyone
+    assert offers.allowed(everyone, OfferRules(authorized_only=True)) == [empty, stated]
+    assert offers.allowed(everyone, OfferRules(in_stock=True), 10) == [broker, stated]
+    assert offers.allowed(everyone, OfferRules(in_stock=True), 11) == [stated]
+    assert offers.allowed(everyone, OfferRules(distributors=("stated", "empty"))) == [empty, stated]
+
+
+def test_converted_price_is_used_and_a_missing_rate_excludes_the_offer() -> None:
+    converted = Price(1, Decimal("2"), "USD", Decimal("1.8"))
+    unknown = Price(1, Decimal("9"), "XAU")
+    offered = offer("A", prices=(unknown, converted))
+    assert offers.purchase(offered, 1, "EUR") == (offered, 1, Decimal("1.8"))
+    assert offers.best([offer("B", prices=(unknown,))], 1, "EUR") is None
+
+
+@pytest.mark.parametrize(
+    "levels, expected",
+    [
+        ([("A", 100), ("A", 90), ("B", 7)], Decimal(107)),
+        ([("A", 0), ("B", 0)], Decimal(0)),
+        ([("A", -1), ("B", -2)], "Yes"),
+        ([("A", 0), ("B", -4)], "RFQ"),
+        ([("A", 5), ("B", -4)], Decimal(5)),
+        ([("A", None)], None),
+        ([("A", -9)], "Unknown"),
+        ([], None),
+    ],
+)
+def test_stock_adds_distributors_and_not_packagings(levels: list[tuple[str, int | None]], expected: Any) -> None:
+    assert offers.stock([offer(seller, stock=level) for seller, level in levels]) == expected
+
+
+PRICES = st.lists(
+    st.tuples(st.integers(1, 500), st.decimals("0.00001", 100, places=5)).map(lambda pair: Price(*pair, "USD")),
+    max_size=4,
+)
+OFFERS = st.lists(
+    st.builds(
+        Offer,
+        seller_id=st.sampled_from(["1", "2", "3"]),
+        seller=st.sampled_from(["Digi-Key", "Mouser", "Zoro"]),
+        authorized=st.booleans(),
+        sku=st.text("AB", max_size=3),
+        stock=st.none() | st.integers(-4, 1000),
+        moq=st.none() | st.integers(0, 300),
+        order_multiple=st.none() | st.integers(0, 50),
+        prices=PRICES.map(tuple),
+    ),
+    max_size=6,
+)
+RULES = st.builds(
+    OfferRules,
+    distributors=st.lists(st.sampled_from(["digi", "2", "none"]), max_size=2).map(tuple),
+    authorized_only=st.booleans(),
+    in_stock=st.booleans(),
+)
+
+
+@given(OFFERS, st.integers(1, 1000), RULES)
+def test_no_allowed_offer_is_better_than_the_best(listed: list[Offer], quantity: int, rules: OfferRules) -> None:
+    best = offers.best(listed, quantity, "USD", rules)
+    purchases = [offers.purchase(each, quantity, "USD") for each in offers.allowed(listed, rules, quantity)]
+    totals = [each.total for each in purchases if each is not None]
+    assert (best is None) == (not totals)
+    assert best is None or best.total == min(totals)
+    if best is not None:
+        assert best.offer in listed
+        assert rules.authorized_only <= best.offer.authorized
+        assert not rules.in_stock or best.offer.stock == -2 or (best.offer.stock or 0) >= best.quantity
+
+
+@given(OFFERS, st.integers(1, 1000), RULES, st.randoms(use_true_random=False))
+def test_order_of_the_offers_does_not_matter(
+    listed: list[Offer], quantity: int, rules: OfferRules, random: Any
+) -> None:
+    shuffled = list(listed)
+    random.shuffle(shuffled)
+    first, second = (offers.best(each, quantity, "USD", rules) for each in (listed, shuffled))
+    assert (first and first[1:]) == (second and second[1:])
+    assert (first and (first.offer.seller, first.offer.sku)) == (second and (second.offer.seller, second.offer.sku))
+    assert offers.stock(listed) == offers.stock(shuffled)
+
+
+@given(OFFERS, st.integers(1, 1000))
+def test_orderable_quantity_respects_every_limit_of_the_offer(listed: list[Offer], quantity: int) -> None:
+    for each in listed:
+        bought = offers.orderable(each, quantity)
+        assert bought >= max(quantity, each.moq or 1)
+        assert bought % (each.order_multiple or 1) == 0
+        assert bought - (each.order_multiple or 1) < max(quantity, each.moq or 1, *(p.quantity for p in each.prices), 1)
+
+
+@given(OFFERS, st.integers(1, 1000), RULES)
+def test_stricter_rules_never_give_a_lower_total(listed: list[Offer], quantity: int, rules: OfferRules) -> None:
+    free, strict = offers.best(listed, quantity, "USD"), offers.best(listed, quantity, "USD", rules)
+    assert strict is None or (free is not None and free.total <= strict.total)

@@ -1,0 +1,56 @@
+"""Tests of what runs remember of the files that they filled."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy import errors
+from proxy.sheet.parts import PartQuery, PartResult
+from proxy.sheet.records import FillRecords
+
+QUERY = PartQuery("LM358N", "TI")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A filled file."""
+    file = tmp_path / "BOM.filled.csv"
+    file.write_text("mpn\n")
+    return file
+
+
+def test_record_knows_ages_and_files_of_the_last_run(target: Path, tmp_path: Path) -> None:
+    records = FillRecords(target, tmp_path / "state")
+    assert records.fetched(QUERY) is None
+    records.note(PartResult(QUERY, None, 0, None, 17.0))
+    records.note(PartResult(PartQuery("X"), None, 0, "timeout", 18.0))
+    records.save(target)
+    again = FillRecords(target, tmp_path / "state")
+    assert (again.fetched(QUERY), again.fetched(PartQuery("X"))) == (17.0, None)
+    again.check_unchanged(target)
+    assert FillRecords(tmp_path / "other.csv", tmp_path / "state").fetched(QUERY) is None
+
+
+def test_file_that_was_edited_is_not_overwritten(target: Path, tmp_path: Path) -> None:
+    records = FillRecords(target, tmp_path / "state")
+    with pytest.raises(errors.SheetError, match="exists, and was changed since"):
+        records.check_unchanged(target)
+    records.save(target)
+    target.write_text("mpn\nmine\n")
+    with pytest.raises(errors.SheetError, match="name another file with --output"):
+        FillRecords(target, tmp_path / "state").check_unchanged(target)
+    target.unlink()
+    FillRecords(target, tmp_path / "state").check_unchanged(target)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"path": 1}', b"[]"])
+def test_damaged_record_is_as_good_as_none(target: Path, tmp_path: Path, content: bytes) -> None:
+    FillRecords(target, tmp_path / "state").save(target)
+    (file,) = (tmp_path / "state").iterdir()
+    file.write_bytes(content)
+    assert FillRecords(target, tmp_path / "state").fetched(QUERY) is None
+
+
+def test_folder_that_cannot_be_written_is_no_error(target: Path, tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    FillRecords(target, tmp_path / "state").save(target)
