@@ -58,6 +58,10 @@ class Status(NamedTuple):
 class ColumnsJob:
     """The job of one table. `fetched_before` returns when an earlier run fetched a query; None if it is unknown."""
 
+    unit = "line"
+    later_queries = 0
+    problems: Sequence[str] = ()
+
     def __init__(
         self,
         table: Table,
