@@ -220,6 +220,10 @@ def _cell(name: str, style: bytes, value: CellValue, sheet: str) -> bytes:
     return b'<c r="%s"%s%s>%s</c>' % (name.encode(), style, b' t="%s"' % kind if kind else b"", content)
 
 
+# ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.
+_BUILT_IN_DATES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
+
+
 def bold_style(listed: list[structure.Element]) -> int:
     """Return the first bold cell format of general numbers among the elements of the styles, or 0."""
     bold = _bold_fonts(listed)
@@ -228,6 +232,18 @@ def bold_style(listed: list[structure.Element]) -> int:
         if each.attributes.get("fontId") in bold and each.attributes.get("numFmtId", "0") == "0":
             return index
     return 0
+
+
+def number_formats(listed: list[structure.Element]) -> list[str]:
+    """Return the number format of each cell format among the elements of the styles; "General" where it is built in
+    and shows no date."""
+    own = {each.attributes.get("numFmtId"): each.attributes for each in _children(listed, "numFmts", "numFmt")}
+    formats = []
+    for each in _children(listed, "cellXfs", "xf"):
+        identifier = each.attributes.get("numFmtId", "0")
+        built_in = "yyyy-mm-dd" if identifier in _BUILT_IN_DATES else "General"
+        formats.append(own.get(identifier, {}).get("formatCode", built_in))
+    return formats
 
 
 def _bold_fonts(listed: list[structure.Element]) -> set[str]:

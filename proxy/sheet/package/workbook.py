@@ -50,6 +50,11 @@ class Package:
         reader = reading.RowReader(self._shared_strings(), self._failing(sheet), date_1904=self.date_1904)
         return reader.rows(self._source(sheet))
 
+    def number_formats(self) -> Sequence[str]:
+        """Return the number format of each style, as `Cell.style` counts them."""
+        styles = self._structure.styles
+        return registering.number_formats(self._parts.elements(styles)) if styles else ()
+
     def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
         """Return the tables and merged cells of a sheet."""
         tables = list(structure.tables(self._parts, sheet))
