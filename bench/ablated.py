@@ -2,18 +2,20 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aiohttp import web
+from msgspec import structs
 from prometheus_client import Counter as ClientCounter
 
 from proxy.cli import main
 from proxy.kit import event_loop, garbage
 from proxy.kit.aiohttp_internals import client as pool_client
-from proxy.kit.aiohttp_internals import response
+from proxy.kit.aiohttp_internals import receiver, response
 from proxy.kit.aiohttp_internals.server import Handler
 from proxy.mapping import transforms
+from proxy.planning import operations
 from proxy.stores import sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.web import fast_path
@@ -53,6 +55,28 @@ def _post_by_session() -> None:
         return session
 
     pool_client.PoolClient = session  # type: ignore[assignment,misc]
+
+
+@_optimisation("the parser of whole responses")
+def _parse_into_streams() -> None:
+    receiver._body = lambda *_: None  # type: ignore[assignment]
+
+
+@_optimisation("decoding parts just before their translation")
+def _decode_whole_batches() -> None:
+    merged = operations.PlannedOperation.merged
+
+    def decoding(
+        self: operations.PlannedOperation, others: Sequence[operations.PlannedOperation]
+    ) -> operations.PlannedOperation:
+        operation = merged(self, others)
+
+        def read(data: Any) -> list[operations.OperationResult]:
+            return [structs.replace(result, encoded=None) for result in self.decoded(operation.read(data))]
+
+        return structs.replace(operation, read=read)
+
+    operations.PlannedOperation.merged = decoding  # type: ignore[method-assign]
 
 
 @_optimisation("the encoded response cache")

@@ -132,21 +132,29 @@ def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> 
     """Return the document of supMultiMatch. Without a part it selects only the hits, which costs nothing. `options`,
     such as filters, apply to all queries, so that such documents are not batched."""
     parts = f" parts {{ {part.selection} }}" if part else ""
-    fields: list[Any] = [("hits", int), ("error", str | None, None)]
-    if part:
-        # Before `error`, which has a default: msgspec wants the fields without one first.
-        fields.insert(1, ("parts", types.GenericAlias(list, (part.record,))))
-    match = msgspec.defstruct("SupPartMatch", fields, gc=False)
     declared, passed = (", $options: SupPartMatchOptions", ", options: $options") if options else ("", "")
     root = Root(
         "supMultiMatch",
         f"$queries: [SupPartMatchQuery!]!, {MARKET}{declared}",
         f"queries: $queries, {MARKET_ARGUMENTS}{passed}",
         f"hits error{parts}",
-        types.GenericAlias(list, (match,)),
+        _matches(part.record if part else None),
     )
     # Options are those of one request: its queries cannot share an operation with others.
-    return root.document() if options else root.document(list_variable="queries")
+    if options:
+        return root.document()
+    if part is None:
+        return root.document(list_variable="queries")
+    merged = root._replace(record=_matches(msgspec.Raw)).document(list_variable="queries")
+    return root.document(list_variable="queries", merging=lambda _: merged, decode_parts=part.decode)
+
+
+def _matches(record: Any) -> Any:
+    """Return the type of the list of SupPartMatch, with parts of this type, or without parts."""
+    # Before `error`, which has a default: msgspec wants the fields without one first.
+    parts = [] if record is None else [("parts", types.GenericAlias(list, (record,)))]
+    match = msgspec.defstruct("SupPartMatch", [("hits", int), *parts, ("error", str | None, None)], gc=False)
+    return types.GenericAlias(list, (match,))
 
 
 def search(name: str, part: compiler.CompiledObject) -> Document:
@@ -154,9 +162,10 @@ def search(name: str, part: compiler.CompiledObject) -> Document:
     MPNs that matched."""
     # akaMpn is set where an alternate number matched (contract graphql.md §1.2): such a part is a match, too.
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
-    record = _result_set([("akaMpn", str | None, None)], part, [])
-    root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
-    return root.document(mark_errors=_require_results, aliases=partial(_aliases, root))
+    beside = [("akaMpn", str | None, None)]
+    root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set(beside, part.record, []))
+    merging = partial(_aliases, root._replace(record=_result_set(beside, msgspec.Raw, [])))
+    return root.document(mark_errors=_require_results, merging=merging, decode_parts=part.decode)
 
 
 def page(part: compiler.CompiledObject, counted: frozenset[str]) -> Document:
@@ -226,7 +235,7 @@ def _counting(counted: frozenset[str], below: str, beside: list[Any], part: comp
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
     texts = " ".join([below, *(each.text for each in chosen)])
-    record = _result_set(beside, part, fields)
+    record = _result_set(beside, part.record if part else None, fields)
     return Root("supSearch", signature, arguments, texts, record).document(
         mark_errors=_require_results if part else None
     )
@@ -261,12 +270,12 @@ def _reason(graphql_errors: list[model.GraphQLError], at: list[str | int]) -> st
     return "; ".join(dict.fromkeys(about or [error.message for error in graphql_errors]))[:REASON_MAX]
 
 
-def _result_set(beside: list[Any], part: compiler.CompiledObject | None, counted: list[Any]) -> Any:
-    """Return the type of a SupPartResultSet with these fields."""
+def _result_set(beside: list[Any], part: Any, counted: list[Any]) -> Any:
+    """Return the type of a SupPartResultSet with these fields, and parts of this type; None for no parts."""
     optional: list[Any] = []
-    if part:
+    if part is not None:
         # msgspec wants fields without a default first; a field of three has one.
-        required = [field for field in [("part", part.record), *beside] if len(field) == 2]
+        required = [field for field in [("part", part), *beside] if len(field) == 2]
         result = msgspec.defstruct("SupPartResult", [*required, *(f for f in beside if len(f) == 3)], gc=False)
         optional = [("results", types.GenericAlias(list, (result,)) | None, None)]
     return msgspec.defstruct("SupPartResultSet", [("hits", int), *counted, *optional], gc=False)

@@ -140,7 +140,9 @@ class MatchPlan:
         shown = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
-        return QueryResult(narrowed.parts, max(hits, shown))
+        # All parts are the result's: their JSON is as the upstream sent it.
+        encoded = result.encoded if len(narrowed.parts) == len(result.parts) else None
+        return QueryResult(narrowed.parts, max(hits, shown), encoded=encoded)
 
 
 def chunks(

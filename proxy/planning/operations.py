@@ -16,7 +16,8 @@ class OperationResult(msgspec.Struct, frozen=True):
     """Result of one query in an operation: part records, total hits, its own error.
 
     `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
-    `failure` is the error of an operation that was not executed, or failed as a whole.
+    `failure` is the error of an operation that was not executed, or failed as a whole. `encoded` is the list of the
+    parts as the upstream sent it, in results of merged operations; `parts` is empty until it is decoded.
     """
 
     parts: list[Any]
@@ -25,6 +26,7 @@ class OperationResult(msgspec.Struct, frozen=True):
     alternate_mpns: list[str | None] | None = None
     result_set: Any = None
     failure: errors.BridgeError | None = None
+    encoded: bytes | None = None
 
     def with_alternate_mpns(self) -> Iterator[tuple[Any, str | None]]:
         """Yield each part with the alternate MPN that the query matched, None if it matched the MPN itself."""
@@ -33,13 +35,14 @@ class OperationResult(msgspec.Struct, frozen=True):
 
 class QueryResult(NamedTuple):
     """Result of one query of a v3 request: part records, total hits, an error message; `failure` as in
-    OperationResult, and the `details` of a search."""
+    OperationResult, the `details` of a search, and the same records as JSON where they need not be encoded."""
 
     parts: list[Any]
     hits: int
     error: str | None = None
     failure: errors.BridgeError | None = None
     details: Any = None
+    encoded: bytes | None = None
 
 
 class EncodedOperation(msgspec.Struct, frozen=True):
@@ -72,8 +75,12 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         return self.document if self.document.batchable else None
 
     def merged(self, others: "Sequence[PlannedOperation]") -> "PlannedOperation":
-        """Return one operation for the queries of this and of others with the same batch key."""
+        """Return one operation for the queries of this and of others with the same batch key.
+
+        Its results are not decoded further than needed to tell them apart; `decoded` does the rest.
+        """
         operations = [self, *others]
+        document = self.document.merged(len(operations))
         parts = sum(each.parts_max for each in operations)
         positions = tuple(range(sum(len(each.positions) for each in operations)))
         list_variable = self.document.list_variable
@@ -81,10 +88,27 @@ class PlannedOperation(msgspec.Struct, frozen=True):
             values = [value for each in operations for value in each.variables[list_variable]]
             # The other variables are equal: country and currency are those of the application, which the key contains.
             variables = {**self.variables, list_variable: values}
-            return PlannedOperation(self.document, variables, parts, self.read, positions)
+            read = self.read if document is self.document else _reading_encoded(self.read)
+            return PlannedOperation(document, variables, parts, read, positions)
         # Each copy of the root field has variables of its own, also where they are equal: one text for all merges.
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
-        return PlannedOperation(self.document.aliased(len(operations)), numbered, parts, _read_aliases(self), positions)
+        return PlannedOperation(document, numbered, parts, _read_aliases(self), positions)
+
+    def decoded(self, results: list[OperationResult]) -> list[OperationResult]:
+        """Return results of a merged operation with their parts. Raises UpstreamUnreadable.
+
+        To be called by each caller for its own results, just before it translates them: records that are decoded long
+        before have left the processor's caches by then, and translating them takes half as long again.
+        """
+        return [result if result.encoded is None else self._with_parts(result, result.encoded) for result in results]
+
+    def _with_parts(self, result: OperationResult, encoded: bytes) -> OperationResult:
+        assert self.document.decode_parts is not None  # noqa: S101 - a merged operation of this document encoded them
+        try:
+            parts = self.document.decode_parts(encoded)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise errors.UpstreamUnreadable("the upstream sent parts of another form", may_be_billed=True) from error
+        return OperationResult(parts, result.hits, result.error, result.alternate_mpns, encoded=encoded)
 
 
 class FieldError(NamedTuple):
@@ -101,7 +125,8 @@ class Document:
 
     `mark_errors` gets the data and the errors of a partial response: it puts FieldError in place of nulled data, or
     returns None if no data is left. Queries of several callers can be batched if `list_variable` names the variable
-    that is a list of queries, or if `aliases` makes the document with several copies of its root field.
+    that is a list of queries, or if `merging` makes the document with several copies of its root field. Where `merging`
+    is given, its documents leave the parts of each result encoded, and `decode_parts` decodes them.
     """
 
     def __init__(
@@ -112,14 +137,16 @@ class Document:
         *,
         mark_errors: ErrorMarker | None = None,
         list_variable: str | None = None,
-        aliases: "Callable[[int], Document] | None" = None,
+        merging: "Callable[[int], Document] | None" = None,
+        decode_parts: Callable[[bytes], list[Any]] | None = None,
     ) -> None:
         self.name = name
         self.text = text
         self.list_variable = list_variable
-        self.batchable = list_variable is not None or aliases is not None
-        self._aliases = aliases
-        self._aliased: dict[int, Document] = {}
+        self.batchable = list_variable is not None or merging is not None
+        self.decode_parts = decode_parts
+        self._merging = merging
+        self._merged: dict[int, Document] = {}
         # Encoded once: a document is long, the variables of a request are short.
         self._head = msgspec.json.encode({"operationName": name, "query": text})[:-1] + b',"variables":'
         envelope = msgspec.defstruct(
@@ -134,14 +161,16 @@ class Document:
         """Encode the document with its variables."""
         return EncodedOperation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
 
-    def aliased(self, number: int) -> "Document":
-        """Return the document with `number` copies of its root field, and the variables of each numbered from 0.
-        Cached."""
-        document = self._aliased.get(number)
+    def merged(self, number: int) -> "Document":
+        """Return the document of `number` merged operations: this one with a longer list of queries, or one with so
+        many copies of its root field, and the variables of each numbered from 0. Cached."""
+        if self._merging is None:
+            return self
+        if self.list_variable is not None:
+            number = 0
+        document = self._merged.get(number)
         if document is None:
-            if self._aliases is None:
-                raise LookupError(f"{self.name} has no aliases")
-            document = self._aliased[number] = self._aliases(number)
+            document = self._merged[number] = self._merging(number)
         return document
 
 
@@ -158,15 +187,28 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
     return decoded
 
 
+def _reading_encoded(read: Callable[[Any], list[OperationResult]]) -> Callable[[Any], list[OperationResult]]:
+    """Return a reader of results whose parts are left encoded."""
+
+    def read_encoded(data: Any) -> list[OperationResult]:
+        # Copied out of the response, which is large, and would live as long as the last result that refers to it.
+        return [
+            OperationResult([], each.hits, each.error, each.alternate_mpns, encoded=b"[%b]" % b",".join(each.parts))
+            for each in read(data)
+        ]
+
+    return read_encoded
+
+
 def _read_aliases(operation: PlannedOperation) -> Callable[[Any], list[OperationResult]]:
     """Return the reader of a document with aliases: each value is read like the data of the document without them."""
-    name, alone = operation.document.name, types.SimpleNamespace
+    name, alone, read_one = operation.document.name, types.SimpleNamespace, _reading_encoded(operation.read)
 
     def read(data: dict[str, Any]) -> list[OperationResult]:
         return [
             OperationResult([], 0, value.message)
             if isinstance(value, FieldError)
-            else operation.read(alone(**{name: value}))[0]
+            else read_one(alone(**{name: value}))[0]
             for value in data.values()
         ]
 

@@ -82,7 +82,7 @@ def _client_settings(
 ) -> tuple[tuple[str, str], config.Config]:
     """Return the names of application and API key that are charged, and the settings with this application only."""
     if login is not None and apikey is None:
-        return (name := _login_application(settings, login), LOGIN), _with_login(settings, name, login)
+        return _with_login(settings, login)
     entries = [(name, key) for name, entry in settings.applications.items() for key in entry.clients]
     if apikey is not None:
         digest = config.digest(apikey)
@@ -96,21 +96,22 @@ def _client_settings(
     return (name, key), msgspec.structs.replace(settings, applications={name: settings.applications[name]})
 
 
-def _login_application(settings: config.Config, login: ApplicationLogin) -> str:
-    """Return the name of the configured application with the credentials of a login, whose quota then applies;
-    otherwise a name of its own."""
-    pairs = {name: (entry.client_id, entry.client_secret) for name, entry in settings.applications.items()}
-    return next((name for name, pair in pairs.items() if pair == (login.client_id, login.client_secret)), LOGIN)
-
-
-def _with_login(settings: config.Config, name: str, login: ApplicationLogin) -> config.Config:
-    """Return the settings with the application of a login, unlimited unless it is a configured one."""
+def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple[str, str], config.Config]:
+    """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
+    whose quota then applies."""
+    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
+    name, entry = next(
+        (
+            (name, entry)
+            for name, entry in settings.applications.items()
+            if (entry.client_id, entry.client_secret) == (login.client_id, login.client_secret)
+        ),
+        (LOGIN, own),
+    )
     # Nobody has this key: it is needed because usage is counted by application and key.
     key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=LOGIN)
-    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
-    entry = settings.applications[name] if name != LOGIN and name in settings.applications else own
     entry = msgspec.structs.replace(entry, apikeys=(key,), features=login.features)
-    return msgspec.structs.replace(settings, applications={name: entry})
+    return (name, LOGIN), msgspec.structs.replace(settings, applications={name: entry})
 
 
 def _for_sheets(settings: config.Config) -> config.Config:

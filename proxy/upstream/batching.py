@@ -53,6 +53,9 @@ class BatchableQueries(Protocol[T]):
     def read(self, data: Any, /) -> list[T]:
         """Return the result of each query."""
 
+    def decoded(self, results: list[T], /) -> list[T]:
+        """Return results of a merged operation as those of one that was not; the work of the one that wants them."""
+
 
 @dataclass(slots=True, eq=False)
 class _PendingQueries:
@@ -117,7 +120,7 @@ class Batcher:
         batch = self._add(pending, credentials, loop)
         try:
             results = await pending.results
-            return await self._send(queries, credentials, since) if results is None else results
+            return await self._send(queries, credentials, since) if results is None else queries.decoded(results)
         except asyncio.CancelledError:
             batch.caller_left()
             raise

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import aiohttp
 
 from proxy import errors
-from proxy.kit.aiohttp_internals.client import PoolClient, TooLargeError, read_bounded
-from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector
+from proxy.kit.aiohttp_internals.client import PoolClient, read_bounded
+from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector, StreamProgress
+from proxy.kit.aiohttp_internals.receiver import TooLargeError
 from proxy.kit.wording import counted
 from proxy.upstream import stalls
 
@@ -105,7 +106,7 @@ async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> 
         async with session.post(
             request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
         ) as response:
-            attempt.answered, attempt.content = True, response.content
+            attempt.progress = StreamProgress(response.content)
             body = await read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
             return HttpResponse(response.status, body, response.headers.get("Retry-After"))
     except TooLargeError as error:

@@ -16,6 +16,7 @@ from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
 from proxy.kit.json_encoder import JsonEncoder
 from proxy.mapping.compiler import CompiledObject
+from proxy.planning.operations import QueryResult
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
@@ -131,14 +132,13 @@ class ResponseCache:
         return max(0.0, self._clock.monotonic() - (newest - self._seconds))
 
     def store(
-        self, key: CacheKey, renderer: ItemRenderer, records: list[Any], result: RenderedResult
+        self, key: CacheKey, renderer: ItemRenderer, source: QueryResult, result: RenderedResult
     ) -> RenderedResult:
-        """Store a result made of these records; return it with its `until`."""
+        """Store a result that was made of the records of `source`; return it with its `until`."""
         until = self._clock.monotonic() + self._seconds
         fields = renderer.part.fields
-        variant = _Variant(
-            fields, _encode_records(records), result.hits, result.details, until, {renderer.key: result.items}
-        )
+        records = _encode_records(source.parts) if source.encoded is None else source.encoded
+        variant = _Variant(fields, records, result.hits, result.details, until, {renderer.key: result.items})
         others = [other for other in self._variants(key) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
         return result._replace(until=until)

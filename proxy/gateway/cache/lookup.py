@@ -193,7 +193,7 @@ class Lookup:
         if rendered.error is not None or self._entries is None:
             return rendered
         key = self.queries.keys[position]
-        stored = self._entries.store(key, self.queries.renderer, result.parts, rendered)
+        stored = self._entries.store(key, self.queries.renderer, result, rendered)
         if self._shared is not None:
             self._shared.put(self.request.client.application, key, self._entries.cached_records(key))
         return stored

@@ -1,7 +1,7 @@
 """HTTP POST over a session's connection pool, without the session's processing of a request.
 
 An aiohttp session prepares every request for cookies, redirects, payload types and tracing, which took a sixth of a v3
-request's time. Connection pool, TLS, time limits and response parser are aiohttp's here, too. The tests of
+request's time. Connection pool and TLS are aiohttp's here, too; usual responses are parsed by receiver.py. The tests of
 `upstream/http_post.py` run against both clients. Requests through an HTTP proxy need the session.
 """
 
@@ -9,14 +9,17 @@ import asyncio
 from collections.abc import Mapping
 
 import aiohttp
-from aiohttp import client_proto, http_exceptions
+from aiohttp import http_exceptions
 from yarl import URL
 
-from proxy.kit.aiohttp_internals.connector import Attempt
-
-
-class TooLargeError(Exception):
-    """The response has more bytes than allowed. The connection must be closed: the rest of the body is unread."""
+from proxy.kit.aiohttp_internals.connector import Attempt, AttemptConnector, StreamProgress
+from proxy.kit.aiohttp_internals.receiver import (
+    ReceiveLimits,
+    ReceivingHandler,
+    ResponseReceiver,
+    TooLargeError,
+    WholeResponse,
+)
 
 
 class PoolClient:
@@ -24,8 +27,8 @@ class PoolClient:
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         """Use `session`, which the caller closes."""
-        if session.connector is None:
-            raise ValueError("the session is closed")
+        if not isinstance(session.connector, AttemptConnector):
+            raise TypeError("the session is closed, or has connections of another kind")
         self.timeout = session.timeout
         self.connector = session.connector
         address = URL(url)
@@ -35,20 +38,24 @@ class PoolClient:
 
     async def post(
         self, body: bytes, headers: Mapping[str, str], total: float | None, attempt: Attempt, max_bytes: int
-    ) -> tuple[int, bytes, str | None]:
-        """Return status, whole body, and Retry-After, within `total` seconds. Sets `attempt.answered` and `.content`.
+    ) -> WholeResponse:
+        """Return the response, within `total` seconds; `attempt.progress` tells how much of it has come.
 
         Raises TooLargeError for a body of more than `max_bytes` bytes.
         """
         head = f"{self._head}{_header_lines(headers)}Content-Length: {len(body)}\r\n\r\n"
         connection: aiohttp.connector.Connection | None = None
+        loop = asyncio.get_running_loop()
+        limits = ReceiveLimits(None if total is None else loop.time() + total, self.timeout.sock_read, max_bytes)
         try:
-            async with asyncio.timeout(total):
-                connection = await self._connect()
-                message, payload = await _exchange(connection, head.encode() + body, self.timeout.sock_read)
-                attempt.answered, attempt.content = True, payload
-                content = await read_bounded(payload, max_bytes, message.headers.get("Content-Length"))
-                response = message.code, content, message.headers.get("Retry-After")
+            connection = await self._connect(limits.end)
+            handler = connection.protocol
+            assert isinstance(handler, ReceivingHandler)  # noqa: S101 - the connector makes no other
+            attempt.progress = receiver = ResponseReceiver(handler, limits, loop)
+            response = await receiver.send(head.encode() + body)
+            if response is None:
+                async with asyncio.timeout_at(limits.end):
+                    response = await _read(handler, attempt, max_bytes)
         except BaseException:
             if connection is not None:
                 connection.close()  # the rest of this response may still arrive on it
@@ -56,11 +63,14 @@ class PoolClient:
         connection.release()
         return response
 
-    async def _connect(self) -> aiohttp.connector.Connection:
-        try:
+    async def _connect(self, end: float | None) -> aiohttp.connector.Connection:
+        if self.connector.has_idle(self._target):  # at once, so that it needs no time limit
             return await self.connector.connect(self._target, [], self.timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError("no connection in time") from error
+        async with asyncio.timeout_at(end):
+            try:
+                return await self.connector.connect(self._target, [], self.timeout)
+            except TimeoutError as error:
+                raise aiohttp.ConnectionTimeoutError("no connection in time") from error
 
 
 async def read_bounded(content: aiohttp.StreamReader, max_bytes: int, content_length: str | None) -> bytes:
@@ -87,28 +97,17 @@ async def read_bounded(content: aiohttp.StreamReader, max_bytes: int, content_le
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def _exchange(
-    connection: aiohttp.connector.Connection, request: bytes, read_timeout: float | None
-) -> tuple[aiohttp.http.RawResponseMessage, aiohttp.StreamReader]:
-    """Send a request; return the response head and the body to be read. `read_timeout`: seconds without a byte."""
-    protocol = _open_protocol(connection)
-    protocol.set_response_params(read_until_eof=True, read_timeout=read_timeout)
-    protocol.transport.write(request)  # type: ignore[union-attr] # _open_protocol has checked it
-    protocol.start_timeout()
+async def _read(handler: ReceivingHandler, attempt: Attempt, max_bytes: int) -> WholeResponse:
+    """Return the response that aiohttp parses."""
     try:
-        message, payload = await protocol.read()
+        message, payload = await handler.read()
         while message.code < 200 and message.code != 101:  # an interim response (RFC 9110 §15.2)
-            message, payload = await protocol.read()
+            message, payload = await handler.read()
     except http_exceptions.HttpProcessingError as error:
         raise aiohttp.ClientPayloadError("something that is not HTTP") from error
-    return message, payload
-
-
-def _open_protocol(connection: aiohttp.connector.Connection) -> client_proto.ResponseHandler:
-    protocol = connection.protocol
-    if protocol is None or protocol.transport is None or protocol.transport.is_closing():
-        raise aiohttp.ClientConnectionResetError("the connection has been closed")
-    return protocol
+    attempt.progress = StreamProgress(payload)
+    content = await read_bounded(payload, max_bytes, message.headers.get("Content-Length"))
+    return WholeResponse(message.code, content, message.headers.get("Retry-After"))
 
 
 def _header_lines(headers: Mapping[str, str]) -> str:

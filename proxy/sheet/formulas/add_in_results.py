@@ -55,10 +55,10 @@ def _of_part(request: PartRequest, part: Part, excluded: Excluded) -> CellValue:
             return part.datasheet_url or ("" if excluded.datasheets else NO_DATASHEET)
         case "manufacturer":
             return part.manufacturer
-        case "short_description":
-            return part.short_description or (_missing(request) if request.function.dialect == "google" else "")
+        case "image":
+            return part.image_url or _missing(request)
         case _:
-            return _missing(request)
+            return part.short_description or (_missing(request) if request.function.dialect == "google" else "")
 
 
 def _sanitized(name: str) -> str:

@@ -116,8 +116,13 @@ class CallEvaluation:
     @property
     def waiting(self) -> int:
         """Number of calls that wait for values of others."""
-        calls = (call for position in self.pending for call in self._cells[position].parsed.calls)
-        return sum(call.function.looks_up for call in calls) - sum(map(len, self._planned.values()))
+        keys = (
+            CallKey(position, call.span.start, target)
+            for position in self.pending
+            for call in self._cells[position].parsed.calls
+            for target in self._cells[position].targets
+        )
+        return sum(key not in self._values for key in keys) - sum(map(len, self._planned.values()))
 
     def add(self, result: PartResult) -> list[PlannedCall]:
         """Give the calls of a query their values; return them."""

@@ -102,6 +102,7 @@ _OF_PART: dict[str, Callable[[Part], str | None]] = {
     "datasheet_url": lambda part: part.datasheet_url,
     "short_description": lambda part: part.short_description,
     "manufacturer": lambda part: part.manufacturer,
+    "image": lambda part: part.image_url,
 }
 
 _OF_OFFERS: dict[str, _OfOffers] = {

@@ -1,5 +1,6 @@
 """Cells of a worksheet: values, formulas, changes, references such as B7. No I/O."""
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -97,6 +98,7 @@ def column_name(column: int) -> str:
     return letters
 
 
+@functools.lru_cache(maxsize=COLUMNS_MAX)  # each cell of a sheet has its letters parsed
 def column_number(letters: str) -> int:
     """Return the number of a column: A is 1, AA is 27."""
     number = 0

@@ -224,7 +224,7 @@ class _CellMarkup:
             if position[0] > area.last_row:
                 break
             if area.covers(position) and position != area[:2]:
-                self._fail(f"has merged cells {area}, which would hide {reference(*position)}")
+                self._fail(f"has merged cells {area} that would hide {reference(*position)}: unmerge them first")
 
     def add_column_style(self, attributes: dict[str, str]) -> None:
         """Use the style of these columns for their new cells."""

@@ -21,18 +21,20 @@ class PartEdits:
         self._parts = parts
         self._workbook = workbook
         self._relationships = parts.relationships_part(workbook.workbook)
-        self._codecs: dict[str, list[str]] = {}
+        self._sources: dict[str, xml_events.Utf8Source] = {}
         self._added: set[str] = set()
         self.changed: dict[str, bytes | None] = {}
 
     def content(self, part: str) -> bytes | None:
         """Return the new content of a part, in the encoding of the old one; None for a removed part."""
         content = self.changed[part]
-        codec = self._codecs.get(part, ["utf-8"])[0]
-        return content if content is None or codec == "utf-8" else content.decode().encode(codec)
+        return None if content is None else self._sources[part].encoded(content)
 
     def _source(self, part: str) -> bytes:
-        return self.changed.get(part) or self._parts.source(part, self._codecs.setdefault(part, []))
+        if part in self.changed:
+            return self.changed[part] or b""
+        self._sources[part] = self._parts.utf8(part)
+        return b"".join(self._sources[part])
 
     def _elements(self, part: str, namespaces: tuple[str, ...]) -> list[structure.Element]:
         return structure.elements(self._source(part), self._parts.failing(part), namespaces)
@@ -216,6 +218,10 @@ def _cell(name: str, style: bytes, value: CellValue, sheet: str) -> bytes:
     return b'<c r="%s"%s%s>%s</c>' % (name.encode(), style, b' t="%s"' % kind if kind else b"", content)
 
 
+# ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.
+_BUILT_IN_DATES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
+
+
 def bold_style(listed: list[structure.Element]) -> int:
     """Return the first bold cell format of general numbers among the elements of the styles, or 0."""
     bold = _bold_fonts(listed)
@@ -224,6 +230,18 @@ def bold_style(listed: list[structure.Element]) -> int:
         if each.attributes.get("fontId") in bold and each.attributes.get("numFmtId", "0") == "0":
             return index
     return 0
+
+
+def number_formats(listed: list[structure.Element]) -> list[str]:
+    """Return the number format of each cell format among the elements of the styles; "General" where it is built in
+    and shows no date."""
+    own = {each.attributes.get("numFmtId"): each.attributes for each in _children(listed, "numFmts", "numFmt")}
+    formats = []
+    for each in _children(listed, "cellXfs", "xf"):
+        identifier = each.attributes.get("numFmtId", "0")
+        built_in = "yyyy-mm-dd" if identifier in _BUILT_IN_DATES else "General"
+        formats.append(own.get(identifier, {}).get("formatCode", built_in))
+    return formats
 
 
 def _bold_fonts(listed: list[structure.Element]) -> set[str]:

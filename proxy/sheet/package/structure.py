@@ -119,9 +119,13 @@ class Parts:
         plain = name.lstrip("/").lower()
         return self._names.get(plain) or self._names.get(urllib.parse.unquote(plain))
 
-    def source(self, part: str, encoding: list[str] | None = None) -> bytes:
-        """Return a part as UTF-8. `encoding` gets its codec."""
-        return b"".join(xml_events.utf8(self.archive.chunks(part, PART_MAX), self.failing(part), encoding))
+    def utf8(self, part: str, limit: int = PART_MAX) -> xml_events.Utf8Source:
+        """Return the chunks of a part, of at most `limit` bytes."""
+        return xml_events.Utf8Source(self.archive.chunks(part, limit), self.failing(part))
+
+    def source(self, part: str) -> bytes:
+        """Return a part as UTF-8."""
+        return b"".join(self.utf8(part))
 
     def elements(self, part: str, namespaces: tuple[str, ...] = xml_events.MAIN) -> list[Element]:
         """Return all elements of a part, with offsets into `source`."""

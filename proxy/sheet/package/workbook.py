@@ -48,13 +48,18 @@ class Package:
     def rows(self, sheet: structure.Sheet) -> Iterator[tuple[int, list[Cell]]]:
         """Yield (number, cells) of the rows that stand in the file, in a stream."""
         reader = reading.RowReader(self._shared_strings(), self._failing(sheet), date_1904=self.date_1904)
-        return reader.rows(self._source(sheet, []))
+        return reader.rows(self._source(sheet))
+
+    def number_formats(self) -> Sequence[str]:
+        """Return the number format of each style, as `Cell.style` counts them."""
+        styles = self._structure.styles
+        return registering.number_formats(self._parts.elements(styles)) if styles else ()
 
     def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
         """Return the tables and merged cells of a sheet."""
         tables = list(structure.tables(self._parts, sheet))
         merged = _MergedCells(self._failing(sheet))
-        merged.load(self._source(sheet, []))
+        merged.load(self._source(sheet))
         headers = tuple(header for _, header in tables if header is not None)
         return structure.SheetLayout(tuple(area for area, _ in tables), tuple(merged.areas), headers)
 
@@ -97,10 +102,9 @@ class Package:
             writer.finish(self._archive.comment)
 
     def _edited(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> Iterator[bytes]:
-        encoding: list[str] = []
-        editor = editing.SheetEditor(cells, self._failing(sheet))
-        for chunk in editor.edited(self._source(sheet, encoding)):
-            yield chunk if encoding[0] == "utf-8" else chunk.decode().encode(encoding[0])
+        source = self._source(sheet)
+        for chunk in editing.SheetEditor(cells, self._failing(sheet)).edited(source):
+            yield source.encoded(chunk)
 
     def _added(self, name: str, new: NewSheet) -> Iterator[bytes]:
         styles = self._structure.styles
@@ -112,7 +116,9 @@ class Package:
         for _, header in structure.tables(self._parts, sheet):
             for position in cells:
                 if header is not None and header.covers(position):
-                    self._failing(sheet)(f"has an Excel table whose header {reference(*position)} is not changed")
+                    self._failing(sheet)(
+                        f"has an Excel table with its header in {reference(*position)}, which must stay as it is"
+                    )
 
     def _drop_calculated(
         self,
@@ -140,15 +146,14 @@ class Package:
             for position in _cells(cell.formula.reference or "")
         }
 
-    def _source(self, sheet: structure.Sheet, encoding: list[str]) -> Iterator[bytes]:
-        return xml_events.utf8(self._archive.chunks(sheet.part, SHEET_MAX), self._failing(sheet), encoding)
+    def _source(self, sheet: structure.Sheet) -> xml_events.Utf8Source:
+        return xml_events.Utf8Source(self._archive.chunks(sheet.part, SHEET_MAX), self._failing(sheet))
 
     def _shared_strings(self) -> strings.SharedStrings | None:
         part = self._structure.shared_strings
         if self._strings is None and part is not None:
-            fail = self._parts.failing(part)
-            shared = strings.SharedStrings(fail)
-            shared.load(xml_events.utf8(self._archive.chunks(part, STRINGS_MAX), fail))
+            shared = strings.SharedStrings(self._parts.failing(part))
+            shared.load(self._parts.utf8(part, STRINGS_MAX))
             self._strings = shared
         return self._strings
 

@@ -5,6 +5,7 @@ an element came from.
 """
 
 import codecs
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn, Protocol
 from xml.parsers import expat
@@ -59,7 +60,7 @@ class XmlParser:
         self._handler = handler
         self._names = LocalNames(namespaces)
         self._depth = self._fed = 0
-        # The encoding is fixed: `utf8` has converted what was not UTF-8.
+        # The encoding is fixed: Utf8Source has converted what was not UTF-8.
         self._expat = expat.ParserCreate("utf-8", namespace_separator=" ")
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
@@ -119,20 +120,31 @@ def encoding_of(first: bytes) -> str:
     return "utf-8"
 
 
-def utf8(chunks: Iterable[bytes], fail: Fail, encoding: list[str] | None = None) -> Iterator[bytes]:
-    """Yield the chunks as UTF-8. A byte order mark stays, as UTF-8. `encoding` gets the codec that they were in."""
-    decoder: codecs.IncrementalDecoder | None = None
-    first = True
-    for chunk in chunks:
-        if first and chunk:
-            codec = encoding_of(chunk)
-            decoder = None if codec == "utf-8" else codecs.getincrementaldecoder(codec)()
-            first = False
-            if encoding is not None:
-                encoding.append(codec)
+class Utf8Source:
+    """Chunks of a part as UTF-8, whatever its encoding is. A byte order mark stays, as UTF-8."""
+
+    def __init__(self, chunks: Iterable[bytes], fail: Fail) -> None:
+        self._chunks = chunks
+        self._fail = fail
+        self._codec = "utf-8"
+
+    def __iter__(self) -> Iterator[bytes]:
+        chunks = iter(self._chunks)
+        first = b""
+        while len(first) < 2 and (chunk := next(chunks, None)) is not None:
+            first += chunk
+        self._codec = encoding_of(first)
+        if self._codec == "utf-8":
+            yield from itertools.chain([first], chunks)
+            return
+        decoder = codecs.getincrementaldecoder(self._codec)()
         try:
-            yield chunk if decoder is None else decoder.decode(chunk).encode()
+            for chunk in itertools.chain([first], chunks):
+                yield decoder.decode(chunk).encode()
+            decoder.decode(b"", final=True)
         except UnicodeError:
-            fail("is no valid UTF-16")
-    if decoder is not None and decoder.getstate()[0]:
-        fail("is no valid UTF-16")
+            self._fail("is no valid UTF-16")
+
+    def encoded(self, text: bytes) -> bytes:
+        """Return UTF-8 in the encoding of the part, once its first chunk was read."""
+        return text if self._codec == "utf-8" else text.decode().encode(self._codec)

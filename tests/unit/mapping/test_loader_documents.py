@@ -53,7 +53,7 @@ def every_document(mappings: loader.Mappings) -> list[operations.Document]:
         for skus in (False, True):
             match = made.match(projection, skus).documents
             found += [match.multi_match, match.search_mpn, match.search, match.count]
-            found += [match.search_mpn.aliased(3), match.search.aliased(33)]
+            found += [match.search_mpn.merged(3), match.search.merged(33)]
     return found
 
 

@@ -41,6 +41,9 @@ class Words:
     def read(self, data: Any) -> list[str]:
         return list(data)
 
+    def decoded(self, results: list[str]) -> list[str]:
+        return results
+
 
 class _Service:
     """Stands for the GraphQL client. Requests wait until `let_go`; words in `refused` spoil theirs."""

@@ -49,8 +49,7 @@ def begin(requests: stalls.StallDetector, *watchers: Watcher) -> stalls.ActiveRe
 
 def receive(sending: stalls.ActiveRequest, received: int) -> None:
     attempt: Any = sending.attempt
-    attempt.answered = True
-    attempt.content = SimpleNamespace(total_bytes=received)
+    attempt.progress = SimpleNamespace(answered=True, total_bytes=received)
 
 
 async def test_request_without_response_stalls_after_the_setting_and_is_reported_once(

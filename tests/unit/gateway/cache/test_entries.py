@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from proxy import config, model
 from proxy.gateway.cache.entries import CachedRecords, CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.kit import clock
+from proxy.planning.operations import QueryResult
 
 Renderers = Callable[..., ItemRenderer]
 QUESTION = CacheKey(("demo", "SN74S74N"), model.MappingContext("US", "USD"))
@@ -28,7 +29,7 @@ def keep(
 ) -> RenderedResult:
     records = msgspec.convert([PART], list[renderer.part.record])  # type: ignore[name-defined]
     answer = RenderedResult(renderer.items(records, question.context), 7, details=details)
-    return kept.store(question, renderer, records, answer)
+    return kept.store(question, renderer, QueryResult(records, 7), answer)
 
 
 def shown(answer: RenderedResult | None) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import cells, workbook
+from proxy.sheet.package import archive, cells, workbook
 from proxy.sheet.package.cells import CellChange
 
 SHEET = "xl/worksheets/sheet1.xml"
@@ -38,14 +38,14 @@ ODD = (  # what programs write, and a parser that builds a tree would write diff
     "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>\r\n<!-- c --><worksheet\n"
     f" xmlns='{exact.MAIN}' xmlns:x14ac='urn:a'  xmlns:mc=\"urn:b\" mc:Ignorable='x14ac'>\r\n"
     '<sheetFormatPr x14ac:dyDescent="0.25" /><sheetData >\n'
-    "  <row r='2' spans='1:3' x14ac:dyDescent='0.25'><?pi?><c r='A2' s='1' t='s'><v >0</v></c ><!-- > -->"
+    "  <row r='2' spans='1:3' x14ac:dyDescent='0.25'><?pi?><c r='A2' s='1' t='str'><v >0</v></c ><!-- > -->"
     '<c r="C2"><f a=">">1&gt;0</f><v>1</v><extLst><ext uri="{&quot;}"/></extLst></c></row >\n'
     "<row r=\"4\" ht='15' /></sheetData><extLst><ext uri='{1}'><![CDATA[<c r=\"A2\"/>]]></ext></extLst></worksheet>\n"
 )
 
 
 def test_a_changed_cell_is_all_that_differs(tmp_path: Path) -> None:
-    old = "<c r='A2' s='1' t='s'><v >0</v></c >"
+    old = "<c r='A2' s='1' t='str'><v >0</v></c >"
     after = edited(tmp_path, ODD, {(2, 1): new(Decimal("0.10"))})
     assert after == ODD.replace(old, "<c r='A2' s='1'><v>0.10</v></c>")
 
@@ -74,6 +74,25 @@ def test_new_cells_and_rows_stand_in_order(tmp_path: Path) -> None:
     )
     expected = expected.replace("</sheetData>", '<row r="5"><c r="C5"><v>53</v></c></row></sheetData>')
     assert edited(tmp_path, ODD, changes) == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le"])
+def test_the_result_does_not_depend_on_how_the_sheet_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, codec: str
+) -> None:
+    xml = ODD.replace("UTF-8", codec.removesuffix("-le")).replace("<!-- > -->", "<!-- é😀 > -->")
+    changes = {(row, column): new("ü😀") for row in range(1, 6) for column in range(1, 5)}
+    path = exact.written(tmp_path / "book.xlsx", exact.parts(xml.encode(codec)))
+    results = set()
+    for chunk in (1 << 16, size):
+        monkeypatch.setattr(archive, "CHUNK", chunk)
+        with workbook.open_package(path) as package:
+            package.save(tmp_path / "filled.xlsx", {"One": changes})
+            rows = [row for _, row in package.rows(package.sheets[0])]
+        results.add((exact.part(tmp_path / "filled.xlsx", SHEET), str(rows)))
+    assert len(results) == 1
+    assert results.pop()[0].decode(codec).count("<t>ü😀</t>") == len(changes) - 1  # C2 has a formula
 
 
 def test_a_sheet_without_rows_gets_them(tmp_path: Path) -> None:
@@ -161,7 +180,7 @@ def test_a_value_that_excel_cannot_hold_is_refused(tmp_path: Path, value: cells.
 
 def test_a_value_that_merged_cells_would_hide_is_refused(tmp_path: Path) -> None:
     xml = exact.sheet("", after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
-    assert "merged cells A1:C2, which would hide B2" in refusal(tmp_path, xml, {(2, 2): new("x")})
+    assert "merged cells A1:C2 that would hide B2: unmerge them first" in refusal(tmp_path, xml, {(2, 2): new("x")})
     assert "<v>1</v>" in edited(tmp_path, xml, {(1, 1): new(Decimal(1)), (2, 2): new(None), (2, 4): new("y")})
 
 

@@ -1,0 +1,72 @@
+"""Tests of merged operations: their results are those of each operation alone."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from proxy import errors, model
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.planning import match, projection_cache
+from proxy.planning.operations import OperationResult, PlannedOperation
+
+MARKET = model.MappingContext("US", "USD")
+
+
+def part(mpn: str) -> dict[str, Any]:
+    return {"mpn": mpn, "v3uid": "5ec397c9af088104"}
+
+
+@pytest.fixture(scope="module")
+def documents() -> match.Documents:
+    projection = model.Projection(show=frozenset({("mpn",), ("uid",)}))
+    return projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(projection).documents
+
+
+def operation(documents: match.Documents, mpn: str, single: match.SingleQuery) -> PlannedOperation:
+    request = model.PartsMatchRequest((model.PartsMatchQuery(mpn=mpn),))
+    (planned,) = match.MatchPlan(request, documents, MARKET, single).operations
+    return planned
+
+
+def results(planned: PlannedOperation, data: Any) -> list[OperationResult]:
+    return planned.read(planned.operation.decode(json.dumps({"data": data}).encode()).data)
+
+
+def search(*mpns: str) -> Any:
+    return {"hits": len(mpns), "results": [{"akaMpn": None, "part": part(mpn)} for mpn in mpns]}
+
+
+def match_of(*mpns: str) -> Any:
+    return {"hits": len(mpns), "error": None, "parts": [part(mpn) for mpn in mpns]}
+
+
+@pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
+def test_results_of_a_merged_operation_are_those_of_each_alone(
+    documents: match.Documents, single: match.SingleQuery
+) -> None:
+    first, second = operation(documents, "AB1", single), operation(documents, "ÄB-2", single)
+    if single == "supSearchMpn":
+        alone = [{"supSearchMpn": search("AB1", "AB-1")}, {"supSearchMpn": search("ÄB-2")}]
+        together = {"a0": search("AB1", "AB-1"), "a1": search("ÄB-2")}
+    else:
+        alone = [{"supMultiMatch": [match_of("AB1", "AB-1")]}, {"supMultiMatch": [match_of("ÄB-2")]}]
+        together = {"supMultiMatch": [match_of("AB1", "AB-1"), match_of("ÄB-2")]}
+    expected = [*results(first, alone[0]), *results(second, alone[1])]
+    merged = results(first.merged([second]), together)
+    assert [each.parts for each in merged] == [[], []]
+    decoded = [*first.decoded(merged[:1]), *second.decoded(merged[1:])]
+    assert [structs.replace(each, encoded=None) for each in decoded] == expected
+    assert json.loads(decoded[1].encoded or b"") == [part("ÄB-2")]
+
+
+def test_invalid_part_fails_its_own_operation_as_possibly_billed(documents: match.Documents) -> None:
+    first, second = operation(documents, "A", "supSearchMpn"), operation(documents, "B", "supSearchMpn")
+    invalid = {"hits": 1, "results": [{"akaMpn": None, "part": {"mpn": 5}}]}
+    merged = results(first.merged([second]), {"a0": invalid, "a1": search("B")})
+    with pytest.raises(errors.UpstreamUnreadable) as found:
+        first.decoded(merged[:1])
+    assert found.value.may_be_billed
+    assert [each.mpn for each in second.decoded(merged[1:])[0].parts] == ["B"]
