@@ -14,7 +14,7 @@ from proxy.sheet import libreoffice
 from proxy.sheet.formulas import calls, functions
 from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan
 from proxy.sheet.formulas.dependencies import CellColumns
-from proxy.sheet.formulas.evaluating import CallEvaluation, KnownCells, UnknownArgument
+from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells, UnknownArgument
 from proxy.sheet.formulas.references import CellPosition, WorkbookNames
 from proxy.sheet.formulas.workbook import CallCell, WorkbookFormulas, is_calculable
 from proxy.sheet.package.cells import Area, Cell
