@@ -12,10 +12,10 @@ from typing import NamedTuple
 from proxy import errors
 from proxy.sheet import libreoffice
 from proxy.sheet.formulas import add_in_results, login, results
+from proxy.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
 from proxy.sheet.formulas.calculation import WorkbookCalculation
 from proxy.sheet.formulas.calls import TokenSpan
-from proxy.sheet.formulas.evaluating import CallEvaluation, KnownCells
-from proxy.sheet.formulas.evaluation import NeedsCalculation, OutdatedCell
+from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells
 from proxy.sheet.formulas.references import CellPosition, WorkbookNames
 from proxy.sheet.formulas.requests import InvalidArgument, PartRequest
 from proxy.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas

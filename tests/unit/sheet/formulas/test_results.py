@@ -77,6 +77,7 @@ def request(name: str, **arguments: object) -> PartRequest:
         ("DISTRIBUTOR_PRICE", {}, Decimal("0.55"), Decimal("0.12346")),
         ("DISTRIBUTOR_PRICE", {"quantity": 100}, Decimal("0.4"), Decimal("0.12346")),
         ("DISTRIBUTOR_PRICE", {"distributors": ("digi",)}, Decimal("0.6"), Decimal("0.60000")),
+        ("DISTRIBUTOR_PRICE", {"distributors": ("digikey",)}, Decimal("0.6"), NO_RESULT),
         ("DISTRIBUTOR_PRICE", {"distributors": ("459",)}, Decimal("0.6"), Decimal("0.60000")),
         ("DISTRIBUTOR_PRICE", {"distributors": ("45",)}, NOT_AVAILABLE, NO_RESULT),
         ("DISTRIBUTOR_PRICE", {"distributors": ("777", "DIGI-KEY")}, Decimal("0.55"), Decimal("0.60000")),
