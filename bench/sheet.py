@@ -28,7 +28,7 @@ COLUMNS = "manufacturer,price@100,stock,moq,lead_time,lifecycle,datasheet"
 REQUESTS, PARTS = "upstream requests", "parts"
 
 
-class FillRun(NamedTuple):
+class FillFigures(NamedTuple):
     """One command: seconds, seconds of CPU time, peak memory in MB, and what it requested of the upstream."""
 
     seconds: float
@@ -74,7 +74,7 @@ def run() -> dict[str, float]:
     return figures
 
 
-def _figures(kind: str, place: str, command: FillRun) -> dict[str, float]:
+def _figures(kind: str, place: str, command: FillFigures) -> dict[str, float]:
     return {
         row(kind, f"{REQUESTS}, {place} run"): command.requests,
         row(kind, f"{PARTS}, {place} run"): command.parts,
@@ -84,7 +84,7 @@ def _figures(kind: str, place: str, command: FillRun) -> dict[str, float]:
     }
 
 
-def _fill(file: Path, config: Path, behind: Server) -> FillRun:
+def _fill(file: Path, config: Path, behind: Server) -> FillFigures:
     """Fill a file with the command; the output of an earlier run is removed."""
     for earlier in file.parent.glob(f"{file.stem}.filled*"):
         earlier.unlink()
@@ -99,7 +99,7 @@ def _fill(file: Path, config: Path, behind: Server) -> FillRun:
     if process.returncode:
         raise RuntimeError(f"sheet fill ended with exit code {process.returncode}")
     requests, parts = json.loads(behind.body("/count"))
-    return FillRun(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, requests, parts)
+    return FillFigures(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, requests, parts)
 
 
 def _rows(lines: int) -> Iterator[tuple[str | int, ...]]:

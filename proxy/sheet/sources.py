@@ -21,6 +21,8 @@ from proxy.upstream.auth import token_store
 
 LOGIN = "workbook"  # the application, and the API key, that a login of a workbook is charged to
 MEMORY_BYTES = 16_777_216  # of the cache in memory: each query is looked up once, the shared cache keeps the results
+# A batch of 100 parts that is given up is paid for all the same; the service itself ends a request after 30 s.
+FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
 
 NOT_CACHED = "cache: results are not kept (cache.seconds or cache.bytes is 0): a second run costs the same parts again"
 NOT_SHARED = "cache: results are kept in memory only (cache.shared, store): a second run costs the same parts again"
@@ -117,12 +119,21 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple
 def _for_sheets(settings: config.Config) -> config.Config:
     """Return the settings of a gateway that serves one patient user instead of many clients."""
     replace = msgspec.structs.replace
-    cache = settings.cache
+    cache, upstream = settings.cache, settings.upstream
+    if upstream != "sandbox":
+        limits = upstream.timeouts
+        patient = replace(
+            limits,
+            first_byte_seconds=max(limits.first_byte_seconds, FIRST_BYTE_SECONDS),
+            total_seconds=max(limits.total_seconds, TOTAL_SECONDS),
+        )
+        upstream = replace(upstream, timeouts=patient)
     if cache.enabled:
         cache = replace(cache, seconds=float(STALE_SECONDS), stale_seconds=0.0, bytes=min(cache.bytes, MEMORY_BYTES))
     return replace(
         settings,
         cache=cache,
+        upstream=upstream,
         # A large batch takes longer than a request of a client: it must not be sent, and billed, a second time.
         coalescing=replace(settings.coalescing, stall_seconds=0.0),
         # Reading and writing a workbook blocks the event loop.
