@@ -59,7 +59,7 @@ def _post_by_session() -> None:
 
 @_optimisation("the parser of whole responses")
 def _parse_into_streams() -> None:
-    receiver._body = lambda *_: None  # type: ignore[assignment]
+    receiver._body = lambda *_: None
 
 
 @_optimisation("decoding parts just before their translation")
