@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy import errors
 from proxy.sheet.package import markup, strings, structure, xml_events
@@ -97,14 +97,16 @@ class PartEdits:
             text.replace(place.end_at, place.end_at, element)
         self.changed[part] = text.finished()
 
-    def drop_calculated(self, part: str, cells: set[tuple[int, int, int]]) -> None:
-        """Remove cells (sheet identifier, row, column) from the calculation chain, and an empty chain itself."""
-        chain = _CalculationChain(cells, self._parts.failing(part))
+    def drop_calculated(self, part: str, cells: Mapping[structure.Sheet, set[tuple[int, int]]]) -> bool:
+        """Remove cells from the calculation chain, and an empty chain itself; False if it has none of them."""
+        by_identifier = {str(sheet.identifier): positions for sheet, positions in cells.items()}
+        chain = _CalculationChain(by_identifier, self._parts.failing(part))
         source = chain.edited(self._source(part))
         if chain.removed and chain.kept:
             self.changed[part] = source
         elif chain.removed:
             self._remove(part)
+        return chain.removed > 0
 
     def _remove(self, part: str) -> None:
         """Remove a part that the workbook refers to."""
@@ -133,7 +135,7 @@ class PartEdits:
 class _CalculationChain:
     """Gets the events of the calculation chain, and removes cells from its source text."""
 
-    def __init__(self, cells: set[tuple[int, int, int]], fail: xml_events.Fail) -> None:
+    def __init__(self, cells: Mapping[str, set[tuple[int, int]]], fail: xml_events.Fail) -> None:
         self._cells = cells
         self._fail = fail
         self._text = markup.SourceText()
@@ -153,7 +155,7 @@ class _CalculationChain:
         self._sheet = attributes.get("i", self._sheet)
         tag = self._text.tag(at)
         try:
-            removed = (int(self._sheet), *parse_reference(attributes.get("r", ""))) in self._cells
+            removed = parse_reference(attributes.get("r", "")) in self._cells.get(self._sheet, ())
         except ValueError:
             self._fail("names a cell that does not exist")
         if removed:

@@ -97,7 +97,7 @@ async def test_source_is_more_patient_than_a_service_and_sends_nothing_twice(
     sandbox: app.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     short, long = config.TimeoutSettings(), config.TimeoutSettings(first_byte_seconds=300, total_seconds=400)
-    for configured, expected in ((short, (60, 120)), (long, (300, 400))):
+    for configured, expected in ((short, (60.0, 120.0)), (long, (300.0, 400.0))):
         async with opened(sandbox, file, time, {"upstream": {"timeouts": configured}}) as source:
             settings = source.gateway.settings
         assert settings.upstream != "sandbox"
