@@ -4,9 +4,9 @@
 PYTHON ?= python3
 # More words for the command that a target runs: `make run ARGS="--port 9000"`, `make test ARGS="tests/unit -x"`.
 ARGS ?=
-# A test that hangs fails after three minutes (tests/conftest.py). One that cannot be failed, because a thread hangs, ends
+# A test that hangs fails after five minutes (tests/conftest.py). One that cannot be failed, because a thread hangs, ends
 # its process with a traceback of every thread.
-HANG := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+HANG := -o faulthandler_timeout=400 -o faulthandler_exit_on_timeout=true
 # Three workers for two cores, because a third of the time tests wait; a test file is never split between them.
 # `make check WORKERS=0` runs the tests in one process.
 WORKERS ?= 3

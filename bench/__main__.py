@@ -15,7 +15,23 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import ablation, bom, cache, catalog, diff, goals, latency, ledger, mapper, service, shadow, startup, worst
+from bench import (
+    ablation,
+    bom,
+    cache,
+    catalog,
+    diff,
+    goals,
+    latency,
+    ledger,
+    mapper,
+    service,
+    shadow,
+    sheet,
+    startup,
+    workbook,
+    worst,
+)
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 BENCHES = {
@@ -27,6 +43,8 @@ BENCHES = {
     "ledger": ledger,
     "diff": diff,
     "shadow": shadow,
+    "sheet": sheet,
+    "workbook": workbook,
     "worst": worst,
     "startup": startup,
     "ablation": ablation,

@@ -16,7 +16,7 @@ from proxy.kit.aiohttp_internals import receiver, response
 from proxy.kit.aiohttp_internals.server import Handler
 from proxy.mapping import transforms
 from proxy.planning import operations
-from proxy.stores import sqlite
+from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.upstream import batching
 from proxy.web import fast_path
@@ -60,7 +60,7 @@ def _post_by_session() -> None:
 
 @_optimisation("the parser of whole responses")
 def _parse_into_streams() -> None:
-    receiver._body = lambda *_: None  # type: ignore[assignment]
+    receiver._body = lambda *_: None
 
 
 @_optimisation("batches over several turns of the event loop")
@@ -134,6 +134,16 @@ def _parse_every_request() -> None:
 @_optimisation("coalescing by request target")
 def _join_no_request() -> None:
     encoded_cache.RequestCoalescing.get = lambda *_: None  # type: ignore[method-assign]
+
+
+@_optimisation("look-ups of the shared cache in the event loop")
+def _look_up_in_a_thread() -> None:
+    cache_file.CacheFile.look_up_now = lambda *_: None  # type: ignore[method-assign]
+
+
+@_optimisation("claims in memory")
+def _lock_every_claim() -> None:
+    cache_file.ALONE_TICKS = 10**9
 
 
 @_optimisation("remembered texts of prices")

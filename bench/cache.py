@@ -27,9 +27,10 @@ from bench.goals import Goal
 from bench.processes import TARGET, TIMEOUT, Changes, Server, service, upstream
 from proxy import config, model
 from proxy.config import loader
-from proxy.gateway.applications import Applications
+from proxy.gateway.applications import Application, Applications
 from proxy.gateway.cache import shared
-from proxy.gateway.cache.entries import CachedRecords, CacheKey
+from proxy.gateway.cache.cached_records import CachedRecords
+from proxy.gateway.cache.entries import CacheKey
 from proxy.kit import clock, event_loop
 from proxy.stores import open as opening
 from proxy.telemetry.metrics import Metrics
@@ -70,18 +71,22 @@ async def _look_ups(url: str, folder: Path) -> tuple[float, float]:
     queries = [CacheKey((number,), model.MappingContext("US", "USD")) for number in range(2 * ENTRIES)]
     stored, others = queries[:ENTRIES], queries[ENTRIES:]
     writer = _open(settings)
-    for query in stored:
-        writer.put(application, query, [records])
+    for key in _keys(writer, application, stored):
+        writer.put(application, key, [records])
     await writer.close()
     reader = _open(settings)
     times: list[list[float]] = []
     for group, is_hit in ((stored, True), (others, False)):
-        keys = [key for query in group if (key := reader.key(application, query)) is not None]
+        keys = _keys(reader, application, group)
         times.append([await _timed(reader, key, is_hit) for key in keys])
         reader.release(keys)
     await reader.close()
     hit, miss = map(median, times)
     return hit, miss
+
+
+def _keys(cache: shared.SharedCache, application: Application, queries: Iterable[CacheKey]) -> list[bytes]:
+    return [key for query in queries if (key := cache.key(application, query)) is not None]
 
 
 def _open(settings: config.Config) -> shared.SharedCache:

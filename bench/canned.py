@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
+SPECS = ("lifecyclestatus", "case_package", *(f"spec{number}" for number in range(18)))
 BREAKS = (1, 10, 100, 500, 1000, 5000)
 
 
@@ -25,6 +26,24 @@ def document(queries: int = 1, parts: int = 3) -> dict[str, Any]:
 def body(queries: int = 1, parts: int = 3) -> bytes:
     """Return the same response as bytes."""
     return json.dumps(document(queries, parts), separators=(",", ":"), sort_keys=True).encode()
+
+
+def sheet_body(queries: int) -> bytes:
+    """Return the response to a supMultiMatch of `v3bridge sheet`: one part for each query."""
+    part = _part(0) | {
+        "shortDescription": "Dual D-type positive-edge-triggered flip-flop with preset and clear",
+        "bestDatasheet": {"url": "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-54445.pdf"},
+        "specs": [
+            {"attribute": {"shortname": name}, "value": "value", "displayValue": "value (as shown)"} for name in SPECS
+        ],
+    }
+    for seller in part["sellers"]:
+        for offer in seller["offers"]:
+            for price in offer["prices"]:
+                price |= {"convertedPrice": price["price"], "convertedCurrency": price["currency"]}
+    match = {"hits": 1, "error": None, "parts": [part]}
+    data = {"data": {"supMultiMatch": [match] * queries}}
+    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
 
 
 def search_body(numbers: Sequence[str], names: Sequence[str], parts: int = 3) -> bytes:

@@ -10,6 +10,7 @@ import typer
 from proxy import __version__, errors
 from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, sheet, uids, usage
 from proxy.kit import garbage
+from proxy.kit.wording import printable
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
@@ -88,7 +89,7 @@ def main() -> None:
 
 def _end(message: str, code: int) -> NoReturn:
     if message:  # there is none where the help has been printed instead
-        typer.echo(f"v3bridge: {message}", err=True)
+        typer.echo(f"v3bridge: {printable(message)}", err=True)
     sys.exit(code)
 
 

@@ -16,7 +16,8 @@ app = typer.Typer(help="Spreadsheets with parts data.", no_args_is_help=True)
 
 
 def _fill(options: filling.FillOptions) -> None:
-    """Fill a parts list with columns of prices, stock and other data. Prints the cost first."""
+    """Fill a parts list with columns of prices, stock and other data, or the formulas of an add-in. Prints the cost
+    first."""
     raise typer.Exit(filling.run(options))
 
 

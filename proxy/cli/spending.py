@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, printable
 
 
 def console() -> Console:
@@ -23,7 +23,7 @@ def console() -> Console:
 
 def say(text: str) -> None:
     """Print one line to standard error, without interpreting markup."""
-    console().print(Text(text))
+    console().print(Text(printable(text)))
 
 
 def confirm_cost(parts: int, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:

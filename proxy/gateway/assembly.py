@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
 from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
-from proxy.gateway.cache import entries, lookup
+from proxy.gateway.cache import entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
@@ -181,7 +181,7 @@ def _open_shared_cache(base: _Base, location: SharedCacheLocation | None) -> sha
     # A changed mapping, uid or setting must not find entries that were made with the old one.
     files = [file for file in shipped.path("mappings").rglob("*") if file.is_file()]
     files += [Path(settings.uids)] if settings.uids else []
-    scope = shared_cache.namespace(settings, upstream, files)
+    scope = shared_keys.namespace(settings, upstream, files)
     claims = settings.coalescing.enabled
     opened = shared_cache.SharedCache(store, settings.cache, scope, claims=claims, metrics=base.metrics)
     base.resources.push_async_callback(opened.close)

@@ -22,12 +22,24 @@ class FillJob(Protocol):
     """What a run fills."""
 
     @property
+    def unit(self) -> str:
+        """What is filled and counted: a line, or a cell."""
+
+    @property
     def lines(self) -> int:
         """Number of lines with a part number, or of cells with a function."""
 
     @property
     def queries(self) -> Sequence[PartQuery]:
         """Distinct queries to execute, in the order of the cells."""
+
+    @property
+    def later_queries(self) -> int:
+        """Queries at most that need results of these, and are known only then."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Cells that are not filled, and why; after the run."""
 
     def add(self, result: PartResult) -> None:
         """Take one result."""
@@ -49,11 +61,13 @@ class FillProgress(NamedTuple):
 
 
 class FillEnd(NamedTuple):
-    """End of a run. `stopped` is the reason of an early end; `results` may then be fewer than the queries."""
+    """End of a run. `stopped` is the reason of an early end; `results` may then be fewer than the queries. `refused`:
+    the upstream did not accept the credentials."""
 
     results: int
     parts: int
     stopped: str | None
+    refused: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -74,7 +88,7 @@ async def fetch(
     """Fetch the job's queries, until `stop` is set. Errors that make further requests useless, such as an exhausted
     quota or budget, end the run and become its reason; what was fetched before is the job's. `note` gets each result,
     `tell` the progress."""
-    begin, results, stopped = source.parts_spent, 0, None
+    begin, results, stopped, refused = source.parts_spent, 0, None, False
     queries = job.queries or await job.proceed(stopped=False)
     while queries:
         left = None if budget is None else max(0, budget - (source.parts_spent - begin))
@@ -92,13 +106,13 @@ async def fetch(
         except errors.StartError:
             raise
         except errors.BridgeError as error:
-            stopped = error.message
+            stopped, refused = error.message, isinstance(error, errors.CredentialsRefused)
         results += arrived
         # A signal after the last result is no early end, unless further queries follow.
         if stopped is None and stop.is_set() and arrived < len(queries):
             stopped = INTERRUPTED
         queries = await job.proceed(stopped=stopped is not None)
-    return FillEnd(results, source.parts_spent, stopped)
+    return FillEnd(results, source.parts_spent, stopped, refused)
 
 
 def copy_path(file: Path) -> Path:

@@ -111,15 +111,17 @@ class _Run:
 
     async def results(self) -> AsyncIterator[PartResult]:
         """Yield results as they arrive. Raises the error that ends the run, after all results."""
-        while self._queue or self._in_flight:
+        arrived: list[PartResult] = []
+        while True:
+            # First, so that the service works on the next batches while the caller works on these results.
             if self._end is None:
                 self._start_batches()
+            for result in arrived:
+                yield result
             if not self._in_flight:
                 break
             done, _ = await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                for result in self._handle(self._in_flight.pop(task), task.result()):
-                    yield result
+            arrived = [each for task in done for each in self._handle(self._in_flight.pop(task), task.result())]
         if self._end is not None:
             raise self._end
 
@@ -154,22 +156,23 @@ class _Run:
         status = self._source.gateway.pipeline.quota_status(self._source.client)
         if status.limit is None:
             return allowed
-        left = status.limit - status.used - held
-        return min(allowed, left if held else max(1, left))
+        remaining = status.limit - status.used - held
+        return min(allowed, remaining if held else max(1, remaining))
 
     async def _execute(self, batch: list[PartQuery]) -> list[RenderedResult]:
         """Execute a batch and store its results. Queries that were not executed because the service is busy or cannot
         be reached are tried again."""
         results: dict[PartQuery, RenderedResult] = {}
-        left = batch
+        remaining = batch
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            results |= zip(left, await self._resolve(left), strict=True)
-            left = [query for query in batch if _may_be_repeated(results[query].failure)]
-            failure = results[left[0]].failure if left else None
+            results |= zip(remaining, await self._resolve(remaining), strict=True)
+            remaining = [query for query in batch if _may_be_repeated(results[query].failure)]
+            failure = results[remaining[0]].failure if remaining else None
             if failure is None or attempt == ATTEMPTS_MAX or not await self._wait(failure, attempt):
                 break
         shared = self._source.gateway.cache.shared
         if shared is not None:
+            # Before anything is yielded: a process that is killed must find again what its user has seen.
             await shared.flush()
         return [results[query] for query in batch]
 
@@ -205,7 +208,9 @@ class _Run:
         )
         if ending is None and self._failed_batches == FAILED_BATCHES_MAX:
             ending = failures[0]
-        self._end = self._end or ending
+        if ending is not None and self._end is None:
+            self._end = ending
+            self._stopping.set()  # batches that wait for another attempt need not make it
         # What was not executed because the run ends has no result: the next run executes it.
         return [
             self._source.result(query, result)

@@ -61,6 +61,7 @@ class Part(msgspec.Struct, frozen=True):
     lifecycle: str | None = None
     package: str | None = None
     offers: tuple[Offer, ...] = ()
+    image_url: str | None = None
 
 
 class PartResult(NamedTuple):

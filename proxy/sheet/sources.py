@@ -21,6 +21,8 @@ from proxy.upstream.auth import token_store
 
 LOGIN = "workbook"  # the application, and the API key, that a login of a workbook is charged to
 MEMORY_BYTES = 16_777_216  # of the cache in memory: each query is looked up once, the shared cache keeps the results
+# A batch of 100 parts that is given up is paid for all the same; the service itself ends a request after 30 s.
+FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
 
 NOT_CACHED = "cache: results are not kept (cache.seconds or cache.bytes is 0): a second run costs the same parts again"
 NOT_SHARED = "cache: results are kept in memory only (cache.shared, store): a second run costs the same parts again"
@@ -82,7 +84,7 @@ def _client_settings(
 ) -> tuple[tuple[str, str], config.Config]:
     """Return the names of application and API key that are charged, and the settings with this application only."""
     if login is not None and apikey is None:
-        return (name := _login_application(settings, login), LOGIN), _with_login(settings, name, login)
+        return _with_login(settings, login)
     entries = [(name, key) for name, entry in settings.applications.items() for key in entry.clients]
     if apikey is not None:
         digest = config.digest(apikey)
@@ -96,32 +98,42 @@ def _client_settings(
     return (name, key), msgspec.structs.replace(settings, applications={name: settings.applications[name]})
 
 
-def _login_application(settings: config.Config, login: ApplicationLogin) -> str:
-    """Return the name of the configured application with the credentials of a login, whose quota then applies;
-    otherwise a name of its own."""
-    pairs = {name: (entry.client_id, entry.client_secret) for name, entry in settings.applications.items()}
-    return next((name for name, pair in pairs.items() if pair == (login.client_id, login.client_secret)), LOGIN)
-
-
-def _with_login(settings: config.Config, name: str, login: ApplicationLogin) -> config.Config:
-    """Return the settings with the application of a login, unlimited unless it is a configured one."""
+def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple[str, str], config.Config]:
+    """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
+    whose quota then applies."""
+    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
+    name, entry = next(
+        (
+            (name, entry)
+            for name, entry in settings.applications.items()
+            if (entry.client_id, entry.client_secret) == (login.client_id, login.client_secret)
+        ),
+        (LOGIN, own),
+    )
     # Nobody has this key: it is needed because usage is counted by application and key.
     key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=LOGIN)
-    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
-    entry = settings.applications[name] if name != LOGIN and name in settings.applications else own
     entry = msgspec.structs.replace(entry, apikeys=(key,), features=login.features)
-    return msgspec.structs.replace(settings, applications={name: entry})
+    return (name, LOGIN), msgspec.structs.replace(settings, applications={name: entry})
 
 
 def _for_sheets(settings: config.Config) -> config.Config:
     """Return the settings of a gateway that serves one patient user instead of many clients."""
     replace = msgspec.structs.replace
-    cache = settings.cache
+    cache, upstream = settings.cache, settings.upstream
+    if upstream != "sandbox":
+        limits = upstream.timeouts
+        patient = replace(
+            limits,
+            first_byte_seconds=max(limits.first_byte_seconds, FIRST_BYTE_SECONDS),
+            total_seconds=max(limits.total_seconds, TOTAL_SECONDS),
+        )
+        upstream = replace(upstream, timeouts=patient)
     if cache.enabled:
         cache = replace(cache, seconds=float(STALE_SECONDS), stale_seconds=0.0, bytes=min(cache.bytes, MEMORY_BYTES))
     return replace(
         settings,
         cache=cache,
+        upstream=upstream,
         # A large batch takes longer than a request of a client: it must not be sent, and billed, a second time.
         coalescing=replace(settings.coalescing, stall_seconds=0.0),
         # Reading and writing a workbook blocks the event loop.

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
+from proxy.stores import cache_ring
+from proxy.stores.cache_file import CacheFile
 from proxy.stores.memory import MemoryStore
 from proxy.stores.protocols import CacheStore, Store
 from proxy.stores.sqlite import SqliteStore
-from proxy.stores.sqlite_cache import SqliteCache
 
 REDIS_MISSING = "store: Redis needs another package: pip install 'v3bridge[redis]'"
 
@@ -38,7 +39,7 @@ def open_cache(
     if text == "memory:":
         return None
     if (file := _file(text, environ)) is not None:
-        return SqliteCache(file, size, clock)
+        return CacheFile(cache_ring.beside(file), size, clock)
     try:
         from proxy.stores.redis import RedisCache
     except ImportError as error:

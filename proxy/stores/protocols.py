@@ -235,14 +235,18 @@ class NoteStore(Protocol):
 
 
 class CacheRecord(NamedTuple):
-    """Entry of the shared cache. `key` is a digest, `application` a name that entries are counted and deleted by;
-    `stored` and `until` are when it was stored and when it is deleted."""
+    """Entry of the shared cache. `key` is a digest of 16 bytes, `application` a name that entries are counted and
+    deleted by; `stored` and `until` are when it was stored and when it is deleted."""
 
     key: bytes
     application: str
     stored: float
     until: float
     content: bytes
+
+
+CACHE_SHARE = 4
+"""An entry that would take more than this part of the shared cache is not stored: it would replace too many others."""
 
 
 class CacheLookup(NamedTuple):
@@ -274,8 +278,15 @@ class CacheStore(Protocol):
         """Return the entry of each key. With `claim`, claim the keys without an entry stored since `fresh_from`,
         unless another owner has claimed them."""
 
+    def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup] | None:
+        """Do the same without waiting; None where that is not possible."""
+
     async def put(self, records: Sequence[CacheRecord]) -> None:
-        """Store entries and release the claims on them; delete expired entries, and the oldest beyond the limit."""
+        """Store entries and release the claims on them; delete the oldest beyond the limit. Without records, delete
+        all that have expired."""
+
+    async def renew(self, keys: Sequence[bytes]) -> None:
+        """Extend the lease of claims whose owner still works on them."""
 
     async def release(self, keys: Sequence[bytes]) -> None:
         """Release claims whose results are not stored."""

@@ -25,6 +25,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores.protocols import (
+    CACHE_SHARE,
     DAY,
     MONTH,
     CacheLookup,
@@ -187,6 +188,9 @@ class RedisCache:
         self._redis = _connect(url, decode_responses=False)
         self._scripts = _scripts(self._redis, "cache_*.lua")
 
+    def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> None:  # noqa: ARG002 - cannot
+        return None
+
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
         # In milliseconds, as PX takes it; 0 claims nothing.
         lease = math.ceil(self._lease * 1000) if claim else 0
@@ -200,12 +204,19 @@ class RedisCache:
     async def put(self, records: Sequence[CacheRecord]) -> None:
         now = self._clock.now()
         values: list[Any] = []
+        if too_large := [record.key for record in records if len(record.content) > self._size // CACHE_SHARE]:
+            await self.release(too_large)
         for key, application, stored, until, content in records:
+            if key in too_large:
+                continue
             # In front of the content and of a fixed length, so that a script compares it as text without decoding the
             # entry.
             time = b"%0*.6f" % (TIME, stored)
             values += [key.hex(), application, until, max(1, math.ceil((until - now) * 1000)), time + content]
         await self._script("cache_put", self._owner, now, self._size, *values)
+
+    async def renew(self, keys: Sequence[bytes]) -> None:
+        await self._script("cache_renew", self._owner, math.ceil(self._lease * 1000), *(key.hex() for key in keys))
 
     async def release(self, keys: Sequence[bytes]) -> None:
         await self._script("cache_release", self._owner, *(key.hex() for key in keys))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from proxy.kit import clock
+from proxy.stores.cache_file import CacheFile
 from proxy.stores.protocols import CacheRecord
-from proxy.stores.sqlite_cache import SqliteCache
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -38,10 +38,10 @@ def filled(tmp_path: Path) -> None:
     entries = [("shop", 60, 100), ("shop", 3600, 50), ("trial", 5, 7)]
 
     async def fill() -> None:
-        cache = SqliteCache(tmp_path / "state.sqlite", 2**20, clock.SystemClock())
+        cache = CacheFile(tmp_path / "state.sqlite.cache", 2**20, clock.SystemClock())
         await cache.put(
             [
-                CacheRecord(bytes([number]), name, now - age, now + 600, bytes(size))
+                CacheRecord(bytes([number]) * 16, name, now - age, now + 600, bytes(size))
                 for number, (name, age, size) in enumerate(entries)
             ]
         )

@@ -18,5 +18,5 @@ def test_command_line_page_matches_the_options_of_the_program(
 
 def test_screenshots_are_small() -> None:
     images = list((ROOT / "docs/images").glob("*.png"))
-    assert {image.stem for image in images} == {"portal", "ide", "report"}
+    assert {image.stem for image in images} == {"portal", "ide", "report", "workbook"}
     assert [image.name for image in images if image.stat().st_size > 150_000] == []

@@ -20,8 +20,8 @@ from proxy import config
 from proxy.kit import clock
 from proxy.sandbox import faults
 from proxy.stores import open as opening
+from proxy.stores.cache_file import CacheFile
 from proxy.stores.protocols import CacheLookup
-from proxy.stores.sqlite_cache import SqliteCache
 
 A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
 CACHED = {"seconds": 300}
@@ -334,9 +334,9 @@ async def test_every_result_is_paid_for_once_in_its_lifetime(
 async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
     start: StartEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look_up = SqliteCache.look_up
+    look_up = CacheFile.look_up
 
-    async def slow(cache: SqliteCache, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
+    async def slow(cache: CacheFile, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
         if len(keys) == 1 and not first.done():
             await asyncio.wait((first,))  # of the second request: the first has A meanwhile
         return await look_up(cache, keys, fresh_from, claim)
@@ -350,7 +350,7 @@ async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
             async with asyncio.timeout(30):
                 while len(environment.sent_variables) == before:
                     await asyncio.sleep(0.005)
-            monkeypatch.setattr(SqliteCache, "look_up", slow)
+            monkeypatch.setattr(CacheFile, "look_up", slow)
             await one.get(target(A, B))
         sent = [query["mpn"] for variables in environment.sent_variables for query in variables.get("queries", ())]
         assert sent.count("SN74S74N") == 1

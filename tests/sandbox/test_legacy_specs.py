@@ -52,35 +52,51 @@ RARE = {
 
 
 async def _parts(legacy: LegacyClient, more: str = "") -> list[dict[str, Any]]:
+    """All parts of a search, without their offers, which are most of a part."""
     found: list[dict[str, Any]] = []
     while True:
-        body = await legacy.read(f"/parts/search?limit=100&start={len(found)}&include[]=specs{more}")
+        body = await legacy.read(f"/parts/search?limit=100&start={len(found)}&include[]=specs&hide[]=offers{more}")
         found += [result["item"] for result in body["results"]]
         if len(found) >= body["hits"]:
             return found
+
+
+@pytest.fixture(scope="module")
+def parts_read() -> list[dict[str, Any]]:
+    """The parts of `all_parts`, read by the first test that needs them: every test has the same catalog."""
+    return []
+
+
+@pytest.fixture
+async def all_parts(legacy: LegacyClient, parts_read: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All parts of the catalog."""
+    if not parts_read:
+        parts_read += await _parts(legacy)
+    return parts_read
 
 
 def _values(parts: list[dict[str, Any]], key: str) -> Counter[str]:
     return Counter(value for part in parts if key in part["specs"] for value in part["specs"][key]["value"])
 
 
-async def test_specs_have_the_recorded_keys_and_names(legacy: LegacyClient) -> None:
-    parts = await _parts(legacy)
-    names = {key: spec["metadata"]["name"] for part in parts for key, spec in part["specs"].items()}
+async def test_specs_have_the_recorded_keys_and_names(all_parts: list[dict[str, Any]]) -> None:
+    names = {key: spec["metadata"]["name"] for part in all_parts for key, spec in part["specs"].items()}
     assert {key: names[key] for key in RECORDED_NAMES if key in names} == {
         key: name for key, name in RECORDED_NAMES.items() if key in names
     }
     assert {"lead_free_status", "mounting_style", "rohs_status"} <= names.keys()
     assert not names.keys() & {former for _, former in RENAMED}
     assert {key for key, _ in RENAMED} <= names.keys()
-    for part in parts:
+    for part in all_parts:
         assert all(spec["metadata"]["key"] == key for key, spec in part["specs"].items())
 
 
 @pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
-async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(legacy: LegacyClient, quantity: str) -> None:
+async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(
+    all_parts: list[dict[str, Any]], quantity: str
+) -> None:
     key = f"{quantity}_tolerance"
-    parts = [part for part in await _parts(legacy) if key in part["specs"]]
+    parts = [part for part in all_parts if key in part["specs"]]
     assert parts
     assert all(quantity in part["specs"] and "tolerance" not in part["specs"] for part in parts)
     spec = parts[0]["specs"][key]
@@ -99,10 +115,8 @@ async def test_a_filter_accepts_every_spelling_of_a_tolerance(legacy: LegacyClie
     }
 
 
-async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(legacy: LegacyClient) -> None:
-    specs = [
-        part["specs"]["supply_voltage_dc"] for part in await _parts(legacy) if "supply_voltage_dc" in part["specs"]
-    ]
+async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(all_parts: list[dict[str, Any]]) -> None:
+    specs = [part["specs"]["supply_voltage_dc"] for part in all_parts if "supply_voltage_dc" in part["specs"]]
     forms = {(bool(each["value"]), each["min_value"] is not None, each["max_value"] is not None) for each in specs}
     assert forms == {(True, False, False), (False, True, True)}
     for each in specs:
@@ -121,11 +135,12 @@ def _interval(part: dict[str, Any], key: str) -> tuple[float, float] | None:
 
 @pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
 @pytest.mark.parametrize("low, high", [("3", "5"), ("5", "*"), ("*", "2"), ("5", "5"), ("500", "600")])
-async def test_a_range_filter_matches_overlapping_ranges(legacy: LegacyClient, key: str, low: str, high: str) -> None:
-    everything = await _parts(legacy)
+async def test_a_range_filter_matches_overlapping_ranges(
+    legacy: LegacyClient, all_parts: list[dict[str, Any]], key: str, low: str, high: str
+) -> None:
     least, most = float(low.replace("*", "-inf")), float(high.replace("*", "inf"))
     expected = {
-        part["uid"] for part in everything if (ends := _interval(part, key)) and ends[1] >= least and ends[0] <= most
+        part["uid"] for part in all_parts if (ends := _interval(part, key)) and ends[1] >= least and ends[0] <= most
     }
     found = await _parts(legacy, f"&filter[queries][]=specs.{key}.value:[{low}+TO+{high}]")
     assert {part["uid"] for part in found} == expected
@@ -134,10 +149,11 @@ async def test_a_range_filter_matches_overlapping_ranges(legacy: LegacyClient, k
 
 
 @pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
-async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(legacy: LegacyClient, key: str) -> None:
+async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(
+    legacy: LegacyClient, all_parts: list[dict[str, Any]], key: str
+) -> None:
     field = f"specs.{key}.value"
-    everything = await _parts(legacy)
-    have = [part["specs"][key] for part in everything if key in part["specs"]]
+    have = [part["specs"][key] for part in all_parts if key in part["specs"]]
     values = Counter(each for spec in have for each in (*spec["value"], spec["min_value"], spec["max_value"]) if each)
     body = await legacy.read(
         f"/parts/search?limit=0&facet[fields][{field}][include]=1&facet[fields][{field}][limit]=100&stats[{field}][include]=1"
@@ -148,7 +164,7 @@ async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(l
     assert counts == sorted(counts, reverse=True)
     numbers = [float(value) for value in values.elements()]
     assert (stats["min"], stats["max"], stats["count"]) == (min(numbers), max(numbers), len(numbers))
-    assert facet["missing"] == stats["missing"] == len(everything) - len(have)
+    assert facet["missing"] == stats["missing"] == len(all_parts) - len(have)
     for direction, end in (("asc", "min_value"), ("desc", "max_value")):
         shown = [part["specs"].get(key, {}).get(end) for part in await _parts(legacy, f"&sortby={field}+{direction}")]
         ends = [float(each) for each in shown if each is not None]
@@ -187,11 +203,11 @@ async def test_both_spellings_of_a_spec_key_are_equivalent(legacy: LegacyClient,
 
 @pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
 async def test_a_tolerance_filter_count_and_sort_is_limited_to_its_quantity(
-    legacy: LegacyClient, quantity: str
+    legacy: LegacyClient, all_parts: list[dict[str, Any]], quantity: str
 ) -> None:
     key = f"{quantity}_tolerance"
-    field, everything = f"specs.{key}.value", await _parts(legacy)
-    values = _values(everything, key)
+    field = f"specs.{key}.value"
+    values = _values(all_parts, key)
     body = await legacy.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
     facet, stats = body["facet_results"]["fields"][field], body["stats_results"][field]
     assert {each["value"]: each["count"] for each in facet["facets"]} == values

@@ -91,4 +91,4 @@ def fill(
                 for cell in row:
                     address = f"{prefix}{letters(cell.column)}{cell.row}"
                     cells[address] = cell.value, cell.formula
-    return Filled(cells, counts, list(map(str, job.problems)), source, job.lines)
+    return Filled(cells, counts, job.problems, source, job.lines)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import config, errors, model
+from proxy.gateway.cache.cached_records import CachedRecords
 from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
 from proxy.kit.json_encoder import JsonEncoder
@@ -67,16 +68,6 @@ class RenderedResult(NamedTuple):
     def failed(cls, failure: errors.BridgeError) -> "RenderedResult":
         """Return the result of a query that failed."""
         return cls(b"[]", 0, failure.message, failure)
-
-
-class CachedRecords(NamedTuple):
-    """Records of a query in one selection, as the shared cache holds them: `stored` in seconds since 1970."""
-
-    fields: frozenset[str]
-    records: bytes
-    hits: int
-    details: Any
-    stored: float
 
 
 class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the collector need not visit thousands

@@ -64,6 +64,7 @@ class Lookup:
         self.queries = queries
         self._executed: set[int] = set()
         self._results: dict[int, RenderedResult] = {}
+        self._digests: dict[int, bytes] = {}  # keys of the misses in the shared cache
         self._claimed: dict[int, bytes] = {}
         self._busy: dict[int, bytes] = {}
         self._lacking: set[int] = set()
@@ -83,6 +84,7 @@ class Lookup:
             return
         application, keys = self.request.client.application, self.queries.keys
         digests = {n: digest for n in self.misses if (digest := self._shared.key(application, keys[n])) is not None}
+        self._digests = digests
         began = self._metrics.clock.monotonic()
         await self._add_shared(digests, await self._shared.look_up([*digests.values()]))
         if hits := sum(n in self._results for n in self.misses):
@@ -195,7 +197,10 @@ class Lookup:
         key = self.queries.keys[position]
         stored = self._entries.store(key, self.queries.renderer, result, rendered)
         if self._shared is not None:
-            self._shared.put(self.request.client.application, key, self._entries.cached_records(key))
+            application = self.request.client.application
+            digest = self._digests.get(position) or self._shared.key(application, key)
+            if digest is not None:
+                self._shared.put(application, digest, self._entries.cached_records(key))
         return stored
 
     def results(self) -> list[RenderedResult]:

@@ -8,37 +8,33 @@ has been sent, several at a time.
 """
 
 import asyncio
-import hashlib
 import math
 from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import structlog
-import zstandard
 
-from proxy import __version__, config, errors
+from proxy import config, errors
 from proxy.gateway.applications import Application
-from proxy.gateway.cache.entries import CachedRecords, CacheKey
+from proxy.gateway.cache.cached_records import UNREADABLE, CachedRecords, EntryFormat
+from proxy.gateway.cache.shared_keys import SharedKeys
 from proxy.kit.clock import Clock
-from proxy.planning.facets import SearchDetails
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore
 from proxy.telemetry.metrics import Counter, Metrics
 
 CLAIM_SECONDS = 3.0  # lease of a claim in Redis, which outlives an owner that has died
+RENEW_SECONDS, RENEWALS_MAX = 1.0, 30  # between two renewals of such a lease, while its owner still works; their number
 WAIT_SECONDS = 5.0  # that a request waits for another worker's result; longer than a claim, so that it sees its end
 PAUSE_FIRST, PAUSE_MAX, PAUSE_GROWTH = 0.002, 0.1, 1.5  # seconds between two looks at a claimed key
 
 LOOK_UP_TIMEOUT, WRITE_TIMEOUT = 0.5, 5.0  # seconds
 COOLDOWN = 5.0  # seconds without the shared cache after a failure
-WRITE_SECONDS = 0.01  # that entries are gathered before they are stored together
+WRITE_SECONDS = 0.03  # that entries are gathered before they are stored together
 DECODED_MAX = 1_048_576  # bytes of records that are decompressed before other requests get a turn: about 1 ms
 QUEUE_MAX = 33_554_432  # bytes of records that wait to be stored; beyond that they are not shared
 EXPIRY_SECONDS = 300.0  # between two deletions of expired entries, for times when nothing is stored
-LEVEL = 1  # of zstd: recorded records shrink to 0.38 in 46 µs; zlib's fastest level takes 207 µs for 0.40
 
 log = structlog.get_logger()
 
@@ -53,16 +49,7 @@ class SharedLookup(NamedTuple):
 
 
 NOTHING = SharedLookup([])
-
-
-class _Selection(msgspec.Struct, array_like=True, frozen=True):
-    """One selection of an entry, as it is encoded."""
-
-    fields: frozenset[str]
-    hits: int
-    stored: float
-    details: SearchDetails | None
-    records: msgspec.Raw
+CLAIMED, BUSY = SharedLookup([], claimed=True), SharedLookup([], busy=True)
 
 
 class _Batch:
@@ -71,14 +58,6 @@ class _Batch:
     def __init__(self) -> None:
         self.keys: dict[bytes, None] = {}
         self.lookups: asyncio.Future[dict[bytes, SharedLookup]] = asyncio.get_running_loop().create_future()
-
-
-def namespace(settings: config.Config, upstream: config.UpstreamSettings, files: Iterable[Path]) -> bytes:
-    """Return a digest of what determines records beside the query: this version, the upstream, and the mapping files.
-    Programs that differ in one of them share no entries."""
-    parts = [__version__, upstream.graphql_url, upstream.site, upstream.scope, settings.translation.single_query]
-    contents = sorted((file.name, hashlib.blake2b(file.read_bytes()).hexdigest()) for file in files)
-    return hashlib.blake2b(msgspec.json.encode([parts, contents])).digest()
 
 
 class _Breaker:
@@ -108,11 +87,100 @@ class _Breaker:
                 log.warning("shared cache suspended", exc_info=error)
             self._failed.add(operation)
         else:
-            if operation in self._failed:
-                # On a full disk look-ups succeed and writes fail: one must not report the end of the other's trouble.
-                self._failed -= {"put", "release"} if operation == "put" else {operation}
-                if not self._failed:
-                    log.info("shared cache resumed")
+            self.succeed(operation)
+
+    def succeed(self, operation: str) -> None:
+        """Record that an operation has succeeded."""
+        if operation in self._failed:
+            # On a full disk look-ups succeed and writes fail: one must not report the end of the other's trouble.
+            self._failed -= {"put", "release"} if operation == "put" else {operation}
+            if not self._failed:
+                log.info("shared cache resumed")
+
+
+class _Writes:
+    """What waits to be stored, several entries at a time, and the claims of this process until then."""
+
+    def __init__(self, store: CacheStore, breaker: _Breaker, lifetime: float, entry_format: EntryFormat) -> None:
+        self._store = store
+        self._breaker = breaker
+        self._lifetime = lifetime
+        self._format = entry_format
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache compression")
+        self.claimed: dict[bytes, int] = {}  # and how often the lease was renewed
+        self._queue: dict[bytes, tuple[str, list[CachedRecords]]] = {}
+        self._queued_bytes = 0
+        self._released: set[bytes] = set()
+        self._writer: asyncio.Task[None] | None = None
+
+    def put(self, application: str, key: bytes, records: list[CachedRecords]) -> None:
+        """Store an entry soon, unless too much is waiting."""
+        size = sum([len(each.records) for each in records])
+        if self._queued_bytes + size <= QUEUE_MAX:
+            self._queue[key] = application, records
+            self._queued_bytes += size
+            self._write_soon()
+
+    def release(self, keys: Iterable[bytes]) -> None:
+        """Release claims, except of keys whose results are about to be stored."""
+        released = {key for key in keys if key in self.claimed and key not in self._queue}
+        if released:
+            self._released |= released
+            self._write_soon()
+
+    async def renew(self) -> None:
+        """Renew leases, so that a slow upstream is not asked by others too; not for ever, as a request may hang."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            if renewed := [key for key, renewals in self.claimed.items() if renewals < RENEWALS_MAX]:
+                async with self._breaker.guard("release", LOOK_UP_TIMEOUT):
+                    await self._store.renew(renewed)
+                self.claimed.update({key: self.claimed[key] + 1 for key in renewed if key in self.claimed})
+
+    async def flush(self) -> None:
+        """Wait until all that is waiting is stored, or could not be."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def _write_soon(self) -> None:
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write(), name="shared cache writes")
+
+    async def _write(self) -> None:
+        """Store what is queued, and release claims, until nothing is left."""
+        while self._queue or self._released:
+            await asyncio.sleep(WRITE_SECONDS)
+            queue, released = self._queue, self._released
+            self._queue, self._released, self._queued_bytes = {}, set(), 0
+            try:
+                if queue:
+                    released |= await self._put(queue)
+                if released:
+                    async with self._breaker.guard("release", LOOK_UP_TIMEOUT):
+                        await self._store.release(list(released))
+            finally:
+                for key in queue.keys() | released:
+                    self.claimed.pop(key, None)
+
+    async def _put(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> set[bytes]:
+        """Encode and store entries; return the keys of those that are not stored, and so may still be claimed."""
+        left = set(queue)
+        async with self._breaker.guard("put", WRITE_TIMEOUT):
+            run = asyncio.get_running_loop().run_in_executor
+            contents = await run(self._thread, self._format.encode, [records for _, records in queue.values()])
+            records = []
+            for (key, (application, cached_records)), content in zip(queue.items(), contents, strict=True):
+                if content is not None:
+                    # An entry ends with its oldest selection: none is kept for longer than it may be used.
+                    times = [each.stored for each in cached_records]
+                    records.append(CacheRecord(key, application, max(times), min(times) + self._lifetime, content))
+            await self._store.put(records)
+            left -= {record.key for record in records}
+        return left
 
 
 class SharedCache:
@@ -123,44 +191,50 @@ class SharedCache:
     ) -> None:
         self._store = store
         self._seconds = settings.seconds
-        self._lifetime = settings.lifetime
-        self.key = _Keys(scope).key
+        self.key = SharedKeys(scope).key
         self._claims = claims
         self._metrics = metrics
         self._clock: Clock = metrics.clock
         self._batch: _Batch | None = None
-        self._claimed: set[bytes] = set()
-        self._queue: dict[bytes, tuple[str, list[CachedRecords]]] = {}
-        self._queued_bytes = 0
-        self._released: set[bytes] = set()
         self._breaker = _Breaker(metrics.clock, metrics.shared_cache_failures)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache compression")
+        self._format = EntryFormat()
+        self._writes = _Writes(store, self._breaker, settings.lifetime, self._format)
+        self._claimed = self._writes.claimed
         self._tasks: set[asyncio.Task[None]] = set()
-        self._writer: asyncio.Task[None] | None = None
-        self._decompress = zstandard.ZstdDecompressor().decompress
-        self._decode = msgspec.json.Decoder(list[_Selection]).decode
 
     def start(self) -> None:
-        """Start to delete expired entries regularly."""
+        """Start to delete expired entries and to renew claims regularly."""
         self._start(self._expire())
+        self._start(self._writes.renew())
 
     async def close(self) -> None:
         """Store what is waiting, and close the store."""
         for task in self._tasks:
             task.cancel()
         await self.flush()
-        self._thread.shutdown()
+        self._writes.close()
         await self._store.aclose()
 
     async def look_up(self, keys: Sequence[bytes], *, claim_fresh: bool = False) -> list[SharedLookup]:
-        """Look keys up, together with those of other requests in this turn of the event loop. Keys without a fresh
-        entry are claimed; with `claim_fresh` all that nobody else has claimed."""
+        """Look keys up: at once where the store can, otherwise together with those of other requests in this turn of
+        the event loop. Keys without a fresh entry are claimed; with `claim_fresh` all that nobody else has claimed."""
         if self._breaker.is_open:
             return [NOTHING] * len(keys)
         # What this process has claimed is in flight here: coalescing within the process takes care of it.
-        wanted = dict.fromkeys(key for key in keys if key not in self._claimed)
+        wanted = dict.fromkeys([key for key in keys if key not in self._claimed])
         if not wanted:
             return [NOTHING] * len(keys)
+        fresh_from = math.inf if claim_fresh else self._clock.now() - self._seconds
+        entries = self._store.look_up_now([*wanted], fresh_from, self._claims)
+        if entries is None:
+            return await self._look_up_in_turn(keys, wanted, claim_fresh=claim_fresh)
+        self._breaker.succeed("look_up")
+        lookups = await self._decoded_lookups(wanted, entries, fresh_from)
+        return [lookups.pop(key, NOTHING) for key in keys]  # of equal keys the first owns the claim
+
+    async def _look_up_in_turn(
+        self, keys: Sequence[bytes], wanted: dict[bytes, None], *, claim_fresh: bool
+    ) -> list[SharedLookup]:
         batch = self._batch
         if batch is None or claim_fresh:
             batch = _Batch()
@@ -205,27 +279,18 @@ class SharedCache:
             raise
         return [lookups.get(key, NOTHING)._replace(busy=key in busy and now() < end) for key in keys]
 
-    def put(self, application: Application, query: CacheKey, records: list[CachedRecords]) -> None:
+    def put(self, application: Application, key: bytes, records: list[CachedRecords]) -> None:
         """Store the records of a query soon, and release the claim on it then."""
-        key = self.key(application, query)
-        size = sum(len(each.records) for each in records)
-        if key is None or not records or self._breaker.is_open or self._queued_bytes + size > QUEUE_MAX:
-            return
-        self._queue[key] = application.name, records
-        self._queued_bytes += size
-        self._write_soon()
+        if records and not self._breaker.is_open:
+            self._writes.put(application.name, key, records)
 
     async def flush(self) -> None:
         """Wait until the results so far are stored, or could not be."""
-        if self._writer is not None:
-            await asyncio.shield(self._writer)
+        await self._writes.flush()
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims, except of keys whose results are about to be stored."""
-        released = {key for key in keys if key in self._claimed and key not in self._queue}
-        if released:
-            self._released |= released
-            self._write_soon()
+        self._writes.release(keys)
 
     def _flush(self, batch: _Batch, claim_fresh: bool) -> None:
         if self._batch is batch:
@@ -238,67 +303,52 @@ class SharedCache:
         lookups = dict.fromkeys(keys, NOTHING)
         fresh_from = math.inf if claim_fresh else self._clock.now() - self._seconds
         entries: list[CacheLookup] = []
-        decoded_bytes = 0
         try:
             async with self._breaker.guard("look_up", LOOK_UP_TIMEOUT):
                 entries = await self._store.look_up(keys, fresh_from, self._claims)
-            self._claimed.update(key for key, (_, claimed) in zip(keys, entries, strict=False) if claimed)
-            for key, (content, claimed) in zip(keys, entries, strict=False):
-                records = self._decoded(content) if content is not None else []
+            if entries:
+                lookups = await self._decoded_lookups(keys, entries, fresh_from)
+        finally:
+            batch.lookups.set_result(lookups)
+
+    async def _decoded_lookups(
+        self, keys: Iterable[bytes], entries: Sequence[CacheLookup], fresh_from: float
+    ) -> dict[bytes, SharedLookup]:
+        """Decode entries, with other requests in between, and note what is claimed."""
+        lookups: dict[bytes, SharedLookup] = {}
+        decoded_bytes = 0
+        self._claimed.update({key: 0 for key, (_, claimed) in zip(keys, entries, strict=True) if claimed})
+        try:
+            for key, (content, claimed) in zip(keys, entries, strict=True):
+                if content is None:
+                    lookups[key] = CLAIMED if claimed else BUSY if self._claims else NOTHING
+                    continue
+                records = self._decoded(content)
                 is_fresh = any(each.stored >= fresh_from for each in records)
                 # Nobody executes what has an unreadable entry: it is not claimed because it is fresh.
-                is_unreadable = content is not None and not records
-                busy = self._claims and not (claimed or is_fresh or is_unreadable)
+                busy = self._claims and not (claimed or is_fresh or not records)
                 lookups[key] = SharedLookup(records, claimed, busy)
-                decoded_bytes += sum(len(each.records) for each in records)
+                decoded_bytes += sum([len(each.records) for each in records])
                 if decoded_bytes > DECODED_MAX:
                     await asyncio.sleep(0)
                     decoded_bytes = 0
-        finally:
-            batch.lookups.set_result(lookups)
+        except asyncio.CancelledError:
+            self.release(key for key, (_, claimed) in zip(keys, entries, strict=True) if claimed)
+            raise
+        return lookups
 
     def _decoded(self, content: bytes) -> list[CachedRecords]:
         """Return the records of an entry; none of one that cannot be read."""
         try:
-            selections = self._decode(self._decompress(content))
-        except (zstandard.ZstdError, msgspec.MsgspecError, MemoryError) as error:  # a damaged entry may state any size
+            return self._format.decode(content)
+        except UNREADABLE as error:
             self._metrics.shared_cache_failures["decode",] += 1
             log.warning("shared cache entry ignored", exc_info=error)
             return []
-        return [
-            CachedRecords(each.fields, bytes(each.records), each.hits, each.details, each.stored) for each in selections
-        ]
-
-    def _write_soon(self) -> None:
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write(), name="shared cache writes")
-
-    async def _write(self) -> None:
-        """Store what is queued, and release claims, until nothing is left."""
-        while self._queue or self._released:
-            await asyncio.sleep(WRITE_SECONDS)
-            queue, released = self._queue, self._released
-            self._queue, self._released, self._queued_bytes = {}, set(), 0
-            try:
-                if queue:
-                    released |= await self._put(queue)
-                if released:
-                    async with self._breaker.guard("release", LOOK_UP_TIMEOUT):
-                        await self._store.release(list(released))
-            finally:
-                self._claimed -= queue.keys() | released
-
-    async def _put(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> set[bytes]:
-        """Encode and store entries; return the keys of those that are not stored, and so may still be claimed."""
-        left = set(queue)
-        async with self._breaker.guard("put", WRITE_TIMEOUT):
-            run = asyncio.get_running_loop().run_in_executor
-            records = await run(self._thread, _encoded, queue, self._lifetime)
-            await self._store.put(records)
-            left -= {record.key for record in records}
-        return left
 
     async def _expire(self) -> None:
+        async with self._breaker.guard("look_up", LOOK_UP_TIMEOUT):
+            await self._store.look_up([], 0.0, self._claims)  # opens it, so that no request has to wait for that
         while True:
             async with self._breaker.guard("put", WRITE_TIMEOUT):
                 await self._store.put([])
@@ -310,63 +360,5 @@ class SharedCache:
         task.add_done_callback(self._tasks.discard)
 
 
-def _encoded(queue: dict[bytes, tuple[str, list[CachedRecords]]], lifetime: float) -> list[CacheRecord]:
-    """Encode and compress entries, without those that cannot be encoded. Runs in a thread: it takes longer than a
-    request may wait."""
-    # Without the checksum most damaged entries would be read as other prices, not as errors.
-    compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
-    records = []
-    for key, (application, cached_records) in queue.items():
-        selections = [
-            _Selection(each.fields, each.hits, each.stored, each.details, msgspec.Raw(each.records))
-            for each in cached_records
-        ]
-        # An entry ends with its oldest selection: none is kept for longer than it may be used.
-        stored, until = (
-            max(each.stored for each in cached_records),
-            min(each.stored for each in cached_records) + lifetime,
-        )
-        try:
-            content = compress(msgspec.json.encode(selections))
-        except (TypeError, ValueError, OverflowError, zstandard.ZstdError) as error:
-            log.warning("shared cache entry ignored", exc_info=error)
-        else:
-            records.append(CacheRecord(key, application, stored, until, content))
-    return records
-
-
 def _for(lookup: SharedLookup, is_owner: bool) -> SharedLookup:
     return lookup if is_owner or not lookup.claimed else lookup._replace(claimed=False)
-
-
-class _Keys:
-    """Keys of queries in the store. `scope` is the namespace of this program."""
-
-    def __init__(self, scope: bytes) -> None:
-        self._scope = scope
-        self._digests: dict[str, Any] = {}  # by application
-
-    def key(self, application: Application, query: CacheKey) -> bytes | None:
-        """Return the key of a query: a digest, keyed by the application's secret, so that neither applications nor
-        readers of the store can tell what was asked. None for text that JSON cannot hold."""
-        digest = self._digests.get(application.name)
-        if digest is None:
-            digest = self._digests[application.name] = _application_digest(self._scope, application)
-        try:
-            text = msgspec.json.encode(query.key)
-        except UnicodeEncodeError:
-            return None
-        digest = digest.copy()
-        digest.update(text)
-        return bytes(digest.digest())
-
-
-def _application_digest(scope: bytes, application: Application) -> Any:
-    """Return the beginning of the keys of an application: of its name, its credentials, its plan, and where it buys."""
-    credentials, context = application.credentials, application.context
-    secret = credentials.client_secret.reveal() if credentials.client_secret else ""
-    secret_key = hashlib.blake2b(f"{credentials.client_id}\0{secret}".encode()).digest()
-    digest = hashlib.blake2b(scope, digest_size=16, key=secret_key)
-    plan = sorted(application.features)  # a search says more with one that includes specs
-    digest.update(msgspec.json.encode([application.name, context.country, context.currency, plan]))
-    return digest

@@ -19,10 +19,8 @@ from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
 from proxy.sheet.package.cells import COLUMNS_MAX, CellValue
 from proxy.sheet.parts import STALE_SECONDS, Part, PartQuery, PartResult
 
-FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED, NOT_FETCHED = (
-    *("found", "stale", "ambiguous", "not found"),
-    *("failed", "not fetched"),
-)
+FOUND, STALE, AMBIGUOUS, NOT_FOUND = "found", "stale", "ambiguous", "not found"
+FAILED, NOT_FETCHED = "failed", "not fetched"
 OUTCOMES = (FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED, NOT_FETCHED)
 KEPT = (FOUND, STALE)  # what a status begins with whose line needs no other run
 
@@ -57,6 +55,10 @@ class Status(NamedTuple):
 
 class ColumnsJob:
     """The job of one table. `fetched_before` returns when an earlier run fetched a query; None if it is unknown."""
+
+    unit = "line"
+    later_queries = 0
+    problems: Sequence[str] = ()
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ def rows(line: Line, result: PartResult, quantity: int, rules: OfferRules) -> It
     if result.part is None:
         return
     counting = offers.allowed(result.part.offers, rules, quantity)
+    fetched = at(result.fetched)
     for offer in result.part.offers:
         yield (
             Decimal(line.row),
@@ -35,7 +36,7 @@ def rows(line: Line, result: PartResult, quantity: int, rules: OfferRules) -> It
             *_prices(offer, quantity, result.query.currency),
             offer.updated,
             offer.url,
-            at(result.fetched),
+            fetched,
         )
 
 

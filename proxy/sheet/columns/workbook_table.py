@@ -1,5 +1,6 @@
 """A sheet of a workbook, filled with columns in the style of its own."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,13 @@ from proxy.sheet.package import Sheet, workbook
 from proxy.sheet.package.cells import Cell, CellChange, CellError, CellValue, NewSheet
 
 OFFERS = "Offers"
+# Stands for a part number that Excel has converted to a date: what it was cannot be known.
+CONVERTED = "…"
+DIGITS_MAX = 25  # of a number that is written out
+
+_ZEROS = re.compile("00+")
+_LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|General', re.IGNORECASE)
+_DATE = re.compile("[dmyhs]", re.IGNORECASE)
 
 
 class WorkbookTable:
@@ -20,6 +28,7 @@ class WorkbookTable:
         self._package = package
         self._sheet = sheet
         self._styles: dict[int, int] = {}  # of the last text of each row
+        self._formats = package.number_formats()
 
     @property
     def place(self) -> str:
@@ -32,7 +41,7 @@ class WorkbookTable:
             texts = [cell for cell in cells if isinstance(cell.value, str) and cell.value]
             if texts:
                 self._styles[number] = texts[-1].style
-            yield number, _texts(cells)
+            yield number, _texts(cells, self._formats)
 
     def save(
         self,
@@ -90,22 +99,29 @@ def _has_parts(package: workbook.Package, sheet: Sheet, named: Mapping[str, str]
     return any(bom_columns.columns(_texts(cells), named) for _, (_, cells) in first)
 
 
-def _texts(cells: Sequence[Cell]) -> list[str]:
-    """Return the row as texts from column A on."""
+def _texts(cells: Sequence[Cell], formats: Sequence[str] = ()) -> list[str]:
+    """Return the row as texts from column A on; `formats` are number formats by style."""
     texts = [""] * (cells[-1].column if cells else 0)
     for cell in cells:
-        texts[cell.column - 1] = _text(cell.value)
+        texts[cell.column - 1] = _text(cell.value, formats[cell.style] if cell.style < len(formats) else "")
     return texts
 
 
-def _text(value: CellValue) -> str:
-    """Return a value as text: a number as Excel shows it without a format, an error as nothing."""
+def _text(value: CellValue, number_format: str) -> str:
+    """Return a value as text: a number as Excel shows it, but for its rounding, and an error as nothing."""
     match value:
         case None | CellError():
             return ""
         case bool():
             return str(value).upper()
         case Decimal():
-            whole = value == value.to_integral_value()
-            return f"{value.quantize(Decimal(1)) if whole and value.adjusted() < 25 else value.normalize():f}"
+            return _number(value, number_format)
     return value
+
+
+def _number(value: Decimal, number_format: str) -> str:
+    if _DATE.search(_LITERAL.sub("", number_format)):
+        return CONVERTED
+    whole = value == value.to_integral_value() and value.adjusted() < DIGITS_MAX
+    text = f"{value.quantize(Decimal(1)) if whole else value.normalize():f}"
+    return text.zfill(len(number_format)) if _ZEROS.fullmatch(number_format) else text

@@ -5,11 +5,11 @@ offers' own currency, with five decimals; numbers are texts in places. The one f
 distributor without offers is not looked for in further parts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from proxy.sheet.formulas.requests import PartRequest
-from proxy.sheet.formulas.results import Excluded, matching_offers
+from proxy.sheet.formulas.results import Excluded
 from proxy.sheet.offers import stock_text
 from proxy.sheet.package.cells import CellValue
 from proxy.sheet.parts import Offer, Part
@@ -32,7 +32,7 @@ def add_in_value(request: PartRequest, part: Part | None, error: str | None, exc
         return _missing(request) if request.function.dialect == "google" or not error else f"ERROR: {error}"
     if request.function.result in _OF_PART_ONLY:
         return _of_part(request, part, excluded)
-    offers = matching_offers(part.offers, request)
+    offers = _matching_offers(part.offers, request)
     return _OF_OFFERS[request.function.result](offers, request) if offers else _missing(request)
 
 
@@ -55,10 +55,24 @@ def _of_part(request: PartRequest, part: Part, excluded: Excluded) -> CellValue:
             return part.datasheet_url or ("" if excluded.datasheets else NO_DATASHEET)
         case "manufacturer":
             return part.manufacturer
-        case "short_description":
-            return part.short_description or (_missing(request) if request.function.dialect == "google" else "")
+        case "image":
+            return part.image_url or _missing(request)
         case _:
-            return _missing(request)
+            return part.short_description or (_missing(request) if request.function.dialect == "google" else "")
+
+
+def _matching_offers(offers: Iterable[Offer], request: PartRequest) -> list[Offer]:
+    return [
+        offer
+        for offer in offers
+        if (not request.distributors or any(_is_seller(offer, name) for name in request.distributors))
+        and (request.authorized == "any" or offer.authorized is (request.authorized == "yes"))
+    ]
+
+
+def _is_seller(offer: Offer, distributor: str) -> bool:
+    """True for the seller's number, or a part of its name. The add-in leaves out white space, but no punctuation."""
+    return offer.seller_id == distributor or _sanitized(distributor) in _sanitized(offer.seller)
 
 
 def _sanitized(name: str) -> str:

@@ -13,9 +13,10 @@ from openpyxl.formula.tokenizer import Token
 from proxy.sheet import libreoffice
 from proxy.sheet.formulas import calls, functions
 from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan
-from proxy.sheet.formulas.evaluating import CallEvaluation, KnownCells, UnknownArgument
+from proxy.sheet.formulas.dependencies import CellColumns
+from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells, UnknownArgument
 from proxy.sheet.formulas.references import CellPosition, WorkbookNames
-from proxy.sheet.formulas.workbook import CALCULABLE, CallCell, WorkbookFormulas
+from proxy.sheet.formulas.workbook import CallCell, WorkbookFormulas, is_calculable
 from proxy.sheet.package.cells import Area, Cell
 from proxy.sheet.package.workbook import Package
 
@@ -44,24 +45,24 @@ class WorkbookCalculation:
     def plan(self, dirty: Collection[CellPosition]) -> CalculationPlan:
         """Return what can be calculated of the formulas that depend on calls."""
         uncertain = [
-            cell for cell in dirty if cell in self._evaluation.pending or not self._formulas.is_calculable(cell)
+            cell for cell in dirty if cell in self._evaluation.pending or not self._formulas.can_calculate(cell)
         ]
         unusable = self._formulas.dependencies.dependents(uncertain)
         formulas = frozenset(cell for cell in dirty if cell not in unusable and cell not in self._known.results)
-        arguments = [argument for argument in self._evaluation.unknown if self._is_calculable(argument, unusable)]
+        without_value = CellColumns(cell for formula in unusable for cell in self._formulas.fills(formula).cells())
+        arguments = [each for each in self._evaluation.unknown if self._is_calculable(each, without_value)]
         return CalculationPlan(formulas, tuple(arguments))
 
-    def _is_calculable(self, argument: UnknownArgument, unusable: Collection[CellPosition]) -> bool:
+    def _is_calculable(self, argument: UnknownArgument, without_value: CellColumns) -> bool:
         cell = self._formulas.calls[argument.key.cell]
         if argument.key.target != argument.key.cell or self._argument_text(argument) is None:
             return False
-        unusable_areas = [self._formulas.fills(formula) for formula in unusable]
-        reads = [
-            area
+        reads = (
+            self._formulas.names.resolve(token.value, cell.position)
             for token in cell.parsed.tokens[argument.span.start : argument.span.end]
-            if token.subtype == Token.RANGE and (area := self._formulas.names.resolve(token.value, cell.position))
-        ]
-        return not any(area.overlaps(other) for area in reads for other in unusable_areas)
+            if token.subtype == Token.RANGE
+        )
+        return not any(area is not None and without_value.intersects(area) for area in reads)
 
     async def run(self, program: libreoffice.LibreOffice, plan: CalculationPlan) -> None:
         """Calculate; the values become known. Raises CalculationFailed."""
@@ -170,8 +171,9 @@ def _rewritten(
         elif token.type == Token.OPERAND and token.subtype == Token.RANGE:
             text = names.rewritten(token.value, position, qualified=qualified)
         elif token.type == Token.FUNC and token.subtype == Token.OPEN:
-            name = functions.plain_name(token.value)
-            text = f"{name}(" if name in CALCULABLE and not (qualified and name == "INDIRECT") else None
+            # INDIRECT("A1") means a cell of the sheet that it stands on.
+            elsewhere = qualified and functions.plain_name(token.value) == "INDIRECT"
+            text = token.value.lstrip("@") if is_calculable(token.value) and not elsewhere else None
         if text is None:
             return None
         parts.append(text)

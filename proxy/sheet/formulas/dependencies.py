@@ -22,7 +22,7 @@ class FormulaLinks(NamedTuple):
     calculable: bool = True
 
 
-class _CellColumns:
+class CellColumns:
     """Set of cells that finds those of an area: sorted rows of each column of each sheet."""
 
     def __init__(self, cells: Iterable[CellPosition]) -> None:
@@ -33,6 +33,15 @@ class _CellColumns:
             sheet: {column: sorted(numbers) for column, numbers in sorted(columns.items())}
             for sheet, columns in rows.items()
         }
+
+    def intersects(self, area: CellArea) -> bool:
+        """True if one of the cells is in an area."""
+        for column, rows in self._rows.get(area.sheet, {}).items():
+            if area.left <= column <= area.right:
+                place = bisect_left(rows, area.top)
+                if place < len(rows) and rows[place] <= area.bottom:
+                    return True
+        return False
 
     def within(self, area: CellArea) -> Iterator[CellPosition]:
         """Yield the cells of an area."""
@@ -68,11 +77,11 @@ class FormulaDependencies:
         while queue:
             filled = list(self._spread(queue, dirty))
             # Areas are compared with all cells at once: one by one would take their product.
-            columns, missed, queue = _CellColumns(filled), [], []
+            columns, missed, queue = CellColumns(filled), [], []
             for area, formula in wide:
                 if formula in dirty:
                     continue
-                if any(True for _ in columns.within(area)):
+                if columns.intersects(area):
                     dirty.add(formula)
                     queue.append(formula)
                 else:
@@ -99,7 +108,7 @@ class FormulaDependencies:
         """Return the cells of a circular reference that one of `starts` is part of or depends on; empty without one.
         Only cells of `dirty` are followed."""
         owners = {cell: formula for formula in dirty for cell in self._filled(formula)}
-        columns = _CellColumns(owners)
+        columns = CellColumns(owners)
         finished: set[CellPosition] = set()
         for start in starts:
             path: dict[CellPosition, Iterator[CellPosition]] = {}
@@ -121,7 +130,7 @@ class FormulaDependencies:
                         following = owners[cell]
         return ()
 
-    def _read_by(self, formula: CellPosition, columns: _CellColumns) -> Iterator[CellPosition]:
+    def _read_by(self, formula: CellPosition, columns: CellColumns) -> Iterator[CellPosition]:
         links = self._formulas.get(formula)
         for area in links.reads if links else ():
             yield from columns.within(area)

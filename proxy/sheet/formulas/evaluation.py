@@ -1,281 +1,196 @@
-"""Values of arguments: literals, references, array constants, and simple operations on them. No I/O.
+"""Evaluation of all calls of a workbook, in the order of their dependencies.
 
-Whatever needs more, above all other functions, is NeedsCalculation: LibreOffice calculates it. Operators are evaluated
-with two stacks, without recursion.
+A call whose arguments need the result of another waits for it: `plan` gives the queries that can be sent now, and is
+called again when their results are there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, DecimalException
-from typing import NamedTuple, Protocol
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from openpyxl.formula.tokenizer import Token
-
-from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan, parse
-from proxy.sheet.formulas.references import CellArea, CellPosition
-from proxy.sheet.package.cells import CellError, CellValue
-
-VALUE_ERROR = CellError("#VALUE!")
-
-_DIGITS_MAX = 300  # of numbers in operations; a larger one is left to LibreOffice, which calculates with doubles
+from proxy.sheet.formulas import functions, requests
+from proxy.sheet.formulas.arguments import ArgumentContext, NeedsCalculation, OutdatedCell
+from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
+from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.sheet.formulas.workbook import CallCell, LoadedCells
+from proxy.sheet.package.cells import CellValue
+from proxy.sheet.parts import PartQuery, PartResult
 
 
-class NeedsCalculation(Exception):  # noqa: N818  (no error: a signal to calculate elsewhere)
-    """Arguments cannot be evaluated here. `spans` are their tokens, in the exception for a whole call."""
+class CallKey(NamedTuple):
+    """One call: its cell, its first token, and the cell of an array formula's range that the value is for."""
 
-    def __init__(self, *spans: TokenSpan) -> None:
-        super().__init__()
-        self.spans = spans
-
-
-class OutdatedCell(Exception):  # noqa: N818  (no error: a signal to wait)
-    """The value of a cell is not known yet: it depends on calls that have no value yet."""
+    cell: CellPosition
+    start: int
+    target: CellPosition
 
 
-class ArrayConstant(NamedTuple):
-    """Values of `{1,2;3,4}`, row by row."""
+class PlannedCall(NamedTuple):
+    """A call with its arguments."""
 
-    rows: tuple[tuple[CellValue, ...], ...]
-
-
-Operand = CellValue | CellArea | ArrayConstant
+    key: CallKey
+    request: requests.PartRequest
 
 
-class CellReader(Protocol):
-    """Values of cells, as of the formulas that were evaluated so far."""
+class UnknownArgument(NamedTuple):
+    """An argument that has to be calculated."""
+
+    key: CallKey
+    span: TokenSpan
+
+
+class KnownCells:
+    """Values of cells as of now: those in the file, where no call changes them, and new ones."""
+
+    def __init__(self, loaded: LoadedCells, names: WorkbookNames, outdated: Collection[CellPosition]) -> None:
+        """`outdated`: cells whose values in the file are not to be used."""
+        self._loaded = loaded
+        self._names = names
+        self._outdated = outdated
+        self.results: dict[CellPosition, CellValue] = {}
 
     def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
-        """Return the area of a reference; None if it is not one area of the workbook."""
+        """Return the area of a reference."""
+        return self._names.resolve(text, formula)
 
     def constant(self, text: str, formula: CellPosition) -> str | None:
         """Return the definition of a name that is a number or a text."""
+        return self._names.constant(text, formula)
 
     def value(self, cell: CellPosition) -> CellValue:
-        """Return the value of one cell. Raises OutdatedCell."""
+        """Return the value of a cell. Raises OutdatedCell."""
+        if cell in self.results:
+            return self.results[cell]
+        if cell in self._outdated:
+            raise OutdatedCell
+        return self._loaded.value(cell)
 
     def values(self, area: CellArea) -> Sequence[CellValue]:
-        """Return the values of an area's used cells, row by row. Raises OutdatedCell."""
+        """Return the values of an area's cells that are in the file. Raises OutdatedCell."""
+        return [self.value(cell) for cell in self._loaded.used(area)]
 
 
-class ArgumentContext(NamedTuple):
-    """Where an argument stands: the cell of its formula, the workbook, the values of calls in it by their first token,
-    and the cell of an array formula's range that the value is for."""
+class CallEvaluation:
+    """Values of calls as they become known."""
 
-    formula: CellPosition
-    cells: CellReader
-    calls: Mapping[int, CellValue]
-    target: CellPosition
+    def __init__(
+        self,
+        cells: Mapping[CellPosition, CallCell],
+        known: KnownCells,
+        value_of: Callable[[requests.PartRequest, PartResult | None], CellValue],
+        *,
+        as_add_in: bool,
+    ) -> None:
+        """`value_of` gives the value of a call, without a result that of a call without a part number."""
+        self._cells = cells
+        self._known = known
+        self._value_of = value_of
+        self._as_add_in = as_add_in
+        self._planned: dict[PartQuery, list[PlannedCall]] = defaultdict(list)
+        self._values: dict[CallKey, CellValue] = {}
+        self._results: dict[PartQuery, PartResult] = {}
+        self._waiting = False
+        self._calculated: dict[CallKey, dict[int, CellValue]] = defaultdict(dict)
+        self.pending = dict.fromkeys(cells)
+        """Cells with calls that have no value yet, in the order of the workbook."""
+        self.unknown: list[UnknownArgument] = []
+        """Arguments that the last `plan` could not evaluate."""
 
-    def scalar(self, operand: Operand) -> CellValue:
-        """Return the single value of an operand where a function or operator needs one."""
-        if isinstance(operand, CellArea):
-            cell = operand.intersected(self.target) if self.target == self.formula else self._element(operand)
-            return VALUE_ERROR if cell is None else self.cells.value(cell)
-        if isinstance(operand, ArrayConstant):
-            return operand.rows[0][0]
-        return operand
+    def plan(self) -> list[PartQuery]:
+        """Evaluate what can be evaluated; return the queries of the calls that have all arguments."""
+        self._planned.clear()
+        before = -1
+        # Values without a query, such as those of erroneous arguments, may be arguments of calls before them.
+        while before != len(self._values):
+            before = len(self._values)
+            self._planned.clear()
+            self.unknown.clear()
+            for position in list(self.pending):
+                self._evaluate_cell(self._cells[position])
+            # A query of an earlier stage is not sent again, whether or not there is a cache.
+            for query in [query for query in self._planned if query in self._results]:
+                self.add(self._results[query])
+        self._waiting = self.waiting > 0
+        return list(self._planned)
 
-    def _element(self, area: CellArea) -> CellPosition | None:
-        """Return the cell of an area that an array formula takes for the cell of its range that `target` is."""
-        row = area.top if area.top == area.bottom else area.top + self.target.row - self.formula.row
-        column = area.left if area.left == area.right else area.left + self.target.column - self.formula.column
-        cell = CellPosition(area.sheet, row, column)
-        return cell if area.overlaps(cell.area) else None
+    @property
+    def waiting(self) -> int:
+        """Number of calls that wait for values of others."""
+        keys = (
+            CallKey(position, call.span.start, target)
+            for position in self.pending
+            for call in self._cells[position].parsed.calls
+            for target in self._cells[position].targets
+        )
+        return sum(key not in self._values for key in keys) - sum(map(len, self._planned.values()))
 
+    def add(self, result: PartResult) -> list[PlannedCall]:
+        """Give the calls of a query their values; return them."""
+        if self._waiting:  # otherwise no further query follows, and all results would be kept for nothing
+            self._results[result.query] = result
+        planned = self._planned.pop(result.query, [])
+        for call in planned:
+            self._set(call.key, self._value_of(call.request, result))
+        return planned
 
-def evaluate(parsed: ParsedFormula, span: TokenSpan, context: ArgumentContext) -> Operand:
-    """Evaluate the tokens of one argument. An empty one is None. Raises NeedsCalculation and OutdatedCell."""
-    span = parsed.stripped(span)
-    if span.start == span.end:
-        return None
-    evaluator = _Evaluator(parsed, context)
-    evaluator.run(span)
-    return evaluator.result()
+    def set_calculated(self, argument: UnknownArgument, value: CellValue) -> None:
+        """Take the value of an argument that was calculated elsewhere."""
+        self._calculated[argument.key][argument.span.start] = value
 
+    def set_value(self, cell: CallCell, call: FunctionCall, value: CellValue) -> None:
+        """Give a call its value in all cells that its formula fills."""
+        for target in cell.targets:
+            self._set(CallKey(cell.position, call.span.start, target), value)
 
-class _Evaluator:
-    """Operator precedence with a stack of operands and one of operators."""
+    def call_values(self, cell: CallCell, target: CellPosition) -> dict[int, CellValue]:
+        """Return the values of a cell's calls so far, by their first token."""
+        keys = {call.span.start: CallKey(cell.position, call.span.start, target) for call in cell.parsed.calls}
+        return {start: self._values[key] for start, key in keys.items() if key in self._values}
 
-    def __init__(self, parsed: ParsedFormula, context: ArgumentContext) -> None:
-        self._parsed = parsed
-        self._context = context
-        self._operands: list[Operand] = []
-        self._operators: list[Token] = []
-        self._call_ends = {call.span.start: call.span.end for call in parsed.calls}
+    def arguments(self, cell: CallCell, call: FunctionCall) -> dict[functions.Parameter, str]:
+        """Return the arguments of a call as text. Raises like `requests.text_arguments`."""
+        key = CallKey(cell.position, call.span.start, cell.position)
+        return requests.text_arguments(cell.parsed, call, self._context(cell, cell.position), self._calculated[key])
 
-    def run(self, span: TokenSpan) -> None:
-        position = span.start
-        while position < span.end:
-            position = self._step(position)
+    def _context(self, cell: CallCell, target: CellPosition) -> ArgumentContext:
+        return ArgumentContext(cell.position, self._known, self.call_values(cell, target), target)
 
-    def result(self) -> Operand:
-        while self._operators:
-            self._apply(self._operators.pop())
-        if len(self._operands) != 1:
-            raise NeedsCalculation  # intersections (a space) and unions
-        return self._operands[0]
+    def _evaluate_cell(self, cell: CallCell) -> None:
+        for call in cell.parsed.calls:
+            for target in cell.targets:
+                key = CallKey(cell.position, call.span.start, target)
+                if key not in self._values and call.function.looks_up:
+                    self._evaluate_call(cell, call, key)
 
-    def _step(self, position: int) -> int:
-        """Take the token at a position; return the next position."""
-        token = self._parsed.tokens[position]
-        if token.type == Token.OPERAND:
-            self._operands.append(self._operand(token))
-        elif token.type == Token.ARRAY:
-            return self._array(position)
-        elif token.type == Token.FUNC:
-            if position not in self._context.calls:
-                raise NeedsCalculation
-            self._operands.append(self._context.calls[position])
-            return self._call_ends[position]
-        elif token.type == Token.PAREN:
-            self._parenthesis(token)
-        elif token.type == Token.OP_POST:
-            self._apply(token)
-        elif token.type == Token.OP_PRE:
-            self._operators.append(token)
-        elif token.type == Token.OP_IN:
-            self._infix(token)
-        elif token.type != Token.WSPACE:
-            raise NeedsCalculation
-        return position + 1
-
-    def _operand(self, token: Token) -> Operand:
-        if token.subtype != Token.RANGE:
-            return _literal(token)
-        area = self._context.cells.resolve(token.value, self._context.formula)
-        if area is not None:
-            return area
-        definition = self._context.cells.constant(token.value, self._context.formula)
-        if definition is None:
-            raise NeedsCalculation
-        parsed = parse(definition)
-        return evaluate(parsed, parsed.whole, self._context)
-
-    def _array(self, position: int) -> int:
-        rows: list[list[CellValue]] = [[]]
-        negative = False
-        while (token := self._parsed.tokens[position := position + 1]).subtype != Token.CLOSE:
-            if token.type == Token.OPERAND:
-                value = _literal(token)
-                rows[-1].append(-value if negative and isinstance(value, Decimal) else value)
-                negative = False
-            elif token.type == Token.OP_PRE:
-                negative ^= token.value == "-"
-            elif token.subtype == Token.ROW:
-                rows.append([])
-        self._operands.append(ArrayConstant(tuple(map(tuple, rows))))
-        return position + 1
-
-    def _parenthesis(self, token: Token) -> None:
-        if token.subtype == Token.OPEN:
-            self._operators.append(token)
+    def _evaluate_call(self, cell: CallCell, call: FunctionCall, key: CallKey) -> None:
+        context = self._context(cell, key.target)
+        if any(inner.span.start not in context.calls for inner in _inner(cell.parsed.calls, call)):
             return
-        while self._operators and self._operators[-1].subtype != Token.OPEN:
-            self._apply(self._operators.pop())
-        self._operators.pop()  # calls.parse has checked that parentheses match
-
-    def _infix(self, token: Token) -> None:
-        precedence = _PRECEDENCE.get(token.value, 0)
-        while self._operators and _stronger(self._operators[-1], precedence):
-            self._apply(self._operators.pop())
-        self._operators.append(token)
-
-    def _apply(self, token: Token) -> None:
-        binary = token.type == Token.OP_IN
-        if len(self._operands) < 1 + binary:
-            raise NeedsCalculation
-        right = self._context.scalar(self._operands.pop())
-        if binary:
-            left = self._context.scalar(self._operands.pop())
-            self._operands.append(_operation(token.value, left, right))
-        elif token.type == Token.OP_POST:
-            self._operands.append(_operation("/", right, Decimal(100)))
-        elif token.value == "-":
-            self._operands.append(_operation("-", Decimal(0), right))
+        try:
+            request = requests.part_request(cell.parsed, call, context, self._calculated.get(key, {}))
+        except OutdatedCell:
+            return
+        except NeedsCalculation as needed:
+            self.unknown.extend(UnknownArgument(key, span) for span in needed.spans)
+        except requests.InvalidArgument as error:
+            self._set(key, error.value)
         else:
-            self._operands.append(right)
+            if request.mpn:
+                self._planned[request.query(as_add_in=self._as_add_in)].append(PlannedCall(key, request))
+            else:
+                self._set(key, self._value_of(request, None))
+
+    def _set(self, key: CallKey, value: CellValue) -> None:
+        self._values[key] = value
+        cell = self._cells[key.cell]
+        calls = len(cell.parsed.calls)
+        if len(self.call_values(cell, key.target)) < calls:
+            return
+        if cell.parsed.is_one_call:
+            self._known.results[key.target] = self._values[key._replace(start=cell.parsed.calls[-1].span.start)]
+        if all(len(self.call_values(cell, target)) == calls for target in cell.targets):
+            self.pending.pop(key.cell, None)
 
 
-_PRECEDENCE = {"*": 3, "/": 3, "+": 2, "-": 2, "&": 1}
-
-
-def _stronger(operator: Token, precedence: int) -> bool:
-    if operator.subtype == Token.OPEN:
-        return False
-    return operator.type == Token.OP_PRE or _PRECEDENCE.get(operator.value, 0) >= precedence
-
-
-_ARITHMETIC: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
-    "+": Decimal.__add__,
-    "-": Decimal.__sub__,
-    "*": Decimal.__mul__,
-    "/": Decimal.__truediv__,
-}
-
-
-def _operation(operator: str, left: CellValue, right: CellValue) -> CellValue:
-    for operand in (left, right):
-        if isinstance(operand, CellError):
-            return operand
-    if operator == "&":
-        return as_text(left) + as_text(right)
-    if operator not in _ARITHMETIC:
-        raise NeedsCalculation
-    first, second = as_number(left), as_number(right)
-    if first is None or second is None:
-        return VALUE_ERROR
-    if operator == "/" and not second:
-        return CellError("#DIV/0!")
-    try:
-        result = _ARITHMETIC[operator](first, second)
-    except DecimalException as error:
-        raise NeedsCalculation from error
-    if abs(result.adjusted()) > _DIGITS_MAX:
-        raise NeedsCalculation
-    return result
-
-
-def _literal(token: Token) -> CellValue:
-    if token.subtype == Token.TEXT:
-        return str(token.value[1:-1].replace('""', '"'))
-    if token.subtype == Token.LOGICAL:
-        return bool(token.value.upper() == "TRUE")
-    if token.subtype == Token.ERROR:
-        return CellError(token.value)
-    if token.subtype == Token.NUMBER and (number := as_number(token.value)) is not None:
-        return number
-    raise NeedsCalculation
-
-
-def as_text(value: CellValue) -> str:
-    """Return a value as text, as Excel gives it to a function that wants text: 1868783 without a decimal point."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case Decimal():
-            # Excel has 15 digits; a double's 17 in the file are noise beyond them.
-            text = f"{value:.15g}" if abs(value.adjusted()) > _DIGITS_MAX else f"{Decimal(f'{value:.15g}'):f}"
-            return text.rstrip("0").rstrip(".") if "." in text and "e" not in text.lower() else text
-        case CellError():
-            return value.code
-        case str():
-            return value
-
-
-def as_number(value: CellValue) -> Decimal | None:
-    """Return a value as a number, an empty one as 0; None if it is none."""
-    match value:
-        case None:
-            return Decimal(0)
-        case bool():
-            return Decimal(int(value))
-        case Decimal():
-            return value
-        case str():
-            try:
-                number = Decimal(value.strip())
-            except DecimalException:
-                return None
-            return number if number.is_finite() else None
-    return None
+def _inner(calls: Iterable[FunctionCall], outer: FunctionCall) -> Iterable[FunctionCall]:
+    return (call for call in calls if outer.span.start < call.span.start < outer.span.end)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from proxy import __version__, errors
+from proxy import errors
 from proxy.sheet import libreoffice
 from proxy.sheet.formulas import add_in_results, login, results
+from proxy.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
 from proxy.sheet.formulas.calculation import WorkbookCalculation
-from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
-from proxy.sheet.formulas.evaluating import CallEvaluation, KnownCells
-from proxy.sheet.formulas.evaluation import NeedsCalculation, OutdatedCell
+from proxy.sheet.formulas.calls import TokenSpan
+from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells
 from proxy.sheet.formulas.references import CellPosition, WorkbookNames
 from proxy.sheet.formulas.requests import InvalidArgument, PartRequest
 from proxy.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas
@@ -28,7 +28,8 @@ NOT_FILLED = "not filled"  # keeps its old value; `problems` says why
 
 
 class FormulaOptions(NamedTuple):
-    """How formulas are filled. `now`: Unix time, by which values are stale."""
+    """How formulas are filled. `now`: Unix time, by which values are stale. `login_optional`: API keys and the like
+    stand in for it."""
 
     as_add_in: bool = False
     values: bool = False
@@ -49,6 +50,8 @@ class CellProblem(NamedTuple):
 
 class FormulaJob:
     """The formulas of one workbook."""
+
+    unit = "cell"
 
     def __init__(
         self,
@@ -98,6 +101,11 @@ class FormulaJob:
             cell, outcome = call.key.cell, self._outcome(call.request, result)
             self._outcomes[cell] = max(outcome, self._outcomes.get(cell, FOUND), key=OUTCOMES.index)
 
+    def refuse_login(self) -> None:
+        """Say in the login's cell that its credentials are not accepted."""
+        if self.login is not None and self.login.client_id is not None:
+            self._known.results[self.login.cell] = login.REFUSED
+
     async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
         """Continue with the results so far: plan the queries that need them, and calculate where calls need it."""
         self._queries = self._evaluation.plan()
@@ -145,8 +153,8 @@ class FormulaJob:
             yield self._age(None if None in ages else min(age for age in ages if age is not None))
 
     @property
-    def problems(self) -> list[CellProblem]:
-        """Cells that keep their old values, in the order of the workbook."""
+    def problems(self) -> list[str]:
+        """Cells that keep their old values, and why, in the order of the workbook."""
         without_value = [CellProblem(cell, reason) for cell, reason in self._formulas.unreadable.items()]
         arguments = {argument.key.cell: argument for argument in self._evaluation.unknown}
         for position in self._dirty:
@@ -160,7 +168,7 @@ class FormulaJob:
             else:
                 reason = f"not calculated{self._without_office}"
             without_value.append(CellProblem(position, reason))
-        return sorted(without_value)
+        return [str(problem) for problem in sorted(without_value)]
 
     @property
     def _without_office(self) -> str:
@@ -210,20 +218,7 @@ class FormulaJob:
         for cell in self._rerun.values():
             for call in cell.parsed.calls:
                 if not call.function.looks_up:
-                    self._evaluation.set_value(cell, call, self._session_value(cell, call))
-
-    def _session_value(self, cell: CallCell, call: FunctionCall) -> CellValue:
-        texts = {
-            "login": login.READY,
-            "api_key": login.OCTOPART_READY,
-            "user": login.OCTOPART_OBSOLETE,
-            "options": login.OCTOPART_OPTIONS,
-            "features": "Datasheets: {:d}; LeadTime: {:d}".format(*(not excluded for excluded in self._excluded)),
-            "version": f"v3bridge {__version__}",
-        }
-        if call.function.result == "user" and self.login is not None and self.login.cell == cell.position:
-            return login.OCTOPART_READY
-        return texts.get(call.function.result, "")  # tokens are not shown
+                    self._evaluation.set_value(cell, call, login.session_text(cell.position, call, self.login))
 
     def _value_of(self, request: PartRequest, result: PartResult | None) -> CellValue:
         part, error = (None, None) if result is None else (result.part, result.error)

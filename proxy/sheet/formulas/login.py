@@ -1,15 +1,22 @@
-"""The one login of a workbook, in whichever add-in's words."""
+"""The one login of a workbook, in whichever add-in's words, and how long it lasts."""
 
+import contextlib
+import hashlib
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from proxy import errors
+import msgspec
+
+from proxy import __version__, errors
 from proxy.config import ClientId, Secret
 from proxy.sheet.formulas.calls import FunctionCall
 from proxy.sheet.formulas.functions import Parameter
 from proxy.sheet.formulas.references import CellPosition
 from proxy.sheet.formulas.results import Excluded
 from proxy.sheet.formulas.workbook import CallCell
+from proxy.stores import open as stores
 
 READY = "The Nexar Supply Add-in is ready!"
 MISSING = "Please provide your Nexar application Client Id and Secret"
@@ -19,6 +26,7 @@ OCTOPART_READY = "Octopart Add-In is ready!"
 OCTOPART_OBSOLETE = "[Obsolete] Please use =OCTOPART_SET_APIKEY(...)"
 OCTOPART_OPTIONS = "The following options were set:"
 
+LOGIN_SECONDS = 86_400.0  # as in the add-in, and of the tokens of the identity service
 _LISTED = 5  # cells that an error names
 
 
@@ -30,11 +38,45 @@ class WorkbookLogin(NamedTuple):
     secret: Secret
     """Client secret or API key; empty where the cell has none."""
     excluded: Excluded
+    has_credentials: bool
 
     @property
     def is_complete(self) -> bool:
         """True unless something is missing."""
         return bool(self.secret.reveal()) and (self.client_id is None or bool(self.client_id))
+
+
+class LoginRecords:
+    """When the applications of workbooks logged in, by a digest of the client id. In the state folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        folder = folder or stores.default_file(os.environ).parent / "sheet"
+        self._file = folder / "logins.json"
+
+    def is_expired(self, client_id: ClientId, now: float) -> bool:
+        """True if the last login was longer ago than a login lasts; False for the first one."""
+        time = self._times().get(_digest(client_id))
+        return time is not None and now - time >= LOGIN_SECONDS
+
+    def note(self, client_id: ClientId, now: float, *, refreshed: bool) -> None:
+        """Note a successful login. It lasts from the first one on, unless it was refreshed."""
+        times = self._times()
+        if refreshed or self.is_expired(client_id, now) or _digest(client_id) not in times:
+            times[_digest(client_id)] = now
+            # Without a record the next run logs in as if it were the first.
+            with contextlib.suppress(OSError):
+                self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._file.write_bytes(msgspec.json.encode(times))
+
+    def _times(self) -> dict[str, float]:
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, float])
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return {}
+
+
+def _digest(client_id: ClientId) -> str:
+    return hashlib.blake2b(client_id.encode(), digest_size=12).hexdigest()
 
 
 def login_call(cells: Sequence[CallCell], *, optional: bool) -> tuple[CallCell, FunctionCall] | None:
@@ -72,7 +114,24 @@ def workbook_login(cell: CellPosition, call: FunctionCall, arguments: dict[Param
         ClientId(arguments["client_id"]) if nexar else None,
         Secret(arguments.get("client_secret", "")),
         Excluded(_is_true(arguments.get("exclude_datasheets", "")), _is_true(arguments.get("exclude_lead_time", ""))),
+        call.function.logs_in,
     )
+
+
+def session_text(cell: CellPosition, call: FunctionCall, login: WorkbookLogin | None) -> str:
+    """Return what a function says about the add-in itself. Tokens are not shown."""
+    if call.function.result == "user" and login is not None and login.cell == cell:
+        return OCTOPART_READY
+    excluded = Excluded() if login is None else login.excluded
+    texts = {
+        "login": READY,
+        "api_key": OCTOPART_READY,
+        "user": OCTOPART_OBSOLETE,
+        "options": OCTOPART_OPTIONS,
+        "features": "Datasheets: {:d}; LeadTime: {:d}".format(*(not each for each in excluded)),
+        "version": f"v3bridge {__version__}",
+    }
+    return texts.get(call.function.result, "")
 
 
 def _is_true(text: str) -> bool:

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Literal, NamedTuple
 
-from proxy.sheet.formulas.calls import FunctionCall, ParsedFormula, TokenSpan
-from proxy.sheet.formulas.evaluation import (
+from proxy.sheet.formulas.arguments import (
     VALUE_ERROR,
     ArgumentContext,
     ArrayConstant,
@@ -15,6 +14,7 @@ from proxy.sheet.formulas.evaluation import (
     as_text,
     evaluate,
 )
+from proxy.sheet.formulas.calls import FunctionCall, ParsedFormula, TokenSpan
 from proxy.sheet.formulas.functions import Parameter, SheetFunction
 from proxy.sheet.formulas.references import CellArea
 from proxy.sheet.package.cells import CellError, CellValue

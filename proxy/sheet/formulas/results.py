@@ -32,11 +32,11 @@ def right_value(request: PartRequest, part: Part | None, excluded: Excluded) -> 
         return ""
     if (of_part := _OF_PART.get(request.function.result)) is not None:
         return of_part(part) or ""
-    matching = matching_offers(part.offers, request)
+    matching = _matching_offers(part.offers, request)
     return _OF_OFFERS[request.function.result](matching, request) if matching else NOT_AVAILABLE
 
 
-def matching_offers(part_offers: Iterable[Offer], request: PartRequest) -> list[Offer]:
+def _matching_offers(part_offers: Iterable[Offer], request: PartRequest) -> list[Offer]:
     """Return the offers of the distributors and the authorization that a call asks for, in their order."""
     return [
         offer
@@ -102,6 +102,7 @@ _OF_PART: dict[str, Callable[[Part], str | None]] = {
     "datasheet_url": lambda part: part.datasheet_url,
     "short_description": lambda part: part.short_description,
     "manufacturer": lambda part: part.manufacturer,
+    "image": lambda part: part.image_url,
 }
 
 _OF_OFFERS: dict[str, _OfOffers] = {

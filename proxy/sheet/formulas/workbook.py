@@ -5,6 +5,7 @@ Two passes over the file: one for formulas, one for values, of which only those 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from openpyxl.formula.tokenizer import Token
@@ -18,16 +19,29 @@ from proxy.sheet.package.cells import Cell, CellValue, Formula
 
 # What these read is known only when they are calculated.
 _READ_ANYTHING = ("INDIRECT", "OFFSET")
-# LibreOffice calculates a function that it does not have as #NAME?, which IFERROR hides: formulas with any other are
-# left alone. Newer ones than those that openpyxl lists, which LibreOffice has had since 5.2:
-_NEWER = (
-    "AGGREGATE CEILING.MATH CONCAT CONCATENATE DAYS FLOOR.MATH IFERROR IFNA IFS ISFORMULA MAXIFS MINIFS NUMBERVALUE"
-    " SWITCH TEXTJOIN XOR COUNTIFS SUMIFS AVERAGEIF AVERAGEIFS"
-)
-# These ask other programs or the network.
-_UNSAFE = ("DDE", "RTD", "WEBSERVICE", "GETPIVOTDATA", "CALL", "REGISTER.ID")
-CALCULABLE = (FORMULAE | set(_NEWER.split())) - set(_UNSAFE)
-"""Functions that are given to LibreOffice."""
+# LibreOffice calculates a function that it does not have as #NAME?, which IFERROR hides: only formulas are given to it
+# whose functions are these. What openpyxl lists stands in files as it is; newer functions have the prefix _xlfn. there,
+# and LibreOffice knows them by nothing else. Tried with LibreOffice 7.4.
+_NEWER = """
+    ACOT ACOTH AGGREGATE ARABIC BASE BETA.DIST BETA.INV BINOM.DIST BINOM.INV BITAND BITLSHIFT BITOR BITRSHIFT BITXOR
+    CEILING.MATH CEILING.PRECISE CHISQ.DIST CHISQ.DIST.RT CHISQ.INV CHISQ.INV.RT CHISQ.TEST COMBINA CONCAT
+    CONFIDENCE.NORM CONFIDENCE.T COT COTH COVARIANCE.P COVARIANCE.S CSC CSCH DAYS DECIMAL ERF.PRECISE ERFC.PRECISE
+    EXPON.DIST F.DIST F.DIST.RT F.INV F.INV.RT F.TEST FLOOR.MATH FLOOR.PRECISE FORECAST.LINEAR GAMMA GAMMA.DIST
+    GAMMA.INV GAMMALN.PRECISE GAUSS HYPGEOM.DIST IFNA IFS ISOWEEKNUM LOGNORM.DIST LOGNORM.INV MAXIFS MINIFS MODE.MULT
+    MODE.SNGL MUNIT NEGBINOM.DIST NORM.DIST NORM.INV NORM.S.DIST NORM.S.INV NUMBERVALUE PDURATION PERCENTILE.EXC
+    PERCENTILE.INC PERCENTRANK.EXC PERCENTRANK.INC PERMUTATIONA PHI POISSON.DIST QUARTILE.EXC QUARTILE.INC RANK.AVG
+    RANK.EQ RRI SEC SECH SKEW.P STDEV.P STDEV.S SWITCH T.DIST T.DIST.2T T.DIST.RT T.INV T.INV.2T T.TEST TEXTJOIN
+    UNICHAR UNICODE VAR.P VAR.S WEIBULL.DIST XOR Z.TEST
+"""
+_MISSING = "BAHTTEXT ECMA.CEILING PHONETIC CUBEKPIMEMBER CUBEMEMBER CUBEMEMBERPROPERTY CUBERANKEDMEMBER CUBESET"
+# These ask other programs or the network, or about the file, of which the copy has little.
+_UNSAFE = "CALL CELL CUBESETCOUNT CUBEVALUE DDE GETPIVOTDATA INFO REGISTER.ID RTD WEBSERVICE"
+_CALCULABLE = (FORMULAE - set(f"{_MISSING} {_UNSAFE}".split())) | {f"_XLFN.{name}" for name in _NEWER.split()}
+
+
+def is_calculable(function: str) -> bool:
+    """True if LibreOffice has a function, as the token of its opening parenthesis names it."""
+    return function.rstrip("(").lstrip("@").upper() in _CALCULABLE
 
 
 class CallCell(NamedTuple):
@@ -57,12 +71,12 @@ class WorkbookFormulas:
         """Cells whose formulas cannot be parsed, or call functions that no add-in has, and why."""
         self._links: dict[CellPosition, FormulaLinks] = {}
 
-    @property
+    @cached_property
     def dependencies(self) -> FormulaDependencies:
-        """What reads what."""
+        """What reads what, after all cells have been added."""
         return FormulaDependencies(self._links)
 
-    def is_calculable(self, formula: CellPosition) -> bool:
+    def can_calculate(self, formula: CellPosition) -> bool:
         """True if LibreOffice can calculate a formula, once its calls are replaced."""
         return self._links[formula].calculable
 
@@ -112,7 +126,7 @@ class WorkbookFormulas:
                     of_all |= self.names.is_opaque(token.value, position)
             elif token.type == Token.FUNC and token.subtype == Token.OPEN:
                 name = functions.plain_name(token.value)
-                calculable &= name in functions.FUNCTIONS or name in CALCULABLE
+                calculable &= name in functions.FUNCTIONS or is_calculable(token.value)
                 of_all |= name in _READ_ANYTHING or ":" in name
         return FormulaLinks(tuple(reads), fills, of_all, calculable)
 

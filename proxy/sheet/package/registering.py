@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy import errors
 from proxy.sheet.package import markup, strings, structure, xml_events
@@ -97,14 +97,16 @@ class PartEdits:
             text.replace(place.end_at, place.end_at, element)
         self.changed[part] = text.finished()
 
-    def drop_calculated(self, part: str, cells: set[tuple[int, int, int]]) -> None:
-        """Remove cells (sheet identifier, row, column) from the calculation chain, and an empty chain itself."""
-        chain = _CalculationChain(cells, self._parts.failing(part))
+    def drop_calculated(self, part: str, cells: Mapping[structure.Sheet, set[tuple[int, int]]]) -> bool:
+        """Remove cells from the calculation chain, and an empty chain itself; False if it has none of them."""
+        by_identifier = {str(sheet.identifier): positions for sheet, positions in cells.items()}
+        chain = _CalculationChain(by_identifier, self._parts.failing(part))
         source = chain.edited(self._source(part))
         if chain.removed and chain.kept:
             self.changed[part] = source
         elif chain.removed:
             self._remove(part)
+        return chain.removed > 0
 
     def _remove(self, part: str) -> None:
         """Remove a part that the workbook refers to."""
@@ -133,7 +135,7 @@ class PartEdits:
 class _CalculationChain:
     """Gets the events of the calculation chain, and removes cells from its source text."""
 
-    def __init__(self, cells: set[tuple[int, int, int]], fail: xml_events.Fail) -> None:
+    def __init__(self, cells: Mapping[str, set[tuple[int, int]]], fail: xml_events.Fail) -> None:
         self._cells = cells
         self._fail = fail
         self._text = markup.SourceText()
@@ -153,7 +155,7 @@ class _CalculationChain:
         self._sheet = attributes.get("i", self._sheet)
         tag = self._text.tag(at)
         try:
-            removed = (int(self._sheet), *parse_reference(attributes.get("r", ""))) in self._cells
+            removed = parse_reference(attributes.get("r", "")) in self._cells.get(self._sheet, ())
         except ValueError:
             self._fail("names a cell that does not exist")
         if removed:
@@ -218,6 +220,10 @@ def _cell(name: str, style: bytes, value: CellValue, sheet: str) -> bytes:
     return b'<c r="%s"%s%s>%s</c>' % (name.encode(), style, b' t="%s"' % kind if kind else b"", content)
 
 
+# ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.
+_BUILT_IN_DATES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
+
+
 def bold_style(listed: list[structure.Element]) -> int:
     """Return the first bold cell format of general numbers among the elements of the styles, or 0."""
     bold = _bold_fonts(listed)
@@ -226,6 +232,18 @@ def bold_style(listed: list[structure.Element]) -> int:
         if each.attributes.get("fontId") in bold and each.attributes.get("numFmtId", "0") == "0":
             return index
     return 0
+
+
+def number_formats(listed: list[structure.Element]) -> list[str]:
+    """Return the number format of each cell format among the elements of the styles; "General" where it is built in
+    and shows no date."""
+    own = {each.attributes.get("numFmtId"): each.attributes for each in _children(listed, "numFmts", "numFmt")}
+    formats = []
+    for each in _children(listed, "cellXfs", "xf"):
+        identifier = each.attributes.get("numFmtId", "0")
+        built_in = "yyyy-mm-dd" if identifier in _BUILT_IN_DATES else "General"
+        formats.append(own.get(identifier, {}).get("formatCode", built_in))
+    return formats
 
 
 def _bold_fonts(listed: list[structure.Element]) -> set[str]:

@@ -74,7 +74,7 @@ def _named(target: Path) -> tuple[int, str]:
 
 def _beside(target: Path) -> Path:
     """Return an unused name in the folder of the target: a rename across file systems would be a copy."""
-    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.tmp")
+    return target.with_name(f".v3bridge-{secrets.token_hex(8)}.tmp")
 
 
 def back_up(path: Path) -> Path:

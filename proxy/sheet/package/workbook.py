@@ -50,6 +50,11 @@ class Package:
         reader = reading.RowReader(self._shared_strings(), self._failing(sheet), date_1904=self.date_1904)
         return reader.rows(self._source(sheet))
 
+    def number_formats(self) -> Sequence[str]:
+        """Return the number format of each style, as `Cell.style` counts them."""
+        styles = self._structure.styles
+        return registering.number_formats(self._parts.elements(styles)) if styles else ()
+
     def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
         """Return the tables and merged cells of a sheet."""
         tables = list(structure.tables(self._parts, sheet))
@@ -122,14 +127,14 @@ class Package:
     ) -> None:
         """Take cells that lose their formula out of the calculation chain; otherwise Excel repairs the file."""
         chain = self._structure.calc_chain
-        dropped: set[tuple[int, int, int]] = set()
-        for sheet, cells in edited:
-            positions = {position for position, change in cells.items() if change.drop_formula}
-            if positions and chain is not None:
-                positions |= self._array_cells(sheet, positions)
-            dropped |= {(sheet.identifier, *position) for position in positions}
-        if dropped and chain is not None:
-            edits.drop_calculated(chain, dropped)
+        dropped = {
+            sheet: {position for position, change in cells.items() if change.drop_formula} for sheet, cells in edited
+        }
+        if chain is None or not edits.drop_calculated(chain, dropped):
+            return  # most changes are of cells without formula: these sheets need not be read again
+        arrays = {sheet: self._array_cells(sheet, positions) for sheet, positions in dropped.items() if positions}
+        if edits.changed[chain] is not None:
+            edits.drop_calculated(chain, arrays)
 
     def _array_cells(self, sheet: structure.Sheet, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
         """Return the cells of array formulas that are defined at these positions; each is in the chain."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from support import commands
 from support.comparison_server import serve
+from support.terminal import terminals
 
 
 async def test_failed_requests_are_repeated_by_the_same_command(
@@ -141,58 +142,10 @@ async def test_requests_compared_before_recording_are_counted(
     assert f"{before} requests that were compared before are not recorded; with --fresh all are" in found.err
 
 
-class Terminal:
-    """A command on a terminal: what it shows, and what is typed."""
-
-    def __init__(self, process: Any, primary: Any) -> None:
-        self.process, self.primary, self.shown = process, primary, ""
-
-    async def until(self, words: Any) -> None:
-        async with asyncio.timeout(commands.SECONDS):
-            while words not in self.shown:
-                await self._readable()
-                self.shown += os.read(self.primary, 4096).decode(errors="replace")
-
-    async def _readable(self) -> None:
-        loop, readable = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self.primary, readable.set)
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(self.primary)
-
-    def type(self, text: Any) -> None:
-        os.write(self.primary, text.encode())
-
-    async def interrupt(self) -> None:
-        """Press Ctrl+C once the command waits for input. Python does not notice a signal that arrives between its last
-        check and the read; a second Ctrl+C would help, but people are not that fast."""
-        async with asyncio.timeout(commands.SECONDS):
-            while not await _sleeps(self.process.pid):
-                await asyncio.sleep(0.01)
-        self.process.send_signal(signal.SIGINT)
-
-
-async def _sleeps(pid: int) -> bool:
-    ps = await asyncio.create_subprocess_exec("ps", "-o", "state=", "-p", str(pid), stdout=asyncio.subprocess.PIPE)
-    state, _ = await ps.communicate()
-    return state.strip() == b"S"
-
-
 @pytest.fixture
-def run_on_terminal(start: Any) -> Any:
-    opened = []
-
-    async def of(*arguments: Any) -> Any:
-        primary, secondary = os.openpty()
-        opened.append(primary)
-        process = await start(*arguments, terminal=secondary, TERM="xterm")
-        os.close(secondary)
-        return Terminal(process, primary)
-
-    yield of
-    for primary in opened:
-        os.close(primary)
+def run_on_terminal(start: Any) -> Iterator[Any]:
+    with terminals(start) as run:
+        yield run
 
 
 async def test_terminal_asks_for_confirmation_before_parts_are_used(

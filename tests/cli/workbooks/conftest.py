@@ -29,7 +29,7 @@ applications:
 """
 
 
-class Service(NamedTuple):
+class EmbeddedService(NamedTuple):
     """A sandbox, the configuration for it, and its client credentials."""
 
     config: Path
@@ -38,7 +38,7 @@ class Service(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
     folder = tmp_path_factory.mktemp("service")
     catalog = folder / "parts.jsonl"
     part = '{{"id":"{}","mpn":"{}","manufacturer":"278","category":"4178","description":"Sample {}"}}\n'
@@ -52,12 +52,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             printed[name] = value.strip()
         config = folder / "own.yaml"
         config.write_text(CONFIG.format(folder=folder, **printed))
-        yield Service(config, printed["client_id"], printed["client_secret"])
+        yield EmbeddedService(config, printed["client_id"], printed["client_secret"])
         process.terminate()
 
 
 @pytest.fixture
-def fill(service: Service, tmp_path: Path) -> Run:
+def fill(service: EmbeddedService, tmp_path: Path) -> Run:
     """Runs the command. Without `office` it finds no LibreOffice."""
 
     def run(file: Path, *options: str, office: bool = False) -> "subprocess.CompletedProcess[str]":

@@ -1,7 +1,9 @@
 """The command `compare` between the proxy and the sandbox's old service, on generated requests."""
 
 import dataclasses
+import fcntl
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -52,9 +54,10 @@ async def environment(start: StartEnvironment, cache: dict[str, Any]) -> AsyncIt
 
 
 @pytest.fixture(scope="session")
-def learned_tables() -> dict[str, str]:
-    """The learned table of uids, kept for the session: the sandbox has the same uids each time."""
-    return {}
+def learned_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """File of the learned table of uids, shared by all test files and workers: each sandbox has the same uids."""
+    folder = tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "learned-uids.yaml"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -62,15 +65,16 @@ async def learned_environment(
     environment: ProxyEnvironment,
     start: StartEnvironment,
     cache: dict[str, Any],
-    learned_tables: dict[str, str],
+    learned_table: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[ProxyEnvironment]:
     """An environment whose proxy has a table of uids that was learned from both services."""
-    folder = tmp_path_factory.mktemp("learned")
-    if not learned_tables:
-        learned_tables["learnt"] = await _learn(environment, folder)
-    (folder / "uids.yaml").write_text(learned_tables["learnt"], encoding="utf-8")
-    async with start(sandbox=UPSTREAM, cache=cache, uids=config.File(folder / "uids.yaml")) as opened:
+    with learned_table.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be at it: its result takes less time than a second one
+        if not learned_table.exists():
+            table = await _learn(environment, tmp_path_factory.mktemp("learned"))
+            learned_table.write_text(table, encoding="utf-8")
+    async with start(sandbox=UPSTREAM, cache=cache, uids=config.File(learned_table)) as opened:
         yield opened
 
 

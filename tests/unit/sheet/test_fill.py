@@ -16,6 +16,10 @@ NUMBERS = [f"PART{number}" for number in range(10)]
 class _Notes:
     """A job that keeps its results."""
 
+    unit = "line"
+    later_queries = 0
+    problems: Sequence[str] = ()
+
     def __init__(self) -> None:
         self.results: list[str] = []
 

@@ -20,12 +20,12 @@ def view(*features: str) -> PartView:
     return PartView(MAPPINGS, shipped.path("mappings"), "octopart", frozenset(features))
 
 
-def queries(*asked: PartQuery, country: str = "US", of: PartView | None = None) -> PartQueries:
+def queries(*lines: PartQuery, country: str = "US", of: PartView | None = None) -> PartQueries:
     apikey = config.ApiKeySettings(config.digest("a-key"))
     entry = config.ApplicationSettings(apikeys=(apikey,), country=country)
     client = applications.Applications({"demo": entry}).all[0]
     used = of or view()
-    return PartQueries(gateway_request(client, used, asked[0].currency, 0.0), asked, used)
+    return PartQueries(gateway_request(client, used, lines[0].currency, 0.0), lines, used)
 
 
 def test_distinct_queries_are_grouped_by_currency_and_by_hundred() -> None:
@@ -37,22 +37,22 @@ def test_distinct_queries_are_grouped_by_currency_and_by_hundred() -> None:
 
 
 def test_each_criterion_currency_and_country_has_a_key_of_its_own() -> None:
-    one = PartQuery("A")
-    others = [
-        one._replace(mpn="B"),
-        one._replace(manufacturer="TI"),
-        one._replace(mpn="", sku="A"),
-        one._replace(currency="EUR"),
+    query = PartQuery("A")
+    variants = [
+        query._replace(mpn="B"),
+        query._replace(manufacturer="TI"),
+        query._replace(mpn="", sku="A"),
+        query._replace(currency="EUR"),
     ]
-    keys = [queries(query).keys[0].key for query in (one, *others)]
-    keys.append(queries(one, country="DE").keys[0].key)
+    keys = [queries(each).keys[0].key for each in (query, *variants)]
+    keys.append(queries(query, country="DE").keys[0].key)
     assert len(set(keys)) == 6
-    assert queries(one).keys == queries(one).keys
+    assert queries(query).keys == queries(query).keys
 
 
 def test_plan_asks_for_one_part_a_query_and_for_a_hundred_queries_a_request() -> None:
-    asked = [PartQuery(f"A{n}", manufacturer="TI" if n % 2 else "") for n in range(150)]
-    plan = queries(*asked).plan(list(range(20, 150)))
+    lines = [PartQuery(f"A{n}", manufacturer="TI" if n % 2 else "") for n in range(150)]
+    plan = queries(*lines).plan(list(range(20, 150)))
     first, second = plan.operations
     assert [first.parts_max, second.parts_max] == [100, 30]
     assert [first.positions, second.positions] == [tuple(range(100)), tuple(range(100, 130))]

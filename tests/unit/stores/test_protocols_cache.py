@@ -127,6 +127,39 @@ async def test_claims_of_a_closed_owner_end(cache: CacheStore, open_cache: OpenC
     assert await claims(open_cache(), A) == [True]
 
 
+async def test_renewed_claim_lasts_longer_than_its_lease(cache: CacheStore, open_cache: OpenCache) -> None:
+    await claims(cache, A)
+    for _ in range(6):
+        await asyncio.sleep(LEASE / 3)
+        await cache.renew([A, B])
+    other = open_cache()
+    assert await claims(other, A, B) == [False, True]
+
+
+async def test_look_up_at_once_finds_the_same(
+    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock, persistent_kind: str
+) -> None:
+    other, now = open_cache(), manual_clock.now()
+    assert cache.look_up_now([A], now, True) is None  # the file has to be opened
+    await cache.put([record(A, now), record(B, now - 30)])
+    await claims(cache)
+    found = cache.look_up_now([A, B, C], now - 10, True)
+    expected = [CacheLookup(b"content", False), CacheLookup(b"content", True), CacheLookup(None, True)]
+    assert found == (None if persistent_kind == "redis" else expected)
+    assert await claims(other, B, C, fresh_from=now - 10) == [found is None] * 2
+
+
+async def test_entry_that_would_replace_many_is_not_stored(
+    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock
+) -> None:
+    now = manual_clock.now()
+    await cache.put([record(A, now)])
+    await claims(cache, B)
+    await cache.put([record(B, now, bytes(SIZE // 3)), record(C, now)])
+    assert await contents(cache, A, B, C) == [b"content", None, b"content"]
+    assert await claims(open_cache(), B) == [True]
+
+
 async def test_usage_is_by_application(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
     now = manual_clock.now()
     assert await cache.cache_usage() == []

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import config, model
-from proxy.gateway.cache.entries import CachedRecords, CacheKey, ItemRenderer, RenderedResult, ResponseCache
+from proxy.gateway.cache.cached_records import CachedRecords
+from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.kit import clock
 from proxy.planning.operations import QueryResult
 

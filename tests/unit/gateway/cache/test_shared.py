@@ -12,7 +12,8 @@ import pytest
 from proxy import config, errors, model
 from proxy.gateway.applications import Application
 from proxy.gateway.cache import shared
-from proxy.gateway.cache.entries import CachedRecords, CacheKey
+from proxy.gateway.cache.cached_records import CachedRecords
+from proxy.gateway.cache.entries import CacheKey
 from proxy.kit import clock
 from proxy.planning.facets import SearchDetails
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
@@ -47,6 +48,7 @@ class DictionaryCache:
         self.claims: dict[bytes, DictionaryCache] = {}
         self.operations: list[str] = []
         self.released: list[bytes] = []
+        self.renewed: list[bytes] = []
         self.away = self.hanging = False
 
     async def _operate(self, name: str) -> None:
@@ -64,6 +66,12 @@ class DictionaryCache:
             claimed = claim and not is_fresh and self.claims.setdefault(key, self) is self
             found.append(CacheLookup(entry and entry.content, claimed))
         return found
+
+    def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> None:
+        return None
+
+    async def renew(self, keys: Sequence[bytes]) -> None:
+        self.renewed += keys
 
     async def put(self, records: Sequence[CacheRecord]) -> None:
         await self._operate("put")
@@ -143,7 +151,7 @@ async def test_records_come_back_as_they_were(
     details = SearchDetails(["<b>x</b>"], 2**70, {"fields": {"a": {"n": 1.5}}}, {"b": None}, {})
     key = key_of(cache, 1)
     assert await cache.look_up([key]) == [shared.SharedLookup([], claimed=True)]
-    cache.put(application(), query(1), records(time.now(), details=details))
+    cache.put(application(), key_of(cache, 1), records(time.now(), details=details))
     await stored(store, key)
     assert await cache.look_up([key]) == [shared.SharedLookup(records(time.now(), details=details))]
     assert store.entries[key].until == time.now() + 660
@@ -170,7 +178,7 @@ async def test_another_worker_waits_for_the_result(
     waiting = asyncio.create_task(other.wait([key, key]))
     await asyncio.sleep(0.05)
     assert not waiting.done()
-    cache.put(application(), query(1), records(time.now()))
+    cache.put(application(), key_of(cache, 1), records(time.now()))
     assert await waiting == [shared.SharedLookup(records(time.now()))] * 2
 
 
@@ -227,7 +235,7 @@ async def test_failing_store_is_left_alone_and_reported_once(
     store.away, key = True, key_of(cache, 1)
     for _ in range(3):
         assert await cache.look_up([key]) == [shared.NOTHING]
-    cache.put(application(), query(1), records(time.now()))
+    cache.put(application(), key_of(cache, 1), records(time.now()))
     assert store.operations == ["look_up"]
     time.advance(shared.COOLDOWN)
     await cache.look_up([key])
@@ -269,7 +277,7 @@ async def test_damaged_entry_is_never_read_as_another(
     cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
 ) -> None:
     key, prices = key_of(cache, 1), b",".join(b'{"price":%d.%d}' % (n * 37, n) for n in range(20))
-    cache.put(application(), query(1), records(time.now(), b"[" + prices + b"]"))
+    cache.put(application(), key_of(cache, 1), records(time.now(), b"[" + prices + b"]"))
     await stored(store, key)
     entry = store.entries[key]
     for position in range(len(entry.content)):
@@ -284,7 +292,7 @@ async def test_many_entries_are_decompressed_in_turns_with_other_work(
 ) -> None:
     monkeypatch.setattr(shared, "DECODED_MAX", 0)
     for number in range(50):
-        cache.put(application(), query(number), records(time.now()))
+        cache.put(application(), key_of(cache, number), records(time.now()))
     keys = [key_of(cache, number) for number in range(50)]
     await stored(store, *keys)
     looking, turns = asyncio.create_task(cache.look_up(keys)), 0
@@ -309,7 +317,7 @@ async def test_writes_that_fail_while_look_ups_succeed_are_reported_once(
 
     async def store_one(number: int) -> None:
         await cache.look_up([key_of(cache, number)])
-        cache.put(application(), query(number), records(time.now()))
+        cache.put(application(), key_of(cache, number), records(time.now()))
         await stored(store)
         time.advance(shared.COOLDOWN)
 
@@ -329,7 +337,7 @@ async def test_entries_that_are_not_stored_in_time_leave_no_claim(
     monkeypatch.setattr(shared, "WRITE_TIMEOUT", 0.01)
     await cache.look_up([key_of(cache, 1)])
     store.hanging = True
-    cache.put(application(), query(1), records(time.now()))
+    cache.put(application(), key_of(cache, 1), records(time.now()))
     await stored(store)
     assert store.released == [key_of(cache, 1)]
 
@@ -352,7 +360,7 @@ async def test_waiting_entries_are_bounded(
     monkeypatch.setattr(shared, "QUEUE_MAX", 1000)
     content = json.dumps(["x" * 400]).encode()
     for number in range(10):
-        cache.put(application(), query(number), records(time.now(), content))
+        cache.put(application(), key_of(cache, number), records(time.now(), content))
     await cache.close()
     assert set(store.entries) == {key_of(cache, 0), key_of(cache, 1)}
 
@@ -362,17 +370,24 @@ async def test_result_that_cannot_be_encoded_leaves_no_claim(
 ) -> None:
     keys = [key_of(cache, number) for number in (1, 2)]
     await cache.look_up(keys)
-    cache.put(application(), query(1), records(time.now(), details=object()))
-    cache.put(application(), query(2), records(time.now()))
+    cache.put(application(), key_of(cache, 1), records(time.now(), details=object()))
+    cache.put(application(), key_of(cache, 2), records(time.now()))
     await stored(store, keys[1])
     assert list(store.entries) == [keys[1]]
 
 
-async def test_close_stores_what_waits(
-    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+async def test_lease_of_a_claim_is_renewed_while_its_owner_works(
+    cache: shared.SharedCache, store: DictionaryCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But not for ever, because a request may hang."""
+    monkeypatch.setattr(shared, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(shared, "RENEWALS_MAX", 5)
+    keys = [key_of(cache, number) for number in range(2)]
     cache.start()
-    cache.put(application(), query(1), records(time.now()))
-    await cache.close()
-    assert list(store.entries) == [key_of(cache, 1)]
-    assert store.operations[-1] == "aclose"
+    await cache.look_up(keys)
+    cache.release(keys[1:])
+    async with asyncio.timeout(10):
+        while store.renewed.count(keys[0]) < 5:
+            await asyncio.sleep(0.005)
+    await asyncio.sleep(0.05)
+    assert store.renewed.count(keys[0]) == 5 > store.renewed.count(keys[1])

@@ -20,7 +20,7 @@ async def test_peek_finds_what_was_flushed_and_claims_nothing(counted: metrics.M
     store = DictionaryCache()
     cache = opened(store, counted)
     await cache.flush()  # nothing to store
-    cache.put(application(), query("known"), records(counted.clock.now()))
+    cache.put(application(), key_of(cache, "known"), records(counted.clock.now()))
     await cache.flush()
     known, unknown = key_of(cache, "known"), key_of(cache, "unknown")
     assert list(store.entries) == [known]
@@ -34,7 +34,7 @@ async def test_peek_finds_what_was_flushed_and_claims_nothing(counted: metrics.M
 async def test_peek_tries_a_store_again_that_has_just_failed(counted: metrics.Metrics) -> None:
     store = DictionaryCache()
     cache = opened(store, counted)
-    cache.put(application(), query("known"), records(counted.clock.now()))
+    cache.put(application(), key_of(cache, "known"), records(counted.clock.now()))
     await cache.flush()
     known = key_of(cache, "known")
     store.away = True
@@ -42,3 +42,13 @@ async def test_peek_tries_a_store_again_that_has_just_failed(counted: metrics.Me
     store.away = False
     assert len((await cache.peek([known]))[0]) == 1
     await cache.close()
+
+
+async def test_close_stores_what_waits(counted: metrics.Metrics) -> None:
+    store = DictionaryCache()
+    cache = opened(store, counted)
+    cache.start()
+    cache.put(application(), key_of(cache, 1), records(counted.clock.now()))
+    await cache.close()
+    assert list(store.entries) == [key_of(cache, 1)]
+    assert store.operations[-1] == "aclose"

@@ -285,6 +285,32 @@ def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path
     assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Digi-Key", "Mouser"]
 
 
+@pytest.mark.parametrize(
+    "value, number_format, text",
+    [
+        (1234567, "General", "1234567"),
+        (1.5, "General", "1.5"),
+        (42, "00000", "00042"),
+        (1e20, "General", "100000000000000000000"),
+        (1.5, "0.000", "1.5"),
+        (7, '"No "00', "7"),
+        (45000, "dd.mm.yyyy", "…"),
+        (45000, "mm-dd-yy", "…"),
+        (45000, '[Red]General" d"', "45000"),
+        ("00123", "@", "00123"),
+        (True, "General", "TRUE"),
+    ],
+)
+def test_numeric_cells_are_read_as_they_are_shown(tmp_path: Path, value: Any, number_format: str, text: str) -> None:
+    book = openpyxl.Workbook()
+    book.active["A1"] = "MPN"
+    book.active["A2"] = value
+    book.active["A2"].number_format = number_format
+    book.save(tmp_path / "BOM.xlsx")
+    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
+        assert list(workbook_table.choose(package, None, {}).rows())[1] == (2, [text])
+
+
 def test_sheet_of_offers_is_replaced_by_the_next_run(
     fill_table: Fill, source: MemoryPartSource, tmp_path: Path
 ) -> None:

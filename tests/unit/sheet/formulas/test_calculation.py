@@ -32,6 +32,8 @@ CELLS: dict[str, AnyCell] = {
     "J3": FormulaCell("IFERROR(J2,0)", 9),
     "K2": FormulaCell("[1]Sheet1!A1+B2", 9),
     "L2": FormulaCell("I2&1", "old"),
+    "J4": FormulaCell('IFERROR(IFNA(B2,0),"no prefix")', 9),
+    "N2": FormulaCell('_xlfn.CONCAT(B2,"/",_xlfn.IFS(B2>0,"some",TRUE,"none"))', "old"),
     "M2": FormulaCell(f'{X}DISTRIBUTOR_STOCK(A2,,{{"Digi-Key","x"}})+SUM(1,2)', 0),
 }
 
@@ -61,6 +63,7 @@ def filled(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPat
         ("H3", Decimal(0)),
         ("L2", "=LM3171"),
         ("M2", Decimal(10)),
+        ("N2", "1/some"),
         ("Sum 'of' all!A1", Decimal(0)),
     ],
 )
@@ -77,6 +80,6 @@ def test_formulas_stay_as_they_are(filled: Filled) -> None:
 
 
 def test_functions_that_libreoffice_lacks_keep_their_values_and_are_listed(filled: Filled) -> None:
-    assert [filled[cell] for cell in ("J2", "J3", "K2")] == [Decimal(9)] * 3
-    assert {problem.partition(":")[0] for problem in filled.problems} == {"BOM!J2", "BOM!J3", "BOM!K2"}
+    assert [filled[cell] for cell in ("J2", "J3", "J4", "K2")] == [Decimal(9)] * 4
+    assert {problem.partition(":")[0] for problem in filled.problems} == {"BOM!J2", "BOM!J3", "BOM!J4", "BOM!K2"}
     assert filled["B4"] != CellError("#NAME?")

@@ -96,6 +96,25 @@ def test_all_dialects_are_filled(prefix: str, name: str, expected: CellValue, tm
     assert result["B2"] == expected
 
 
+@pytest.mark.parametrize("values", [False, True])
+def test_shared_formulas_are_those_of_each_cell(values: bool, tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "LM317",
+        "A3": "NE555",
+        "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A2)", "", shared=(0, "B2:B3")),
+        "B3": FormulaCell("", "", shared=(0, "")),
+    }
+    result = fill(book(cells), tmp_path, values=values)
+    assert [result["B2"], result["B3"]] == ["LM317-ND", "NE555-ND"]
+    assert (result.cells["B3"][1] is None) is values
+
+
+def test_formulas_that_google_sheets_has_exported_are_filled(tmp_path: Path) -> None:
+    exported = 'IFERROR(__xludf.DUMMYFUNCTION("OCTOPART_DISTRIBUTOR_PRICE(A2,"""",""Digi-Key"",100)"),9.9)'
+    result = fill(book({"A2": "LM317", "B2": FormulaCell(exported, 9.9)}), tmp_path)
+    assert result.cells["B2"] == (Decimal("0.25"), Formula(exported))
+
+
 def test_an_array_formula_fills_its_range(tmp_path: Path) -> None:
     cells: dict[str, AnyCell] = {
         "A2": "LM317",

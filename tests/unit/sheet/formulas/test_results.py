@@ -19,6 +19,7 @@ PART = Part(
     url="https://octopart.com/lm317",
     short_description="-regulator",
     datasheet_url="https://example.com/lm317.pdf",
+    image_url="https://example.com/lm317.jpg",
     offers=(
         Offer(
             "459",
@@ -71,10 +72,12 @@ def request(name: str, **arguments: object) -> PartRequest:
         ("DATASHEET_URL", {}, PART.datasheet_url, PART.datasheet_url),
         ("SHORT_DESCRIPTION", {}, "-regulator", "-regulator"),
         ("MANUFACTURER_NAME", {}, "Texas Instruments", "Texas Instruments"),
+        ("OCTOPART_IMAGE", {"size": "large"}, PART.image_url, PART.image_url),
         ("OCTOPART_DESCRIPTION", {}, "-regulator", "-regulator"),
         ("DISTRIBUTOR_PRICE", {}, Decimal("0.55"), Decimal("0.12346")),
         ("DISTRIBUTOR_PRICE", {"quantity": 100}, Decimal("0.4"), Decimal("0.12346")),
         ("DISTRIBUTOR_PRICE", {"distributors": ("digi",)}, Decimal("0.6"), Decimal("0.60000")),
+        ("DISTRIBUTOR_PRICE", {"distributors": ("digikey",)}, Decimal("0.6"), NO_RESULT),
         ("DISTRIBUTOR_PRICE", {"distributors": ("459",)}, Decimal("0.6"), Decimal("0.60000")),
         ("DISTRIBUTOR_PRICE", {"distributors": ("45",)}, NOT_AVAILABLE, NO_RESULT),
         ("DISTRIBUTOR_PRICE", {"distributors": ("777", "DIGI-KEY")}, Decimal("0.55"), Decimal("0.60000")),

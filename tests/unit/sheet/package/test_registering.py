@@ -176,6 +176,6 @@ def test_cells_of_an_array_formula_leave_the_chain_with_it(tmp_path: Path) -> No
 
 
 def test_a_chain_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    for entry in ('<c r="XFE1" i="6"/>', '<c r="A1" i="x"/>', "<c/>"):
+    for entry in ('<c r="XFE1" i="6"/>', '<c r="A1:B2" i="6"/>', "<c/>"):
         with pytest.raises(errors.SheetError, match="names a cell that does not exist"):
             chain_after(tmp_path, entry, One=["A1"])

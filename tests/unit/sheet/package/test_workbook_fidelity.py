@@ -64,7 +64,7 @@ def _same(value: cells.CellValue, source: PackedCell) -> bool:
     return not isinstance(value, str | Decimal)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_only_changed_cells_differ(file: Path, tmp_path: Path, seed: int) -> None:
     before, target = file.read_bytes(), tmp_path / "filled.xlsm"
     with workbook.open_package(file) as package:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.sheet.formulas import calls, evaluation
+from proxy.sheet.formulas import arguments, calls
 from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
 from proxy.sheet.package.cells import CellError, CellValue
 
@@ -33,7 +33,7 @@ class Reader:
 
     def value(self, cell: CellPosition) -> CellValue:
         if (cell.row, cell.column) == (1, 4):
-            raise evaluation.OutdatedCell
+            raise arguments.OutdatedCell
         return CELLS.get((cell.row, cell.column))
 
     def values(self, area: CellArea) -> Sequence[CellValue]:
@@ -43,8 +43,8 @@ class Reader:
 def value(text: str, target: CellPosition = HERE) -> CellValue:
     """The single value of an argument of a formula in E2."""
     parsed = calls.parse(text)
-    context = evaluation.ArgumentContext(HERE, Reader(), {}, target)
-    return context.scalar(evaluation.evaluate(parsed, parsed.whole, context))
+    context = arguments.ArgumentContext(HERE, Reader(), {}, target)
+    return context.scalar(arguments.evaluate(parsed, parsed.whole, context))
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_literals_references_and_simple_operations_have_a_value(text: str, expec
     ["TRIM(A1)", "2^3", "1<2", "A1:B2 B2:C3", "(A1,B1)", "1E300*1E300", "[1]BOM!A1", "unknown", "A1:INDEX(B:B,2)"],
 )
 def test_everything_else_needs_calculation(text: str) -> None:
-    with pytest.raises(evaluation.NeedsCalculation):
+    with pytest.raises(arguments.NeedsCalculation):
         value(text)
 
 
 def test_a_cell_without_a_new_value_is_waited_for() -> None:
-    with pytest.raises(evaluation.OutdatedCell):
+    with pytest.raises(arguments.OutdatedCell):
         value('D1&""')
 
 
@@ -130,4 +130,4 @@ def test_deep_parentheses_are_evaluated() -> None:
     ],
 )
 def test_numbers_are_texts_as_excel_shows_them(number: str, expected: str) -> None:
-    assert evaluation.as_text(Decimal(number)) == expected
+    assert arguments.as_text(Decimal(number)) == expected

@@ -1,0 +1,224 @@
+"""Tests of what `v3bridge sheet fill` spends: on a sandbox in the test, which counts parts and holds requests."""
+
+import asyncio
+import csv
+import json
+import signal
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from support import commands, comparison_server
+from support.sheet_source import billed
+from support.terminal import terminals
+
+from proxy.sandbox import app
+from proxy.sandbox.settings import SandboxSettings
+
+LINES = 450  # five upstream requests, of which four are sent at once
+SECRET = "S3CRET-OF-THE-TEST"
+
+
+class _Service:
+    """A sandbox behind a server that can hold requests."""
+
+    def __init__(self, sandbox: app.Sandbox) -> None:
+        self.sandbox = sandbox
+        self.requests = 0
+        self.free = 10**6  # requests that pass before others are held
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
+
+    @property
+    def billed(self) -> int:
+        return billed(self.sandbox)
+
+    async def forward(self, request: web.Request) -> web.Response:
+        """Pass a GraphQL request on to the sandbox."""
+        self.requests += 1
+        number, body = self.requests, await request.read()
+        headers = {name: value for name, value in request.headers.items() if name in {"Authorization", "Content-Type"}}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(self.sandbox.graphql_url, data=body, headers=headers) as response,
+        ):
+            content = await response.read()
+        if number > self.free:
+            self.reached.set()
+            await self.released.wait()
+        return web.Response(body=content, status=response.status, content_type="application/json")
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[_Service]:
+    """A service with a part for each of the lines, and its configuration `our.yaml`."""
+    catalog = tmp_path / "numbered.jsonl"
+    catalog.write_text("".join(f'{{"mpn": "SHEET{n:05}", "manufacturer": "370"}}\n' for n in range(LINES)))
+    async with app.serve(SandboxSettings(catalog=catalog)) as sandbox:
+        running = _Service(sandbox)
+        async with comparison_server.serve(running.forward) as url:
+            account = sandbox.default_application
+            config = {
+                "upstream": {"graphql_url": f"{url}/graphql", "token_url": sandbox.token_url},
+                "applications": {
+                    "buying": {
+                        "client_id": account.client_id,
+                        "client_secret": account.client_secret,
+                        "apikeys": [SECRET],
+                    }
+                },
+            }
+            (tmp_path / "our.yaml").write_text(json.dumps(config))
+            (tmp_path / "our.yaml").chmod(0o600)
+            yield running
+
+
+@pytest.fixture
+def bom(tmp_path: Path) -> Callable[[int], Path]:
+    """Writes a parts list of so many lines."""
+
+    def write(lines: int = LINES) -> Path:
+        file = tmp_path / "BOM.csv"
+        file.write_text("MPN\n" + "".join(f"SHEET{n:05}\n" for n in range(lines)))
+        return file
+
+    return write
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Callable[..., Any]:
+    """Starts a command in the test's folder."""
+    return partial(commands.start, tmp_path)
+
+
+FILL = ("sheet", "fill", "BOM.csv", "--columns", "stock", "--config", "our.yaml")
+
+
+def statuses(file: Path) -> list[str]:
+    """The status of each line."""
+    with file.open(newline="") as stream:
+        return [row[-1] for row in csv.reader(stream)][1:]
+
+
+async def test_without_a_terminal_a_budget_or_yes_is_needed(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(150)
+    found = await commands.wait(await start(*FILL))
+    assert found.code == 2
+    assert "BOM.csv: 150 lines, 150 distinct queries, 0 in the cache" in found.err
+    assert "to fetch: 2 upstream requests, 150 parts at most" in found.err
+    assert "up to 150 parts may be spent: set a limit with --budget, or confirm with --yes" in found.err
+    assert (service.billed, service.requests) == (0, 0)
+    assert not (tmp_path / "BOM.filled.csv").exists()
+    found = await commands.wait(await start(*FILL, "--yes", "--json"))
+    assert (found.code, service.billed) == (0, 150), found
+    assert json.loads(found.out).items() >= {"parts_spent": 150, "upstream_requests": 2, "stopped": None}.items()
+    assert SECRET not in found.out + found.err
+    found = await commands.wait(await start(*FILL, "--json"))
+    assert (found.code, service.billed) == (0, 150), found  # all in the cache: nothing to confirm
+
+
+async def test_budget_ends_the_run_and_the_next_one_continues(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(150)
+    found = await commands.wait(await start(*FILL, "--budget", "120", "--json"))
+    assert (found.code, service.billed) == (1, 120), found
+    assert "budget 120 parts" in found.err
+    assert "run the same command again to continue, without paying for it twice" in found.err
+    summary = json.loads(found.out)
+    assert (summary["found"], summary["not_fetched"], summary["stopped"] is None) == (120, 30, False)
+    assert statuses(tmp_path / "BOM.filled.csv") == ["found"] * 120 + ["not fetched"] * 30
+    found = await commands.wait(await start(*FILL, "--budget", "120", "--json"))
+    assert (found.code, service.billed) == (0, 150), found
+    assert statuses(tmp_path / "BOM.filled.csv") == ["found"] * 150
+
+
+async def test_ctrl_c_keeps_what_was_paid(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(LINES)
+    service.free = 0
+    process = await start(*FILL, "--yes", "--json")
+    async with asyncio.timeout(commands.SECONDS):
+        await service.reached.wait()
+        process.send_signal(signal.SIGINT)
+        while b"stopping: " not in await process.stderr.readline():
+            pass
+    service.released.set()
+    found = await commands.wait(process)
+    assert (found.code, service.billed) == (1, 400), found  # the fifth request is not sent
+    assert "stopped: interrupted" in found.err
+    assert json.loads(found.out).items() >= {"parts_spent": 400, "stopped": "interrupted"}.items()
+    assert "not fetched" in statuses(tmp_path / "BOM.filled.csv")
+    found = await commands.wait(await start(*FILL, "--yes", "--json"))
+    assert found.code == 0, found
+    assert service.billed == LINES  # no part twice
+    assert json.loads(found.out).items() >= {"from_cache": 400, "parts_spent": 50}.items()
+    assert set(statuses(tmp_path / "BOM.filled.csv")) == {"found"}
+
+
+async def test_everything_is_fetched_again_only_after_its_cost(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path]
+) -> None:
+    bom(3)
+    await commands.wait(await start(*FILL, "--yes"))
+    found = await commands.wait(await start(*FILL, "--force-rerun-all"))
+    assert (found.code, service.billed) == (2, 3)
+    assert "3 distinct queries, the cache is ignored" in found.err
+    assert "up to 3 parts may be spent" in found.err
+    found = await commands.wait(await start(*FILL, "--force-rerun-all", "--yes"))
+    assert (found.code, service.billed) == (0, 6), found
+
+
+async def test_failures_are_rerun_alone(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(20)
+    await commands.wait(await start(*FILL, "--budget", "15"))
+    filled = tmp_path / "BOM.filled.csv"
+    filled.write_text(filled.read_text().replace("SHEET00003,", "SHEET00003 ,"))
+    command = (*FILL[:2], "BOM.filled.csv", *FILL[3:], "--rerun-failures", "--yes", "--json")
+    found = await commands.wait(await start(*command))
+    assert (found.code, service.billed) == (0, 20), found
+    assert json.loads(found.out)["output"] == "BOM.filled-2.csv"
+    assert statuses(tmp_path / "BOM.filled-2.csv") == ["found"] * 20
+
+
+async def test_terminal_asks_before_parts_are_spent_and_shows_them(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(5)
+    with terminals(start) as run:
+        terminal = await run(*FILL)
+        await terminal.until("Up to 5 parts may be spent. Continue?")
+        terminal.type("n\n")
+        assert (await commands.wait(terminal.process)).code == 2
+        assert service.billed == 0
+        assert not (tmp_path / "BOM.filled.csv").exists()
+        terminal = await run(*FILL)
+        await terminal.until("Continue?")
+        terminal.type("y\n")
+        await terminal.until("5 parts")
+        found = await commands.wait(terminal.process)
+    assert found.code == 0
+    assert "parts spent        5" in found.out
+
+
+async def test_api_key_that_no_application_has_is_a_mistake(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(1)
+    (tmp_path / "key").write_text("WR0NG-KEY-OF-THE-TEST\n")
+    found = await commands.wait(await start(*FILL, "--api-key", "file:key", "--yes"))
+    assert (found.code, found.out) == (2, "")
+    assert "the API key belongs to no application" in found.err
+    assert "WR0NG" not in found.err
+    (tmp_path / "key").write_text(SECRET)
+    (tmp_path / "key").chmod(0o600)
+    found = await commands.wait(await start(*FILL, "--api-key", "file:key", "--yes"))
+    assert (found.code, service.billed) == (0, 1), found

@@ -1,0 +1,67 @@
+"""A command on a pseudo-terminal."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from support import commands
+
+
+class Terminal:
+    """A command on a terminal: what it shows, and what is typed."""
+
+    def __init__(self, process: Any, primary: int) -> None:
+        self.process, self.primary, self.shown = process, primary, ""
+
+    async def until(self, words: str) -> None:
+        async with asyncio.timeout(commands.SECONDS):
+            while words not in self.shown:
+                await self._readable()
+                self.shown += os.read(self.primary, 4096).decode(errors="replace")
+
+    async def _readable(self) -> None:
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self.primary, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self.primary)
+
+    def type(self, text: str) -> None:
+        os.write(self.primary, text.encode())
+
+    async def interrupt(self) -> None:
+        """Press Ctrl+C once the command waits for input. Python does not notice a signal that arrives between its last
+        check and the read; a second Ctrl+C would help, but people are not that fast."""
+        async with asyncio.timeout(commands.SECONDS):
+            while not await _sleeps(self.process.pid):
+                await asyncio.sleep(0.01)
+        self.process.send_signal(signal.SIGINT)
+
+
+async def _sleeps(pid: int) -> bool:
+    ps = await asyncio.create_subprocess_exec("ps", "-o", "state=", "-p", str(pid), stdout=asyncio.subprocess.PIPE)
+    state, _ = await ps.communicate()
+    return state.strip() == b"S"
+
+
+@contextmanager
+def terminals(start: Callable[..., Awaitable[Any]]) -> Iterator[Callable[..., Awaitable[Terminal]]]:
+    """Yield the function that starts a command on a terminal of its own; `start` is that of commands."""
+    opened: list[int] = []
+
+    async def run(*arguments: Any) -> Terminal:
+        primary, secondary = os.openpty()
+        opened.append(primary)
+        process = await start(*arguments, terminal=secondary, TERM="xterm")
+        os.close(secondary)
+        return Terminal(process, primary)
+
+    try:
+        yield run
+    finally:
+        for primary in opened:
+            os.close(primary)

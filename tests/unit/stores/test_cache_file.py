@@ -1,0 +1,358 @@
+"""Tests specific to the shared cache in a file: modes, damage, deletion, and expiry under a clock that jumps."""
+
+import asyncio
+import errno
+import os
+import random
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from support import log_lines
+from unit.stores.test_protocols_cache import SIZE, A, B, C, contents, record
+
+from proxy import errors
+from proxy.kit import clock
+from proxy.stores.cache_file import LOOP_MAX, TICK_SECONDS, CacheFile, _Claims
+from proxy.stores.cache_ring import SLOTS_MIN, _start
+from proxy.stores.protocols import CacheLookup
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "state.sqlite.cache"
+
+
+@pytest.fixture
+async def cache(file: Path, manual_clock: clock.ManualClock) -> AsyncIterator[CacheFile]:
+    opened = CacheFile(file, SIZE, manual_clock)
+    yield opened
+    await opened.aclose()
+
+
+async def test_files_are_readable_by_the_owner_only(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    await cache.put([record(A, manual_clock.now())])
+    await cache.look_up([A, B], 0.0, claim=True)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()}
+    assert modes == dict.fromkeys([f"state.sqlite.cache{end}" for end in ("", ".claims")], 0o600)
+
+
+@pytest.mark.parametrize("damage", [b"not a database at all" * 400, b""])
+async def test_damaged_file_is_replaced(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, damage: bytes
+) -> None:
+    file.parent.mkdir()
+    file.write_bytes(damage)
+    with log_lines.collected() as output:
+        assert await contents(cache, A) == [None]
+        await cache.put([record(A, manual_clock.now())])
+        assert await contents(cache, A) == [b"content"]
+    assert output.getvalue().count("shared cache deleted") == (1 if damage else 0)
+
+
+async def test_file_damaged_while_it_is_open_is_replaced(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    now = manual_clock.now()
+    await cache.put([record(number.to_bytes(16, "big"), now, bytes(3000)) for number in range(200)])
+    await cache.aclose()
+    content = bytearray(file.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    file.write_bytes(content)
+    opened = CacheFile(file, SIZE, manual_clock)
+    assert await contents(opened, bytes(16)) == [None]
+    await opened.put([record(A, now)])
+    assert await contents(opened, A) == [b"content"]
+    await opened.aclose()
+
+
+async def test_deleted_file_is_begun_anew(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
+    await cache.put([record(A, manual_clock.now())])
+    for path in file.parent.glob("state.sqlite.cache*"):
+        path.unlink()
+    assert await contents(cache, A) == [None]
+    await cache.put([record(B, manual_clock.now())])
+    other = CacheFile(file, SIZE, manual_clock)
+    assert await contents(other, A, B) == [None, b"content"]
+    await other.aclose()
+
+
+async def test_unusable_folder_is_an_error(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
+    (tmp_path / "file").touch()
+    cache = CacheFile(tmp_path / "file" / "state.sqlite.cache", SIZE, manual_clock)
+    for work in (cache.look_up([A], 0.0, claim=True), cache.put([]), cache.cache_usage(), cache.clear(None)):
+        with pytest.raises(errors.StoreUnavailable, match="shared cache"):
+            await work
+    await cache.aclose()
+
+
+async def test_file_of_another_version_is_replaced(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    await cache.put([record(A, manual_clock.now())])
+    await cache.aclose()
+    with file.open("r+b") as opened:
+        opened.write(b"v3bridge cache 0")
+    other = CacheFile(file, SIZE, manual_clock)
+    with log_lines.collected() as output:
+        assert await contents(other, A) == [None]
+    assert "shared cache deleted" in output.getvalue()
+    await other.aclose()
+
+
+async def test_entries_beyond_a_day_are_deleted_after_the_clock_is_set_back(
+    cache: CacheFile, manual_clock: clock.ManualClock
+) -> None:
+    await cache.put([record(A, manual_clock.now() + 10 * 86_400)])
+    await cache.put([record(B, manual_clock.now()), record(C, manual_clock.now())])
+    assert await contents(cache, A, B) == [None, b"content"]
+
+
+async def test_everything_that_has_expired_is_deleted_at_once(
+    cache: CacheFile, manual_clock: clock.ManualClock
+) -> None:
+    """While nothing is stored, as a service that nobody uses."""
+    now = manual_clock.now()
+    await cache.put([record(A, now, life=86_400)])
+    await cache.put([record(number.to_bytes(16, "big"), now) for number in range(2001)])
+    manual_clock.advance(61)
+    await cache.put([])
+    assert [usage.entries for usage in await cache.cache_usage()] == [1]
+
+
+async def test_expired_entries_are_overwritten(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
+    await cache.put([record(A, manual_clock.now(), b"PLANTED"), record(B, manual_clock.now(), b"STAYS", life=600)])
+    manual_clock.advance(61)
+    await cache.put([])
+    assert (b"PLANTED" in file.read_bytes(), b"STAYS" in file.read_bytes()) == (False, True)
+
+
+async def test_cleared_entries_are_overwritten(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
+    await cache.put([record(A, manual_clock.now(), b"PLANTED", name="shop"), record(B, manual_clock.now(), b"STAYS")])
+    assert await cache.clear("shop") == 1
+    assert (b"PLANTED" in file.read_bytes(), b"STAYS" in file.read_bytes()) == (False, True)
+
+
+async def test_look_up_whose_claims_fail_halfway_leaves_none(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = _Claims._lock_key
+
+    def no_locks_left(claims: _Claims, key: bytes) -> bool:
+        if key == B:
+            raise OSError(errno.ENOLCK, "No locks available")
+        return lock(claims, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Claims, "_lock_key", no_locks_left)
+        with pytest.raises(errors.StoreUnavailable, match="No locks available"):
+            await cache.look_up([A, B], 0.0, claim=True)
+    other = CacheFile(file, SIZE, manual_clock)
+    assert [claimed for _, claimed in await other.look_up([A, B], 0.0, claim=True)] == [True, True]
+    await other.aclose()
+
+
+async def test_failed_look_up_releases_its_claims(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    file.mkdir(parents=True)
+    with pytest.raises(errors.StoreUnavailable):
+        await cache.look_up([A], 0.0, claim=True)
+    file.rmdir()
+    other = CacheFile(file, SIZE, manual_clock)
+    assert [claimed for _, claimed in await other.look_up([A], 0.0, claim=True)] == [True]
+    await other.aclose()
+
+
+def content_of(key: bytes, size: int) -> bytes:
+    """Content that tells which entry it is."""
+    return (key * (size // len(key) + 1))[:size]
+
+
+@given(sizes=st.lists(st.integers(0, 400_000), min_size=1, max_size=40), batch=st.integers(1, 7))
+@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_what_is_found_is_what_was_stored_last(
+    cache: CacheFile, manual_clock: clock.ManualClock, sizes: list[int], batch: int
+) -> None:
+    """However the ring is filled: no entry is mistaken for another, the newest are there, the limit holds."""
+    await cache.clear(None)
+    records = []
+    for number, size in enumerate(sizes):
+        key = number.to_bytes(8, "big") * 2
+        records.append(record(key, manual_clock.now(), content_of(key, size)))
+    for start in range(0, len(records), batch):
+        await cache.put(records[start : start + batch])
+    found = await contents(cache, *(each.key for each in records))
+    assert all(content in (None, each.content) for each, content in zip(records, found, strict=True))
+    newest_bytes = 0
+    for each, content in zip(reversed(records), reversed(found), strict=True):
+        if len(each.content) > SIZE // 5:  # may be too large
+            continue
+        newest_bytes += len(each.content) + 100
+        if newest_bytes < SIZE // 4:
+            assert content is not None
+    assert sum(usage.entries for usage in await cache.cache_usage()) == sum(content is not None for content in found)
+
+
+async def test_file_stays_below_its_size(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
+    for number in range(300):
+        await cache.put([record(number.to_bytes(16, "big"), manual_clock.now(), bytes(10_000))])
+    assert file.stat().st_size <= SIZE
+
+
+async def test_writers_and_readers_side_by_side_mistake_no_entry(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    """While two caches overwrite the ring again and again, a third reads what they store."""
+    caches = [CacheFile(file, SIZE, manual_clock) for _ in range(2)]
+    keys = [number.to_bytes(8, "big") * 2 for number in range(200)]
+
+    async def write(writer: CacheFile, seed: int) -> None:
+        chosen = random.Random(seed)
+        for _ in range(60):
+            batch = [(key, chosen.randrange(20_000)) for key in chosen.sample(keys, 8)]
+            await writer.put([record(key, manual_clock.now(), content_of(key, size)) for key, size in batch])
+
+    writing = [asyncio.create_task(write(writer, seed)) for seed, writer in enumerate(caches)]
+    hits = 0
+    while not all(task.done() for task in writing):
+        for key, content in zip(keys, await contents(cache, *keys), strict=True):
+            assert content is None or content == content_of(key, len(content))
+            hits += content is not None
+    await asyncio.gather(*writing)
+    assert hits
+    for each in caches:
+        await each.aclose()
+
+
+@pytest.mark.parametrize("place", [0, 10**6, 2**63])
+async def test_slot_of_the_index_that_points_nowhere_is_a_miss(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, place: int
+) -> None:
+    """As a process that is killed while it writes may leave it."""
+    await cache.put([record(A, manual_clock.now())])
+    header = file.read_bytes()
+    slot = header.index(A[8:] + (SIZE - _start(SLOTS_MIN)).to_bytes(8, "little"))
+    with file.open("r+b") as opened:
+        opened.seek(slot + 8)
+        opened.write(place.to_bytes(8, "little"))
+    assert await contents(cache, A) == [None]
+    await cache.put([record(A, manual_clock.now(), b"again")])
+    assert await contents(cache, A) == [b"again"]
+
+
+async def test_records_that_contradict_each_other_are_begun_anew(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    now = manual_clock.now()
+    await cache.put([record(A, now)])
+    with file.open("r+b") as opened:
+        opened.seek(_start(SLOTS_MIN))
+        opened.write(b"\xff" * 100)
+    with log_lines.collected() as output:
+        await cache.put([])
+    assert output.getvalue().count("shared cache deleted") == 1
+    await cache.put([record(B, now)])
+    assert await contents(cache, A, B) == [None, b"content"]
+
+
+async def test_damaged_file_is_replaced_once_by_several_processes(file: Path, manual_clock: clock.ManualClock) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"no cache" * 1000)
+    caches = [CacheFile(file, SIZE, manual_clock) for _ in range(5)]
+    with log_lines.collected() as output:
+        await asyncio.gather(
+            *(each.put([record(bytes([n]) * 16, manual_clock.now())]) for n, each in enumerate(caches))
+        )
+    assert output.getvalue().count("shared cache deleted") >= 1
+    for each in caches:
+        assert await contents(each, *(bytes([n]) * 16 for n in range(5))) == [b"content"] * 5
+        await each.aclose()
+
+
+async def test_changed_size_is_applied_once_and_by_writers_only(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    """Services with different settings, and `v3bridge cache`, do not delete each other's entries again and again."""
+    other = CacheFile(file, 2 * SIZE, manual_clock)
+    now = manual_clock.now()
+    await cache.put([record(A, now)])
+    assert await contents(other, A) == [b"content"]
+    assert await other.clear("nobody") == 0
+    await other.put([record(B, now)])
+    for each in (cache, other, cache):
+        await each.put([record(C, now)])
+    assert await contents(cache, A, B, C) == [None, b"content", b"content"]
+    await other.aclose()
+
+
+async def test_entry_that_is_not_in_the_page_cache_is_read_by_the_thread(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    await cache.put([record(A, manual_clock.now(), bytes(100_000))])
+    await contents(cache)
+    with file.open("r+b") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), _start(SLOTS_MIN), 0, os.POSIX_FADV_DONTNEED)
+    if cache.look_up_now([A], 0.0, False) is not None:
+        pytest.skip("this file system is always in memory")
+    assert await contents(cache, A) == [bytes(100_000)]
+    assert cache.look_up_now([A], 0.0, False) == [CacheLookup(bytes(100_000), False)]
+
+
+async def test_many_keys_are_left_to_the_thread(cache: CacheFile) -> None:
+    await contents(cache)
+    assert cache.look_up_now([bytes([n]) * 16 for n in range(LOOP_MAX + 1)], 0.0, False) is None
+
+
+async def alone(cache: CacheFile) -> None:
+    """Wait until a cache keeps its claims in memory."""
+    async with asyncio.timeout(10):
+        while not (cache._claims and cache._claims._is_alone):
+            await asyncio.sleep(0.01)
+
+
+async def claims(cache: CacheFile, *keys: bytes) -> list[bool]:
+    return [claimed for _, claimed in await cache.look_up(keys, 0.0, claim=True)]
+
+
+async def test_claims_of_a_process_that_was_alone_hold_against_a_new_one(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    assert await claims(cache, A) == [True]
+    await alone(cache)
+    assert await claims(cache, B) == [True]
+    other = CacheFile(file, SIZE, manual_clock)
+    assert await claims(other, A, B, C) == [False, False, True]
+    assert await claims(cache, C) == [False]
+    await cache.release([A, B])
+    await other.release([C])
+    assert await claims(other, A, B) == [True, True]
+    assert await claims(cache, C, A) == [True, False]
+    await other.aclose()
+    await alone(cache)
+    assert await claims(cache, A) == [True]
+
+
+async def test_process_that_is_alone_and_does_not_react_keeps_nobody_waiting(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    """As one that has been stopped. What is claimed without it holds as soon as it reacts again."""
+    await claims(cache, A)
+    await alone(cache)
+    assert cache._timer is not None
+    cache._timer.cancel()
+    other = CacheFile(file, SIZE, manual_clock)
+    async with asyncio.timeout(5):
+        assert await claims(other, A, B) == [True, True]
+    assert await claims(cache, C) == [True]
+    await asyncio.sleep(2 * TICK_SECONDS)
+    assert await claims(cache, B) == [False]
+    assert await claims(other, C) == [False]
+    await other.aclose()
