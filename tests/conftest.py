@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+import structlog
 from aiohttp import web_app
 from support import forked_commands, time_limit
 
@@ -64,6 +65,12 @@ def _commands_are_forked() -> Iterator[None]:
     """Commands of the program start without importing it anew."""
     with forked_commands.installed():
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tracebacks_are_plain() -> None:
+    """A logged exception with the values of all variables takes up to a second, in which no server responds."""
+    structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ run costs nothing twice.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -95,14 +95,13 @@ async def fetch(
         arrived = 0
         try:
             # Closing the source's generator waits for requests in flight: they are billed already.
-            async with aclosing(source.fetch(queries, budget=left, refresh=refresh)) as arriving:
+            fetching = source.fetch(queries, budget=left, refresh=refresh)
+            async with aclosing(fetching), aclosing(_until(stop, fetching)) as arriving:
                 async for result in arriving:
                     note(result)
                     job.add(result)
                     arrived += 1
                     tell(FillProgress(results + arrived, source.parts_spent))
-                    if stop.is_set():
-                        break
         except errors.StartError:
             raise
         except errors.BridgeError as error:
@@ -113,6 +112,33 @@ async def fetch(
             stopped = INTERRUPTED
         queries = await job.proceed(stopped=stopped is not None)
     return FillEnd(results, source.parts_spent, stopped, refused)
+
+
+async def _until(stop: asyncio.Event, results: AsyncGenerator[PartResult, None]) -> AsyncGenerator[PartResult, None]:
+    """Yield results until `stop` is set. The next one is not waited for then: meanwhile further requests would be sent.
+    What the source has in flight is waited for where it is cancelled."""
+    stopping = asyncio.create_task(stop.wait(), name="signal to stop")
+    step: asyncio.Task[PartResult | None] | None = None
+    try:
+        while not stop.is_set():
+            step = asyncio.create_task(_next(results), name="next result")
+            await asyncio.wait({step, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not step.done():
+                step.cancel()
+                await asyncio.wait({step})
+                return
+            result = step.result()
+            if result is None:
+                return
+            yield result
+    finally:
+        stopping.cancel()
+        if step is not None:
+            step.cancel()  # without effect where it is done; the second time, it no longer waits
+
+
+async def _next(results: AsyncGenerator[PartResult, None]) -> PartResult | None:
+    return await anext(results, None)
 
 
 def copy_path(file: Path) -> Path:

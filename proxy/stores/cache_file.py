@@ -38,7 +38,7 @@ ATTACH_SECONDS, ATTACH_PAUSE = 0.4, 0.005  # that a process waits for one that i
 
 _USERS, _KEYS = 0, 1  # locked bytes of the file of claims: of the processes that use it, and the first of the keys
 _LOCK = struct.Struct("hhqqi0q")  # struct flock on 64-bit Linux: type, whence, start, length, process
-_PAGE_CACHE_ONLY: int = getattr(os, "RWF_NOWAIT", 0)
+_PAGE_CACHE_ONLY: int = getattr(os, "RWF_NOWAIT", 0)  # flag of a read; 0 where the system has none
 
 _CLAIMED, _NOTHING = CacheLookup(None, True), CacheLookup(None, False)
 
@@ -65,7 +65,7 @@ class CacheFile:
 
     def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup] | None:
         ring, claims = self._ring, self._claims
-        if ring is None or (claim and claims is None) or len(keys) > LOOP_MAX:
+        if ring is None or (claim and claims is None) or len(keys) > LOOP_MAX or not _PAGE_CACHE_ONLY:
             return None
         claimed: set[bytes] = set()
         try:

@@ -147,7 +147,8 @@ async def test_pipelined_requests_complete_before_a_half_closed_connection_ends(
 async def test_http_1_0_with_chunked_body_is_refused(start: StartEnvironment) -> None:
     async with start() as environment:
         line = target({"mpn": "SN74S74N"}).encode()
-        reply = await environment.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked")
+        # With the last chunk, for which the proxy would wait ten seconds before it closes the connection.
+        reply = await environment.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked\r\n\r\n0")
         assert (reply.status, reply.json["message"]) == (400, "HTTP/1.0 has no Transfer-Encoding")
 
 

@@ -133,7 +133,8 @@ class ColumnsJob:
 
     def _place_new_columns(self) -> None:
         """Place the others right of everything that stands in the header or in a line."""
-        free = max(len(self._header.cells), *(line.width for line in self._lines), *self._places.values(), 0)
+        widths = [index + 1 for index, cell in enumerate(self._header.cells) if cell.strip()]
+        free = max(*widths, *(line.width for line in self._lines), 0)
         for spec in self._columns.specs:
             if spec not in self._places:
                 self._places[spec] = free
@@ -177,7 +178,8 @@ class ColumnsJob:
             return Status(NOT_FOUND, NOT_FOUND)
         if result.hits > 1 and not result.query.manufacturer:
             manufacturer = _DECODER.decode(packed).manufacturer
-            text = f"{result.hits} parts match, these values are of {manufacturer}: state the manufacturer"
+            missing = "manufacturer" if result.query.mpn else "part number"
+            text = f"{result.hits} parts match, these values are of {manufacturer}: state the {missing}"
             return Status(AMBIGUOUS, f"{AMBIGUOUS}: {text}")
         return self._found(result.fetched)
 

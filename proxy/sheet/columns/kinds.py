@@ -12,6 +12,7 @@ from proxy.sheet.parts import Offer, Part
 
 Option = Literal["quantity", "currency", "distributor"]
 PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows
+DIGITS_MAX = 20  # before the point, beyond which nothing is rounded: Decimal could not hold the decimals
 AT_BEST: tuple[Option, ...] = ("quantity",)
 PRICED: tuple[Option, ...] = ("quantity", "currency")
 
@@ -58,6 +59,8 @@ def at(time: float) -> str:
 
 def rounded(price: Decimal) -> Decimal:
     """Round a price to five decimals, without trailing zeros."""
+    if price.adjusted() > DIGITS_MAX:
+        return price
     short = price.quantize(PRICE_STEP).normalize()
     return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
 

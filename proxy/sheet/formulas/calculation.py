@@ -41,6 +41,9 @@ class WorkbookCalculation:
         self._evaluation = evaluation
         self._known = known
         self._sheets = [sheet.name for sheet in workbook.sheets]
+        self._secret_cells = {
+            cell for call_cell in formulas.calls.values() for cell in _login_cells(call_cell, formulas)
+        }
 
     def plan(self, dirty: Collection[CellPosition]) -> CalculationPlan:
         """Return what can be calculated of the formulas that depend on calls."""
@@ -97,7 +100,9 @@ class WorkbookCalculation:
             array = cell.formula.kind == "array"
             text = self._copied_formula(position, cell.formula.text)
             return libreoffice.CopiedCell(cell.column, libreoffice.CopiedFormula(text, reference if array else None))
-        return libreoffice.CopiedCell(cell.column, self._known.results.get(position, cell.value))
+        # Nothing that is calculated needs a client secret: it is not written to another file, not even for seconds.
+        value = None if position in self._secret_cells else self._known.results.get(position, cell.value)
+        return libreoffice.CopiedCell(cell.column, value)
 
     def _copied_formula(self, position: CellPosition, text: str) -> str:
         call_cell = self._formulas.calls.get(position)
@@ -132,6 +137,15 @@ class WorkbookCalculation:
         cell = self._formulas.calls[argument.key.cell]
         texts = _call_texts(cell, self._evaluation)
         return _rewritten(cell.parsed, argument.span, texts, self._formulas.names, cell.position, qualified=True)
+
+
+def _login_cells(cell: CallCell, formulas: WorkbookFormulas) -> Iterator[CellPosition]:
+    """Yield the cells that the arguments of a cell's logins refer to."""
+    for call in cell.parsed.calls:
+        for token in cell.parsed.tokens[call.span.start : call.span.end] if call.function.logs_in else ():
+            area = formulas.names.resolve(token.value, cell.position) if token.subtype == Token.RANGE else None
+            if area is not None and area.one_cell is not None:
+                yield area.one_cell
 
 
 def _call_texts(cell: CallCell, evaluation: CallEvaluation) -> dict[int, str]:

@@ -108,8 +108,8 @@ def parse(text: str) -> ParsedFormula:
 def _tokens(text: str) -> list[Token]:
     try:
         return list(Tokenizer("=" + text).items)
-    except (TokenizerError, IndexError) as error:  # an IndexError where a closing parenthesis is too much
-        raise FormulaError("the formula cannot be parsed") from error
+    except (TokenizerError, IndexError):  # an IndexError where a closing parenthesis is too much
+        raise FormulaError("the formula cannot be parsed") from None  # its message has the formula
 
 
 def _exported(tokens: list[Token]) -> list[Token]:

@@ -18,6 +18,7 @@ OFFICIAL = next(
     (folder / RECORDED for folder in Path(__file__).parents if (folder / RECORDED).exists()), Path(RECORDED)
 )
 PARTS: list[builder.Plain] = [1868783, "SN74S74N", "LM358N", 1868784]  # numbers stand in numeric cells
+REFUSED = "Unable to login to Nexar application, check Client Id and Secret"
 PROGRAMS = (dialects.EXCEL, dialects.LIBREOFFICE, dialects.GOOGLE, dialects.STRICT, dialects.SDK)
 PRICES = [("ADA500", "Digi-Key", 100), ("SN74S74N", None, 25), ("1N4007", "Digi-Key", 50000)]
 
@@ -122,3 +123,19 @@ def test_official_sample_is_filled(fill: Run, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl's, about extensions that it drops
         openpyxl.load_workbook(tmp_path / "NexarSupplytAddInExample.filled.xlsm")
+
+
+@pytest.mark.parametrize("secret", ["", "pl4nted-secret"], ids=["accepted", "refused"])
+def test_secret_of_a_login_stands_nowhere_but_in_the_workbook(
+    fill: Run, service: Any, tmp_path: Path, secret: str
+) -> None:
+    secret = secret or service.client_secret
+    file = samples.official(PARTS, login=(service.client_id, secret)).write(tmp_path / "sample.xlsm")
+    result = fill(file)
+    assert secret not in result.stdout + result.stderr
+    written = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert written
+    assert [path for path in written if secret.encode() in path.read_bytes()] == []
+    login = packed.cells_of(tmp_path / "sample.filled.xlsm", "Sample")["B4"].value
+    accepted = "The Nexar Supply Add-in is ready!"
+    assert login == (accepted if secret == service.client_secret else REFUSED)

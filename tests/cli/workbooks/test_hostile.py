@@ -84,3 +84,11 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(fill: Fill, tmp_
     assert result.returncode == 2
     assert result.stderr.rstrip("\n").isprintable()
     assert "\\x1b[2J[red]bom.xlsx" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["circle of two cells.xlsx", "long formula.xlsx"])
+def test_formulas_that_cannot_be_filled_are_refused_in_one_line(fill: Fill, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(hostile.ODD[name]())
+    assert "BOM!B2" in _refused(fill(file, "--yes"), file)
+    assert list(tmp_path.iterdir()) == [file]

@@ -1,8 +1,9 @@
 """Workbooks for tests, written as XML text and packed with zipfile: nothing here uses the code under test.
 
-`builder` has sheets, cells and the package; `dialects` how each program spells them; `features` everything that
-may stand beside cells; `samples` whole workbooks, one of them like the add-in's official sample; `packed` reads a
-package back.
+`builder` has sheets, cells and the package; `dialects` how each program spells them; `features` and `sheet_features`
+everything that may stand beside cells; `samples` whole workbooks, one of them like the add-in's official sample;
+`hostile` files that no program wrote; `exact` packages whose every byte a test decides. `packed` reads a package back,
+`calc` lets LibreOffice do it.
 """
 
 from collections.abc import Sequence

@@ -69,7 +69,7 @@ async def test_signal_after_the_last_result_is_no_early_end() -> None:
     job = _Notes()
     await fill.fetch(job, parts, asyncio.Event())
     end = await fill.fetch(job, parts, stop)
-    assert (end.results, end.interrupted) == (1, True)
+    assert (end.results, end.interrupted) == (0, True)
     stop.clear()
     end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 10 else None)
     assert end.stopped is None

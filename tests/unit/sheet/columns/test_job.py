@@ -13,7 +13,7 @@ from support.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.sheet import fill
-from proxy.sheet.columns import csv_table, lines, specs, workbook_table
+from proxy.sheet.columns import csv_table, specs, workbook_table
 from proxy.sheet.columns.job import ColumnsJob
 from proxy.sheet.columns.specs import ColumnSet
 from proxy.sheet.offers import OfferRules
@@ -285,6 +285,54 @@ def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path
     assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Digi-Key", "Mouser"]
 
 
+def test_formatted_but_empty_cells_are_no_data(fill_table: Fill, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["MPN"], ["LM358N"]):
+        book.active.append(row)
+    for number in (1, 2):
+        book.active.cell(number, 16_384).font = openpyxl.styles.Font(bold=True)
+    book.save(tmp_path / "BOM.xlsx")
+    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
+        fill_table(workbook_table.choose(package, None, {}), tmp_path / "out.xlsx", "stock")
+    assert openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]["B1"].value == "Nexar stock"
+
+
+def test_sheet_without_room_is_an_error(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["XFD1"], book.active["A2"] = "MPN", "last", "LM358N"
+    book.save(tmp_path / "BOM.xlsx")
+    with (
+        workbook.open_package(tmp_path / "BOM.xlsx") as package,
+        pytest.raises(errors.SheetError, match="has no room for columns right of its data"),
+    ):
+        ColumnsJob(workbook_table.choose(package, None, {}), columns("stock"), named={}, now=NOW)
+
+
+HOSTILE = ("=1+1", 'O\'Brien & "Sons"', "<xml>", "a]b"[:2] + "'", "\u202egnp.exe", "𝔘𝔫𝔦", "../../etc/passwd"[:9])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_data(fill_table: Fill, source: MemoryPartSource, tmp_path: Path, name: str) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    title = "".join(each for each in name if each not in "[]*/\\?:")
+    sheet.title = title
+    sheet.append(["MPN", "Mfr"])
+    sheet.append([name, name])
+    sheet["A2"].data_type = sheet["B2"].data_type = "s"
+    source.parts = {name: Part(name, name, short_description=name, offers=(Offer(name, name, True, name, 1),))}
+    book.save(tmp_path / "BOM.xlsx")
+    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
+        counts = fill_table(
+            workbook_table.choose(package, None, {}), tmp_path / "out.xlsx", f"description,stock:{name.strip('=')},mpn"
+        )
+    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
+    assert counts["found"] == 1
+    assert [cell.value for cell in filled[title][2]] == [name, name, name, 1, name, "found"]
+    assert [cell.data_type for cell in filled[title][2]][:3] == ["s", "s", "s"]
+    assert filled["Offers"]["D2"].value == name
+
+
 @pytest.mark.parametrize(
     "value, number_format, text",
     [
@@ -343,46 +391,3 @@ def test_sheet_is_chosen_by_name_and_a_wrong_name_lists_them(tmp_path: Path) -> 
         assert "'Two'" in workbook_table.choose(package, "two", {}).place
         with pytest.raises(errors.SheetError, match="has no sheet 'Three'; there are 'One', 'Two'"):
             workbook_table.choose(package, "Three", {})
-
-
-@pytest.mark.parametrize(
-    "named, header, row, expected",
-    [
-        ({"mpn": "Typ"}, "Typ,MPN", "A,B", ("A", "", "", None)),
-        ({"mpn": "B"}, "x,y,Qty", "A,LM,7", ("LM", "", "", 7)),
-        ({"mpn": "b", "brand": "Firma", "quantity": "d"}, "x,y,Firma,z", "A,LM,TI,8", ("LM", "TI", "", 8)),
-        ({"sku": "Artikel"}, "Artikel,z", "S,1", ("", "", "S", None)),
-        ({}, "MPN,Menge", 'A,"1,000"', ("A", "", "", 1000)),
-        ({}, "MPN,Menge", 'A,"2,5 m"', ("A", "", "", 3)),
-        ({}, "MPN,Menge", "A,n/a", ("A", "", "", None)),
-        ({}, "MPN,Menge", "A,0", ("A", "", "", None)),
-        ({}, "MPN,Menge", "00123,2", ("00123", "", "", 2)),
-    ],
-)
-def test_columns_are_named_by_heading_or_letter(
-    tmp_path: Path, named: dict[str, str], header: str, row: str, expected: Any
-) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text(f"title\n{header}\n{row}\n")
-    _, read = lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv")
-    ((line, _),) = read
-    assert line[1:5] == expected
-
-
-def test_missing_column_is_named_with_those_that_are_there(tmp_path: Path) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text("MPN,Wert\nA,1\n")
-    named = {"mpn": "Teil", "quantity": "ZZZ"}
-    with pytest.raises(errors.SheetError) as raised:
-        lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv")
-    assert raised.value.message == (
-        "BOM.csv: no column --mpn-column 'Teil', --quantity-column 'ZZZ'; the columns of row 1 are A 'MPN', B 'Wert'"
-    )
-
-
-@pytest.mark.parametrize("total", ["Total,,5", "Summe:,X,5", ",合计,5", ",,5", ",--,5", f",{'X' * 300},5"])
-def test_lines_without_a_part_number_and_totals_are_left_alone(tmp_path: Path, total: str) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text(f"Ref,MPN,Qty\nU1,A,5\n{total}\n")
-    _, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv")
-    assert [line.mpn for line, _ in read] == ["A"]

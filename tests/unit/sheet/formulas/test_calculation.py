@@ -1,5 +1,6 @@
 """Formulas that LibreOffice calculates: one workbook, filled once, for all tests."""
 
+import zipfile
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -83,3 +84,21 @@ def test_functions_that_libreoffice_lacks_keep_their_values_and_are_listed(fille
     assert [filled[cell] for cell in ("J2", "J3", "J4", "K2")] == [Decimal(9)] * 4
     assert {problem.partition(":")[0] for problem in filled.problems} == {"BOM!J2", "BOM!J3", "BOM!J4", "BOM!K2"}
     assert filled["B4"] != CellError("#NAME?")
+
+
+def test_the_copy_for_libreoffice_has_no_secret(tmp_path: Path) -> None:
+    program = tmp_path / "soffice"
+    program.write_text(f'#!/bin/bash\ncp "${{11}}" {tmp_path}/copy.xlsx\n')
+    program.chmod(0o755)
+    cells: dict[str, AnyCell] = {
+        "A1": FormulaCell(f'IFERROR({X}LOGIN(C1,C2,"planted-flag"),"")', ""),
+        "C1": "planted-id",
+        "C2": "planted-secret",
+        "B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317")+1', 9),
+    }
+    result = fill(book(cells), tmp_path, office=LibreOffice(program))
+    assert any("wrote no file" in problem for problem in result.problems)
+    with zipfile.ZipFile(tmp_path / "copy.xlsx") as archive:
+        text = "".join(archive.read(name).decode() for name in archive.namelist())
+    assert "0.5+1" in text
+    assert "planted" not in text

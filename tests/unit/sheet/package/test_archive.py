@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any, cast
 
 import pytest
 from support.workbooks import exact
@@ -41,14 +42,14 @@ class _Unseekable(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
+    def write(self, data: Any) -> int:
         self.data += data
         return len(data)
 
 
 def _with_descriptors() -> bytes:
     stream = _Unseekable()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as opened:  # type: ignore[arg-type]
+    with zipfile.ZipFile(cast(IO[bytes], stream), "w", zipfile.ZIP_DEFLATED) as opened:
         for name, text in PARTS.items():
             opened.writestr(name, text)
     return bytes(stream.data)

@@ -6,6 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.workbooks import builder, hostile
 
 from proxy import errors
@@ -25,7 +27,7 @@ def _fill(folder: Path, name: str, content: bytes) -> None:
             for sheet in package.sheets:
                 for _ in package.rows(sheet):
                     pass
-            package.save(target, {package.sheets[0].name: {(2, 7): PRICE}})
+            package.save(target, {sheet.name: {(2, 7): PRICE} for sheet in package.sheets[:1]})
     finally:
         assert file.read_bytes() == content
         assert {path.name for path in folder.iterdir()} <= {name, target.name}
@@ -103,3 +105,24 @@ def test_copy_has_the_permissions_of_the_file(tmp_path: Path) -> None:
     with workbook.open_package(file) as package:
         package.save(target, {"BOM": {(2, 7): PRICE}})
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+DAMAGED = ("xl/worksheets/sheet1.xml", "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "[Content_Types].xml")
+DAMAGE = (
+    b"", b'"', b"<", b"</", b"A0", b"9" * 30, b"-", b' t="s"', b' t="d"', b"<c/>", b"<row/>", b"<v>", b"e999",
+    b'<f t="shared" si="0"/>', b"&#0;", b"<![CDATA[", b"\xff", b"\0", b"_xD800_", b"</c>", b"<mergeCell/>",
+)  # fmt: skip
+
+
+@given(st.sampled_from(DAMAGED), st.floats(0, 1), st.integers(0, 12), st.sampled_from(DAMAGE))
+@settings(max_examples=150, deadline=None)
+def test_damage_at_any_place_is_refused_in_one_line_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, part: str, share: float, removed: int, inserted: bytes
+) -> None:
+    content = hostile.good()
+    at = int(share * len(content[part]))
+    content[part] = content[part][:at] + inserted + content[part][at + removed :]
+    try:
+        _fill(tmp_path_factory.mktemp("damaged"), "book.xlsx", builder.pack(content))
+    except errors.SheetError as error:
+        assert str(error).isprintable()  # noqa: PT017
