@@ -18,6 +18,7 @@ from proxy.mapping import transforms
 from proxy.planning import operations
 from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
+from proxy.upstream import batching
 from proxy.web import fast_path
 from proxy.web.v3 import encoded_cache, unparsed
 
@@ -60,6 +61,11 @@ def _post_by_session() -> None:
 @_optimisation("the parser of whole responses")
 def _parse_into_streams() -> None:
     receiver._body = lambda *_: None
+
+
+@_optimisation("batches over several turns of the event loop")
+def _flush_in_the_same_turn() -> None:
+    batching.TURNS_MAX = 0
 
 
 @_optimisation("decoding parts just before their translation")

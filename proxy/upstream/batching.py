@@ -1,9 +1,10 @@
-"""Batching: queries with the same batch key that arrive in the same turn of the event loop are sent in one operation.
+"""Batching: queries with the same batch key that come in successive turns of the event loop are sent in one operation.
 
-A batch key is an application and a document. No query waits on a clock: a batch is flushed as soon as the callbacks of
-its turn have run. Under load a turn handles many requests, so that batches grow by themselves. While as many requests
-are in flight as the upstream may have connections, batches wait for the end of one, and take further queries meanwhile.
-How queries are merged into one operation, planning/operations.py knows.
+A batch key is an application and a document. No query waits on a clock: a batch is flushed as soon as a turn of the
+event loop has brought it no further query, which for a single request takes microseconds. Under load turns handle many
+requests, so that batches grow by themselves. While as many requests are in flight as the upstream may have connections,
+batches wait for the end of one, and take further queries meanwhile. How queries are merged into one operation,
+planning/operations.py knows.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ from proxy.upstream.graphql import GraphQLClient
 PARTS_MAX = 100  # of one operation: the sum of limits (contract graphql.md §2.1)
 # The other reading of the same limit (contract graphql.md §2.1): both are kept.
 QUERIES_MAX = 100
+# A request takes several turns from its arrival to its queries, so that those of requests that arrived together do not
+# come in the same turn. Bounded, because under load every turn may bring another query.
+TURNS_MAX = 8
 EARLIER_SECONDS = 0.1  # before the latest caller of a batch, from which on a caller needs a time limit of its own
 
 T = TypeVar("T")
@@ -136,19 +140,28 @@ class Batcher:
             await asyncio.wait(self._tasks)
 
     def _add(self, pending: _PendingQueries, credentials: Credentials, loop: asyncio.AbstractEventLoop) -> _Batch:
-        """Add queries to the open batch of their key, or to a new one, which this turn of the event loop will flush."""
+        """Add queries to the open batch of their key, or to a new one, which is flushed soon."""
         key = credentials, pending.queries.batch_key
         batch = self._open.get(key)
         if batch is None or not batch.has_room(pending.queries):
             batch = _Batch(credentials, key)
-            if pending.queries.batch_key is not None:
-                self._open[key] = batch
             # Behind the callbacks that are ready now, among them requests of the same turn.
-            loop.call_soon(self._flush, batch)
+            if pending.queries.batch_key is None:
+                loop.call_soon(self._flush, batch)
+            else:
+                self._open[key] = batch
+                loop.call_soon(self._flush_if_quiet, batch, 0, TURNS_MAX, loop)
         elif batch.context is not None:
             self._limit_wait(pending, batch, loop)
         batch.add(pending)
         return batch
+
+    def _flush_if_quiet(self, batch: _Batch, previous: int, turns: int, loop: asyncio.AbstractEventLoop) -> None:
+        """Flush a batch if it still has as many queries as in the previous turn, or at the last of its turns."""
+        if turns and batch.query_count > previous:
+            loop.call_soon(self._flush_if_quiet, batch, batch.query_count, turns - 1, loop)
+        else:
+            self._flush(batch)
 
     def _flush(self, batch: _Batch) -> None:
         """Send a batch, or let it wait for a connection."""

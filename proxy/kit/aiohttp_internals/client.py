@@ -33,6 +33,7 @@ class PoolClient:
         self.connector = session.connector
         address = URL(url)
         self._target = aiohttp.ClientRequest("POST", address, loop=asyncio.get_running_loop())
+        self._key = self._target.connection_key
         common = {"Host": self._target.headers["Host"], "Accept-Encoding": "gzip, deflate", **session.headers}
         self._head = f"POST {address.raw_path_qs} HTTP/1.1\r\n" + _header_lines(common)
 
@@ -64,7 +65,7 @@ class PoolClient:
         return response
 
     async def _connect(self, end: float | None) -> aiohttp.connector.Connection:
-        if self.connector.has_idle(self._target):  # at once, so that it needs no time limit
+        if self.connector.has_idle(self._key):  # at once, so that it needs no time limit
             return await self.connector.connect(self._target, [], self.timeout)
         async with asyncio.timeout_at(end):
             try:

@@ -82,9 +82,9 @@ class AttemptConnector(aiohttp.TCPConnector):
         # aiohttp has no setting for the class of its handlers.
         self._factory = functools.partial(_handler, loop=self._loop)
 
-    def has_idle(self, request: aiohttp.ClientRequest) -> bool:
-        """Return whether a connection is free for the server of a request."""
-        return any(handler.is_connected() for handler, _ in self._conns.get(request.connection_key, ()))
+    def has_idle(self, key: ConnectionKey) -> bool:
+        """Return whether a connection to a server is free."""
+        return any(handler.is_connected() for handler, _ in self._conns.get(key, ()))
 
     def close_idle(self) -> None:
         """Close all connections that no request uses."""

@@ -95,7 +95,7 @@ def batcher(service: _Service, metrics: Metrics, enabled: bool = True, connectio
 
 async def ask(calls: batching.Batcher, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
     tasks = [asyncio.create_task(calls.execute(each, who, 0.0)) for each in asks]
-    for _ in range(3):
+    for _ in range(5):
         await asyncio.sleep(0)
     return tasks
 
@@ -118,6 +118,29 @@ async def test_queries_of_one_turn_of_the_event_loop_are_sent_together(service: 
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
     assert metrics.batched_requests[()] == 4
+
+
+async def test_queries_of_successive_turns_are_sent_together(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
+    tasks = []
+    for letter in of("a", "b", "c"):
+        tasks.append(asyncio.create_task(calls.execute(letter, ME, 0.0)))
+        await asyncio.sleep(0)
+    service.let_go()
+    await asyncio.gather(*tasks)
+    assert service.asked == [("a", "b", "c")]
+
+
+async def test_queries_of_every_turn_delay_a_batch_for_a_few_turns_only(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
+    tasks = []
+    service.let_go()
+    for number in range(3 * batching.TURNS_MAX):
+        tasks.append(asyncio.create_task(calls.execute(Words((f"w{number}",), each=1), ME, 0.0)))
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert 1 < len(service.asked) <= 4
+    assert max(map(len, service.asked)) <= batching.TURNS_MAX + 2
 
 
 async def test_query_of_a_later_turn_does_not_wait(service: _Service, metrics: Metrics) -> None:
@@ -167,7 +190,8 @@ async def test_caller_of_a_sent_batch_keeps_its_own_time_limit(service: _Service
     calls = batcher(service, metrics, connections=1)
     (first,) = await ask(calls, *of("a"))
     tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in (("b", 59.9), ("c", 0.0))]
-    await asyncio.sleep(0)
+    for _ in range(3):
+        await asyncio.sleep(0)
     service.let_go(0)
     await first
     with pytest.raises(errors.DeadlineExceeded) as caught:
