@@ -22,7 +22,7 @@ from proxy.kit import event_loop, shipped
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted, printable
 from proxy.sheet import fill, records
-from proxy.sheet.parts import CostEstimate, PartSource
+from proxy.sheet.parts import CostEstimate, PartSource, Refresh
 
 if TYPE_CHECKING:
     from proxy.sheet.columns.specs import ColumnSet
@@ -118,9 +118,11 @@ class FillOptions:
         return self.columns is None and self.template is None
 
     @property
-    def refresh(self) -> bool:
-        """Whether the cache is ignored."""
-        return self.force_rerun_all or self.rerun_failures
+    def refresh(self) -> Refresh:
+        """What is fetched although the cache has it."""
+        if self.force_rerun_all:
+            return "everything"
+        return "failures" if self.rerun_failures else "nothing"
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -251,7 +253,7 @@ class FillRun:
         backup = self._back_up()
         counts = job.write(self.target)
         self.records.save(self.target, *filter(None, [self._offers]))
-        _print_end(end)
+        _print_end(end, options)
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests
         files = {"output": self.target, "offers": self._offers, "backup": backup}
@@ -344,7 +346,7 @@ def _columns(options: FillOptions) -> "ColumnSet":
 
 def _print_plan(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, free: bool) -> None:
     queries = counted(cost.queries, "distinct query", "distinct queries")
-    cached = "the cache is ignored" if options.refresh else f"{cost.cached} in the cache"
+    cached = "the cache is ignored" if options.force_rerun_all else f"{cost.cached} in the cache"
     if job.later_queries:
         cached += f"; {counted(job.later_queries, 'query', 'queries')} more at most, which need results of these"
     spending.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")
@@ -353,10 +355,11 @@ def _print_plan(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, 
     spending.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
 
 
-def _print_end(end: fill.FillEnd) -> None:
+def _print_end(end: fill.FillEnd, options: FillOptions) -> None:
     if end.stopped is not None:
+        again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
         spending.say(f"stopped: {end.stopped}")
-        spending.say("what was fetched is kept: run the same command again to continue, without paying for it twice")
+        spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
 
 
 def _print_problems(problems: Sequence[str]) -> None:
