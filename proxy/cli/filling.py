@@ -143,6 +143,7 @@ class FillRun:
         self.target = options.file if options.in_place else options.output or fill.copy_path(options.file)
         self.records = records.FillRecords(options.file)
         self._offers: Path | None = None  # file of offers beside the target
+        self._columns: ColumnSet | None = None
         self._login: LoginSession | None = None  # of the formulas of a workbook
 
     async def run(self) -> int:
@@ -166,7 +167,7 @@ class FillRun:
             raise typer.BadParameter("is the file itself: use --in-place", param_hint="--output")
         if self.target.suffix.lower() != self.options.file.suffix.lower():
             raise typer.BadParameter(f"must end with {self.options.file.suffix}, as the file", param_hint="--output")
-        records.FillRecords(self.target).check_unchanged(self.target)
+        records.FillRecords(self.target).check_unchanged()
 
     @contextmanager
     def _opened_formulas(self) -> Iterator[fill.FillJob]:
@@ -192,11 +193,11 @@ class FillRun:
         from proxy.sheet.columns import csv_table, job, tables
 
         options = self.options
-        columns = _columns(options)
+        columns = self._columns = _columns(options)
         with tables.opened(options.file, options.sheet, options.named) as table:
             if isinstance(table, csv_table.CsvTable):
                 self._offers = csv_table.offers_file(self.target)
-                records.FillRecords(self.target).check_unchanged(self._offers)
+                records.FillRecords(self._offers).check_unchanged()
             yield job.ColumnsJob(
                 table,
                 columns,
@@ -233,7 +234,8 @@ class FillRun:
                 cache_location=location,
             )
             source = await stack.enter_async_context(opened)
-            for note in source.notes:
+            empty = None if self._columns is None else self._columns.note_without(source.view.projection.features)
+            for note in filter(None, (*source.notes, empty)):
                 spending.say(f"note: {note}")
             yield source, free
 
@@ -252,7 +254,7 @@ class FillRun:
             self._login.end(refused=end.refused, used=source.upstream_requests > 0)
         backup = self._back_up()
         counts = job.write(self.target)
-        self.records.save(self.target, *filter(None, [self._offers]))
+        self.records.save(self.target, self._offers)
         _print_end(end, options)
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests

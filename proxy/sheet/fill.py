@@ -108,7 +108,7 @@ async def fetch(
             async with aclosing(fetching), aclosing(_until(stop, fetching)) as arriving:
                 async for result in arriving:
                     take(result)
-            # The cache has what was in flight at the signal. Where everything is fetched anew, it may also have the old.
+            # The cache has what was in flight at the signal; where everything is fetched anew, old results, too.
             if stop.is_set() and missing and refresh != "everything":
                 async for result in _cached([query for query in queries if query in missing], source, refresh):
                     take(result)

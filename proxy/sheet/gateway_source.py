@@ -139,7 +139,7 @@ class _Run:
             if allowed <= 0:
                 if not self._in_flight:
                     self._end = BudgetExhausted(
-                        f"the budget is spent; {counted(sum(map(len, self._queue)), 'query', 'queries')} are left"
+                        f"the budget is spent; {counted(sum(map(len, self._queue)), 'query', 'queries')} left"
                     )
                 return
             batch = self._queue.popleft()

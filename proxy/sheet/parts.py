@@ -8,8 +8,8 @@ import msgspec
 
 from proxy import errors
 
-# What is fetched although the cache has it: nothing, what has no part, or everything. A part that was paid for is fetched
-# again only in the last case.
+# What is fetched although the cache has it: nothing, what has no part, or everything. A part that was paid for is
+# fetched again only in the last case.
 Refresh = Literal["nothing", "failures", "everything"]
 STALE_SECONDS = 86_400  # the vendor's terms allow to keep data for 24 hours (contract workbook.md, Files)
 
