@@ -45,3 +45,16 @@ def endless_sandbox() -> "sandbox_settings.SandboxSettings":
 
     plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=ENDLESS)
     return settings.SandboxSettings(applications=(plan,))
+
+
+def sandbox_edition() -> str:
+    """Return what tells this sandbox's parts from those of another version: results of one are wrong in the other."""
+    import hashlib
+
+    import proxy
+    from proxy.sandbox.catalog import loader
+
+    digest = hashlib.sha256()
+    for file in sorted(loader.SHIPPED.iterdir()):
+        digest.update(file.read_bytes())
+    return f"{proxy.__version__} {digest.hexdigest()[:16]}"

@@ -221,7 +221,7 @@ class FillRun:
         async with AsyncExitStack() as stack:
             if free:
                 settings, _ = await embedded.with_sandbox(settings, stack, embedded.endless_sandbox())
-                location = sources.sandbox_cache()
+                location = sources.sandbox_cache(embedded.sandbox_edition())
             opened = sources.open_source(
                 settings,
                 self.clock,

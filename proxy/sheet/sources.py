@@ -72,11 +72,11 @@ async def open_source(
         yield source
 
 
-def sandbox_cache(environ: Mapping[str, str] = os.environ) -> assembly.SharedCacheLocation:
+def sandbox_cache(edition: str, environ: Mapping[str, str] = os.environ) -> assembly.SharedCacheLocation:
     """Return where results of the embedded sandbox are kept between runs. Its address is another each time, but its
-    parts are the same, and so is the default application that pays for them."""
+    parts are the same in one `edition`, and so is the default application that pays for them."""
     file = opening.default_file(environ).parent / "sheet" / "sandbox.sqlite"
-    return assembly.SharedCacheLocation(config.StoreUrl(f"sqlite:{file}"), "the embedded sandbox")
+    return assembly.SharedCacheLocation(config.StoreUrl(f"sqlite:{file}"), f"the embedded sandbox, {edition}")
 
 
 def _client_settings(

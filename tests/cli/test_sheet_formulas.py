@@ -237,8 +237,9 @@ async def test_official_sample_runs_on_the_sandbox_as_it_is(run: Run, tmp_path: 
     result = await run("sample.xlsm", "--json")
     summary = json.loads(result.out)
     assert summary["cells"] == 164, result
-    assert summary["failed"] == summary["not_filled"] == 0
+    assert summary["failed"] == summary["not_filled"] == summary["not_found"] == 0, summary
     filled = values(tmp_path / "sample.filled.xlsm")
+    assert (filled["E7"], filled["F6"]) == ("https://octopart.com/1868783-dymo-64751523", "Lead Time")
     assert filled["B4"] == "The Nexar Supply Add-in is ready!"
     old, new = zipfile.ZipFile(SAMPLE), zipfile.ZipFile(tmp_path / "sample.filled.xlsm")
     assert [name for name in old.namelist() if old.read(name) != new.read(name)] == ["xl/worksheets/sheet1.xml"]

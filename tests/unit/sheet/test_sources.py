@@ -26,5 +26,5 @@ def test_login_has_the_features_of_the_functions_without_the_excluded_ones(
 
 
 def test_results_of_the_sandbox_are_kept_in_the_state_folder(tmp_path: Path) -> None:
-    location = sources.sandbox_cache({"XDG_STATE_HOME": str(tmp_path)})
+    location = sources.sandbox_cache("1", {"XDG_STATE_HOME": str(tmp_path)})
     assert location.store.reveal() == f"sqlite:{tmp_path}/v3bridge/sheet/sandbox.sqlite"
