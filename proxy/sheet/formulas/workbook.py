@@ -45,12 +45,14 @@ def is_calculable(function: str) -> bool:
 
 
 class CallCell(NamedTuple):
-    """A cell with calls of the add-ins' functions. `fills`: its own cell, or an array formula's range."""
+    """A cell with calls of the add-ins' functions. `fills`: its own cell, or an array formula's range. An array formula
+    of one cell differs from another formula: it takes the first element of a range, not that of its own row."""
 
     position: CellPosition
     parsed: calls.ParsedFormula
     fills: CellArea
     cached: CellValue
+    is_array: bool
 
     @property
     def targets(self) -> list[CellPosition]:
@@ -101,7 +103,7 @@ class WorkbookFormulas:
         if parsed.unknown:
             self.unreadable[position] = f"no add-in has the function {parsed.unknown[0]}"
         elif parsed.calls:
-            self.calls[position] = CallCell(position, parsed, fills, cell.value)
+            self.calls[position] = CallCell(position, parsed, fills, cell.value, cell.formula.kind == "array")
 
     def _filled_area(self, position: CellPosition, formula: Formula) -> CellArea:
         own = position.area

@@ -127,6 +127,20 @@ def test_an_array_formula_fills_its_range(tmp_path: Path) -> None:
     assert [result[f"B{row}"] for row in (2, 3, 4)] == ["LM317-ND", "NE555-ND", NOT_AVAILABLE]
 
 
+def test_an_array_formula_s_first_cell_takes_the_first_element(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "NE555",
+        "A12": "LM317",
+        "A13": "NE555",
+        "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", "", array="B2:B3"),
+        "B3": "old",
+        "C2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", "", array="C2", dynamic=True),
+        "C13": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", ""),
+    }
+    result = fill(book(cells), tmp_path)
+    assert [result[cell] for cell in ("B2", "B3", "C2", "C13")] == ["LM317-ND", "NE555-ND", "LM317-ND", "NE555-ND"]
+
+
 def test_equal_queries_are_one_and_the_manufacturer_makes_a_difference(tmp_path: Path) -> None:
     cells = {
         f"B{row}": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",{maker},,{row})', "")
