@@ -70,7 +70,7 @@ class WorkbookFormulas:
         self.names = names
         self.calls: dict[CellPosition, CallCell] = {}
         self.unreadable: dict[CellPosition, str] = {}
-        """Cells whose formulas cannot be parsed, or call functions that no add-in has, and why."""
+        """Cells whose formulas are missing, cannot be parsed, or call functions that no add-in has, and why."""
         self._links: dict[CellPosition, FormulaLinks] = {}
 
     @cached_property
@@ -88,9 +88,13 @@ class WorkbookFormulas:
 
     def add(self, sheet: str, cell: Cell) -> None:
         """Take one cell."""
-        if cell.formula is None or cell.formula.kind == "table" or not cell.formula.text:
+        if cell.formula is None or cell.formula.kind == "table":
             return
         position = CellPosition(sheet, cell.row, cell.column)
+        if not cell.formula.text:
+            if cell.formula.kind == "shared":
+                self.unreadable[position] = "the cell that this formula is shared with is missing; enter it again"
+            return
         has_calls = functions.may_contain(cell.formula.text)
         try:
             parsed = calls.parse(cell.formula.text)

@@ -9,7 +9,7 @@ import pytest
 from support.filled_formulas import LOGIN, NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
 from support.part_source import MemoryPartSource
 from support.workbooks import features, sheet_features
-from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, WorkbookBuilder
+from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, RawCell, WorkbookBuilder
 
 from proxy import errors
 from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
@@ -107,6 +107,17 @@ def test_shared_formulas_are_those_of_each_cell(values: bool, tmp_path: Path) ->
     result = fill(book(cells), tmp_path, values=values)
     assert [result["B2"], result["B3"]] == ["LM317-ND", "NE555-ND"]
     assert (result.cells["B3"][1] is None) is values
+
+
+def test_a_shared_formula_whose_first_cell_is_gone_is_listed_and_the_rest_is_filled(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "B2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""),
+        "B3": RawCell('<c r="{address}"><f t="shared" si="7"/><v>5</v></c>'),
+    }
+    result = fill(book(cells), tmp_path)
+    assert result["B2"] == "LM317-ND"
+    assert result["B3"] == Decimal(5)
+    assert result.problems == ["BOM!B3: the cell that this formula is shared with is missing; enter it again"]
 
 
 def test_formulas_that_google_sheets_has_exported_are_filled(tmp_path: Path) -> None:
@@ -273,10 +284,11 @@ def test_failures_alone_can_be_run_again(tmp_path: Path) -> None:
         "B5": FormulaCell(f'{X}DISTRIBUTOR_PRICE("B-2")', None),
         "B6": FormulaCell(f'{X}DISTRIBUTOR_PRICE("1868783")', "!!! Processing !!!"),
         "B7": FormulaCell(f"{X}DETAIL_URL(B2)", "kept, too"),
+        "B8": FormulaCell(f'{X}DETAIL_URL("LM317-ND")', "Nexar Supply client is not specified. Please provide …"),
     }
     result = fill(book(cached), tmp_path, rerun_failures=True)
-    assert queries(result) == {"NE555", "A-1", "B-2", "1868783"}
-    assert result.counts == {"found": 4, "stale": 2}  # nobody knows when the kept values were fetched
+    assert queries(result) == {"NE555", "A-1", "B-2", "1868783", "LM317-ND"}
+    assert result.counts == {"found": 5, "stale": 2}  # nobody knows when the kept values were fetched
     assert [result[f"B{row}"] for row in (2, 3, 4, 7)] == ["kept", "NE555-ND", Decimal("0.5"), "kept, too"]
 
 
