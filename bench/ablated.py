@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -14,7 +14,6 @@ from proxy.kit import event_loop, garbage
 from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.kit.aiohttp_internals import receiver, response
 from proxy.kit.aiohttp_internals.server import Handler
-from proxy.mapping import transforms
 from proxy.planning import operations
 from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
@@ -144,22 +143,6 @@ def _look_up_in_a_thread() -> None:
 @_optimisation("claims in memory")
 def _lock_every_claim() -> None:
     cache_file.ALONE_TICKS = 10**9
-
-
-@_optimisation("remembered texts of prices")
-def _write_every_text() -> None:
-    def prices_by_currency(prices: Iterable[transforms.PricePoint]) -> dict[str, list[tuple[int, str]]]:
-        table: dict[str, list[tuple[int, str]]] = {}
-        points: list[tuple[int, str]] = []
-        currency = None
-        for price in prices:
-            if price.currency != currency:
-                currency = price.currency
-                points = table.setdefault(currency, [])
-            points.append((price.quantity, f"{price.price:.5f}"))
-        return table
-
-    transforms.TRANSFORMS["prices_by_currency"] = prices_by_currency
 
 
 @_optimisation("uvloop")

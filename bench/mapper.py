@@ -1,11 +1,8 @@
 """The compiled mapper compared with a mapping written by hand on dicts (bench/floor.py), from body to encoded v3 parts.
 
-Both translate the same response of 14 KB into the same 3 parts, alternately; times are CPU times. In one row every
-price is new, so that no text of one is remembered.
+Both translate the same response of 14 KB into the same 3 parts, alternately; times are CPU times.
 """
 
-import itertools
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -19,7 +16,7 @@ from bench.goals import Goal
 from proxy import model
 from proxy.gateway.cache.entries import ItemRenderer
 from proxy.kit import shipped
-from proxy.mapping import loader, transforms
+from proxy.mapping import loader
 from proxy.planning import projection_cache
 
 ROUNDS, REPEATS = 30, 100
@@ -32,7 +29,7 @@ def run() -> dict[str, float]:
     projection = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(
         model.Projection(features=frozenset({"LEAD_TIME"}))
     )
-    body, distinct, renderer = canned.body(), _distinct_body(), ItemRenderer("default", projection.part)
+    body, renderer = canned.body(), ItemRenderer("default", projection.part)
     decode = projection.documents.multi_match.operation({}, 0).decode
 
     def records() -> list[Any]:
@@ -42,10 +39,6 @@ def run() -> dict[str, float]:
     def by_hand() -> bytes:
         return orjson.dumps([floor.part(part) for part in orjson.loads(body)["data"]["supMultiMatch"][0]["parts"]])
 
-    def forgetful() -> bytes:
-        transforms.PRICE_TEXTS.clear()
-        return renderer.items(decode(distinct).data.supMultiMatch[0].parts, MARKET)
-
     decoded = records()
     mapped = [projection.part.map(part, MARKET) for part in decoded]
     jobs: dict[str, Callable[[], Any]] = {
@@ -53,7 +46,6 @@ def run() -> dict[str, float]:
         "map": lambda: [projection.part.map(part, MARKET) for part in decoded],
         "encode": lambda: msgspec.json.encode(mapped),
         "compiled": lambda: renderer.items(records(), MARKET),
-        "compiled, nothing remembered": forgetful,
         "by hand": by_hand,
     }
     assert [len(part["offers"]) for part in orjson.loads(jobs["compiled"]())] == [
@@ -63,16 +55,6 @@ def run() -> dict[str, float]:
     figures = {f"mapper, {name} (µs)": statistics.median(each[name] for each in times) for name in jobs}
     ratio = statistics.median(each["compiled"] / each["by hand"] for each in times)
     return {**figures, "mapper, compiled / by hand": ratio}
-
-
-def _distinct_body() -> bytes:
-    """Return the response with another price at each price break."""
-    document, numbers = canned.document(), itertools.count(1)
-    for part in document["data"]["supMultiMatch"][0]["parts"]:
-        for offer in [offer for seller in part["sellers"] for offer in seller["offers"]]:
-            for price in offer["prices"]:
-                price["price"] = next(numbers) / 10_000
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 
 def _time(job: Callable[[], object]) -> float:

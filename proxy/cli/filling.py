@@ -148,11 +148,15 @@ class FillRun:
 
     async def run(self) -> int:
         """Run to the end; return the exit code."""
+        from proxy.sheet.package import workbook
+
         self._check_folder()
         if not self.options.in_place:
             self._check_target()
         opened_job = self._opened_formulas if self.options.fills_formulas else self._opened_columns
         with opened_job() as job:
+            if self.options.file.suffix.lower() in WITH_FORMULAS and workbook.is_signed(self.options.file):
+                spending.say("note: the workbook's digital signature is not valid after the change: sign it again")
             async with self._opened_source() as (source, free):
                 return await self._filled(job, source, free=free)
 
@@ -184,7 +188,7 @@ class FillRun:
             now=self.clock.now(),
         )
         with opening.opened(options.file, formulas, options.libreoffice, self.records.fetched) as job:
-            self._login = opening.LoginSession(job, self.clock.now(), refresh=options.refresh_login)
+            self._login = opening.LoginSession(options.file, job, self.clock.now(), refresh=options.refresh_login)
             yield job
 
     @contextmanager

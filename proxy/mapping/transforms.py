@@ -13,11 +13,6 @@ import msgspec
 LIFECYCLE, CASE_PACKAGE = "lifecyclestatus", "case_package"  # short names of specs
 IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
 
-# Remembered texts of prices: half of the prices in a recorded list of parts repeat another. Times are not remembered,
-# because nine in ten differ.
-PRICE_TEXTS: dict[float, str] = {}
-PRICE_TEXTS_MAX = 8192  # 1.0 MB, and no more than the prices of one offer beyond it
-
 _parse_time = datetime.fromisoformat
 
 Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
@@ -45,20 +40,12 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int
     table: dict[str, list[tuple[int | str, ...]]] = {}
     points: list[tuple[int | str, ...]] = []
     currency = None
-    if len(PRICE_TEXTS) > PRICE_TEXTS_MAX:
-        PRICE_TEXTS.clear()
-    known_text = PRICE_TEXTS.get
     for price in prices:
         if price.currency != currency:  # in most tables only the first is
             currency = price.currency
             points = table.setdefault(currency, [])
-        amount = price.price
-        text = known_text(amount)
-        if text is None:
-            text = f"{amount:.5f}"
-            if amount:  # 0.0 and -0.0 are one key with two texts
-                PRICE_TEXTS[amount] = text
-        points.append((price.quantity, text))
+        # Texts are not remembered: it would gain 2 % of a request if all prices repeated, and half of them do.
+        points.append((price.quantity, f"{price.price:.5f}"))
     # Here, once, rather than with a test for each price.
     table.pop("", None)
     return table

@@ -41,27 +41,6 @@ def written(prices: list[Any]) -> Any:
     return msgspec.json.decode(msgspec.json.encode(transforms.prices_by_currency(prices)))
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
-def test_remembered_price_text_is_that_of_the_price(amounts: list[float]) -> None:
-    prices = [price(1, amount, "USD") for amount in amounts]
-    table = {"USD": [[1, f"{amount:.5f}"] for amount in amounts]} if amounts else {}
-    assert (written(prices), written(prices)) == (table, table)
-
-
-def test_zero_and_negative_zero_are_not_confused() -> None:
-    prices = [price(1, amount, "USD") for amount in (0.0, -0.0, 0.0)]
-    assert written(prices) == {"USD": [[1, "0.00000"], [1, "-0.00000"], [1, "0.00000"]]}
-
-
-def test_remembered_price_texts_are_bounded() -> None:
-    for number in range(1, 3 * transforms.PRICE_TEXTS_MAX, 7):
-        amounts = range(number, number + 7)
-        assert written([price(1, amount, "USD") for amount in amounts]) == {
-            "USD": [[1, f"{amount}.00000"] for amount in amounts]
-        }
-        assert len(transforms.PRICE_TEXTS) <= transforms.PRICE_TEXTS_MAX + 7
-
-
 @pytest.mark.parametrize(
     "time, written",
     [
