@@ -193,7 +193,7 @@ def test_a_query_of_an_earlier_stage_is_not_paid_twice(tmp_path: Path) -> None:
         "E2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317-ND")', ""),
         "F2": FormulaCell(f"{X}DISTRIBUTOR_STOCK(C2)", ""),
     }
-    result = fill(book(cells), tmp_path, source, refresh=True)
+    result = fill(book(cells), tmp_path, source, refresh="everything")
     assert result["F2"] == Decimal(7)
     assert source.parts_spent == 2
 
