@@ -273,10 +273,8 @@ def _looks_up(cell: CallCell) -> bool:
 
 
 def _failed(value: CellValue) -> bool:
-    """True for a cached value that `--rerun-failures` replaces."""
+    """True for a cached value that `--rerun-failures` replaces. Not for an empty text: it is the right value where the
+    service states none, and would be paid for again by each run."""
     return (
-        value is None
-        or value == ""
-        or isinstance(value, CellError)
-        or (isinstance(value, str) and add_in_results.is_failure(value))
+        value is None or isinstance(value, CellError) or (isinstance(value, str) and add_in_results.is_failure(value))
     )

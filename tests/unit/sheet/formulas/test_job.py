@@ -284,11 +284,12 @@ def test_failures_alone_can_be_run_again(tmp_path: Path) -> None:
         "B5": FormulaCell(f'{X}DISTRIBUTOR_PRICE("B-2")', None),
         "B6": FormulaCell(f'{X}DISTRIBUTOR_PRICE("1868783")', "!!! Processing !!!"),
         "B7": FormulaCell(f"{X}DETAIL_URL(B2)", "kept, too"),
+        "B9": RawCell(f'<c r="{{address}}" t="str"><f>{X}DISTRIBUTOR_PACKAGING(B2)</f><v></v></c>'),
         "B8": FormulaCell(f'{X}DETAIL_URL("LM317-ND")', "Nexar Supply client is not specified. Please provide …"),
     }
     result = fill(book(cached), tmp_path, rerun_failures=True)
     assert queries(result) == {"NE555", "A-1", "B-2", "1868783", "LM317-ND"}
-    assert result.counts == {"found": 5, "stale": 2}  # nobody knows when the kept values were fetched
+    assert result.counts == {"found": 5, "stale": 3}  # nobody knows when the kept values were fetched
     assert [result[f"B{row}"] for row in (2, 3, 4, 7)] == ["kept", "NE555-ND", Decimal("0.5"), "kept, too"]
 
 
