@@ -55,7 +55,7 @@ class CallCell(NamedTuple):
     @property
     def targets(self) -> list[CellPosition]:
         """The cells that get a value, the formula's own first."""
-        return list(self.fills.cells())
+        return [self.position] if self.fills.size == 1 else list(self.fills.cells())
 
 
 _TARGETS_MAX = 1 << 16  # cells of an array formula's range that get values
@@ -70,6 +70,7 @@ class WorkbookFormulas:
         self.unreadable: dict[CellPosition, str] = {}
         """Cells whose formulas cannot be parsed, or call functions that no add-in has, and why."""
         self._links: dict[CellPosition, FormulaLinks] = {}
+        self._parser = calls.FormulaParser()
 
     @cached_property
     def dependencies(self) -> FormulaDependencies:
@@ -91,7 +92,7 @@ class WorkbookFormulas:
         position = CellPosition(sheet, cell.row, cell.column)
         has_calls = functions.may_contain(cell.formula.text)
         try:
-            parsed = calls.parse(cell.formula.text)
+            parsed = self._parser.parse(cell.formula.text)
         except calls.FormulaError as error:
             if has_calls:
                 self.unreadable[position] = str(error)
