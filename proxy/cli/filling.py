@@ -22,7 +22,7 @@ from proxy.kit import event_loop, shipped
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted, printable
 from proxy.sheet import fill, records
-from proxy.sheet.parts import CostEstimate, PartSource
+from proxy.sheet.parts import CostEstimate, PartSource, Refresh
 
 if TYPE_CHECKING:
     from proxy.sheet.columns.specs import ColumnSet
@@ -118,9 +118,11 @@ class FillOptions:
         return self.columns is None and self.template is None
 
     @property
-    def refresh(self) -> bool:
-        """Whether the cache is ignored."""
-        return self.force_rerun_all or self.rerun_failures
+    def refresh(self) -> Refresh:
+        """What is fetched although the cache has it."""
+        if self.force_rerun_all:
+            return "everything"
+        return "failures" if self.rerun_failures else "nothing"
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -141,15 +143,20 @@ class FillRun:
         self.target = options.file if options.in_place else options.output or fill.copy_path(options.file)
         self.records = records.FillRecords(options.file)
         self._offers: Path | None = None  # file of offers beside the target
+        self._columns: ColumnSet | None = None
         self._login: LoginSession | None = None  # of the formulas of a workbook
 
     async def run(self) -> int:
         """Run to the end; return the exit code."""
+        from proxy.sheet.package import workbook
+
         self._check_folder()
         if not self.options.in_place:
             self._check_target()
         opened_job = self._opened_formulas if self.options.fills_formulas else self._opened_columns
         with opened_job() as job:
+            if self.options.file.suffix.lower() in WITH_FORMULAS and workbook.is_signed(self.options.file):
+                spending.say("note: the workbook's digital signature is not valid after the change: sign it again")
             async with self._opened_source() as (source, free):
                 return await self._filled(job, source, free=free)
 
@@ -164,7 +171,7 @@ class FillRun:
             raise typer.BadParameter("is the file itself: use --in-place", param_hint="--output")
         if self.target.suffix.lower() != self.options.file.suffix.lower():
             raise typer.BadParameter(f"must end with {self.options.file.suffix}, as the file", param_hint="--output")
-        records.FillRecords(self.target).check_unchanged(self.target)
+        records.FillRecords(self.target).check_unchanged()
 
     @contextmanager
     def _opened_formulas(self) -> Iterator[fill.FillJob]:
@@ -181,7 +188,7 @@ class FillRun:
             now=self.clock.now(),
         )
         with opening.opened(options.file, formulas, options.libreoffice, self.records.fetched) as job:
-            self._login = opening.LoginSession(job, self.clock.now(), refresh=options.refresh_login)
+            self._login = opening.LoginSession(options.file, job, self.clock.now(), refresh=options.refresh_login)
             yield job
 
     @contextmanager
@@ -190,11 +197,11 @@ class FillRun:
         from proxy.sheet.columns import csv_table, job, tables
 
         options = self.options
-        columns = _columns(options)
+        columns = self._columns = _columns(options)
         with tables.opened(options.file, options.sheet, options.named) as table:
             if isinstance(table, csv_table.CsvTable):
                 self._offers = csv_table.offers_file(self.target)
-                records.FillRecords(self.target).check_unchanged(self._offers)
+                records.FillRecords(self._offers).check_unchanged()
             yield job.ColumnsJob(
                 table,
                 columns,
@@ -220,7 +227,8 @@ class FillRun:
                 apikey, login = self._login.credentials()
         async with AsyncExitStack() as stack:
             if free:
-                settings, _ = await embedded.with_sandbox(settings, stack, embedded.endless_sandbox())
+                sandbox = embedded.endless_sandbox(embedded.add_in_sample())
+                settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
                 location = sources.sandbox_cache(embedded.sandbox_edition())
             opened = sources.open_source(
                 settings,
@@ -231,7 +239,8 @@ class FillRun:
                 cache_location=location,
             )
             source = await stack.enter_async_context(opened)
-            for note in source.notes:
+            empty = None if self._columns is None else self._columns.note_without(source.view.projection.features)
+            for note in filter(None, (*source.notes, empty)):
                 spending.say(f"note: {note}")
             yield source, free
 
@@ -250,8 +259,8 @@ class FillRun:
             self._login.end(refused=end.refused, used=source.upstream_requests > 0)
         backup = self._back_up()
         counts = job.write(self.target)
-        self.records.save(self.target, *filter(None, [self._offers]))
-        _print_end(end)
+        self.records.save(self.target, self._offers)
+        _print_end(end, options)
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests
         files = {"output": self.target, "offers": self._offers, "backup": backup}
@@ -344,7 +353,7 @@ def _columns(options: FillOptions) -> "ColumnSet":
 
 def _print_plan(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, free: bool) -> None:
     queries = counted(cost.queries, "distinct query", "distinct queries")
-    cached = "the cache is ignored" if options.refresh else f"{cost.cached} in the cache"
+    cached = "the cache is ignored" if options.force_rerun_all else f"{cost.cached} in the cache"
     if job.later_queries:
         cached += f"; {counted(job.later_queries, 'query', 'queries')} more at most, which need results of these"
     spending.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")
@@ -353,10 +362,11 @@ def _print_plan(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, 
     spending.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
 
 
-def _print_end(end: fill.FillEnd) -> None:
+def _print_end(end: fill.FillEnd, options: FillOptions) -> None:
     if end.stopped is not None:
+        again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
         spending.say(f"stopped: {end.stopped}")
-        spending.say("what was fetched is kept: run the same command again to continue, without paying for it twice")
+        spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
 
 
 def _print_problems(problems: Sequence[str]) -> None:

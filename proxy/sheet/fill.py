@@ -7,12 +7,12 @@ run costs nothing twice.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from proxy import errors
-from proxy.sheet.parts import PartQuery, PartResult, PartSource
+from proxy.sheet.parts import BudgetExhausted, PartQuery, PartResult, PartSource, Refresh
 
 INTERRUPTED = "interrupted"
 FILLED = ".filled"  # before the suffix of a filled copy
@@ -81,7 +81,7 @@ async def fetch(
     stop: asyncio.Event,
     *,
     budget: int | None = None,
-    refresh: bool = False,
+    refresh: Refresh = "nothing",
     note: Callable[[PartResult], None] = lambda _: None,
     tell: Callable[[FillProgress], None] = lambda _: None,
 ) -> FillEnd:
@@ -89,29 +89,48 @@ async def fetch(
     quota or budget, end the run and become its reason; what was fetched before is the job's. `note` gets each result,
     `tell` the progress."""
     begin, results, stopped, refused = source.parts_spent, 0, None, False
+
+    def take(result: PartResult) -> None:
+        nonlocal results
+        note(result)
+        job.add(result)
+        missing.discard(result.query)
+        results += 1
+        tell(FillProgress(results, source.parts_spent))
+
     queries = job.queries or await job.proceed(stopped=False)
     while queries:
+        missing = set(queries)
         left = None if budget is None else max(0, budget - (source.parts_spent - begin))
-        arrived = 0
         try:
             # Closing the source's generator waits for requests in flight: they are billed already.
             fetching = source.fetch(queries, budget=left, refresh=refresh)
             async with aclosing(fetching), aclosing(_until(stop, fetching)) as arriving:
                 async for result in arriving:
-                    note(result)
-                    job.add(result)
-                    arrived += 1
-                    tell(FillProgress(results + arrived, source.parts_spent))
+                    take(result)
+            # The cache has what was in flight at the signal; where everything is fetched anew, old results, too.
+            if stop.is_set() and missing and refresh != "everything":
+                async for result in _cached([query for query in queries if query in missing], source, refresh):
+                    take(result)
         except errors.StartError:
             raise
         except errors.BridgeError as error:
             stopped, refused = error.message, isinstance(error, errors.CredentialsRefused)
-        results += arrived
         # A signal after the last result is no early end, unless further queries follow.
-        if stopped is None and stop.is_set() and arrived < len(queries):
+        if stopped is None and stop.is_set() and missing:
             stopped = INTERRUPTED
         queries = await job.proceed(stopped=stopped is not None)
     return FillEnd(results, source.parts_spent, stopped, refused)
+
+
+async def _cached(
+    queries: Sequence[PartQuery], source: PartSource, refresh: Refresh
+) -> AsyncGenerator[PartResult, None]:
+    """Yield the results that cost nothing."""
+    with suppress(BudgetExhausted):
+        async with aclosing(source.fetch(queries, budget=0, refresh=refresh)) as results:
+            async for result in results:
+                yield result
 
 
 async def _until(stop: asyncio.Event, results: AsyncGenerator[PartResult, None]) -> AsyncGenerator[PartResult, None]:

@@ -16,7 +16,7 @@ from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.queries import GatewayRequest
 from proxy.kit.wording import counted
 from proxy.sheet.part_queries import BATCH, PartQueries, PartView, by_currency, decode_parts, gateway_request
-from proxy.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult
+from proxy.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
 
 BATCHES_IN_FLIGHT = 4
 ATTEMPTS_MAX = 4  # of a batch that was not executed, such as beyond the rate limit
@@ -49,17 +49,17 @@ class GatewayPartSource:
         """Wait for requests in flight: they are billed already."""
         await _drain(self.tasks)
 
-    async def estimate(self, queries: Sequence[PartQuery], *, refresh: bool = False) -> CostEstimate:
+    async def estimate(self, queries: Sequence[PartQuery], *, refresh: Refresh = "nothing") -> CostEstimate:
         groups = by_currency(queries)
         distinct = sum(map(len, groups))
         missing: list[PartQuery] = []
         for group in groups:
-            cached = [False] * len(group) if refresh else await self.gateway.cache.holds(*self._lookup(group))
+            cached = await self._are_cached(group, refresh=refresh)
             missing += [query for query, is_cached in zip(group, cached, strict=True) if not is_cached]
         return CostEstimate(distinct, distinct - len(missing), len(missing), len(by_currency(missing)))
 
     async def fetch(
-        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: bool = False
+        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"
     ) -> AsyncGenerator[PartResult, None]:
         missing: list[PartQuery] = []
         for group in by_currency(queries):
@@ -68,7 +68,7 @@ class GatewayPartSource:
                     missing.append(query)
                 else:
                     yield self.result(query, cached)
-        run = _Run(self, missing, budget, refresh=refresh)
+        run = _Run(self, missing, budget, refresh=refresh != "nothing")
         try:
             async for result in run.results():
                 yield result
@@ -86,11 +86,20 @@ class GatewayPartSource:
         fetched = now - max(0.0, age) if rendered.until else now
         return PartResult(query, parts[0] if parts else None, rendered.hits, None, fetched)
 
-    async def _cached(self, group: Sequence[PartQuery], *, refresh: bool) -> list[RenderedResult | None]:
-        """Return what the caches have of queries with the same currency."""
-        if refresh:
+    async def _cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[RenderedResult | None]:
+        """Return what the caches have of queries with the same currency, and what is not fetched again."""
+        if refresh == "everything":
             return [None] * len(group)
-        return await self.gateway.cache.peek(*self._lookup(group))
+        cached = await self.gateway.cache.peek(*self._lookup(group))
+        if refresh == "failures":
+            return [None if result is None or not result.hits else result for result in cached]
+        return cached
+
+    async def _are_cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[bool]:
+        """Return which queries `_cached` has results of."""
+        if refresh == "nothing":
+            return await self.gateway.cache.holds(*self._lookup(group))
+        return [result is not None for result in await self._cached(group, refresh=refresh)]
 
     def _lookup(self, group: Sequence[PartQuery]) -> tuple[GatewayRequest, PartQueries]:
         request = gateway_request(self.client, self.view, group[0].currency, self.gateway.clock.monotonic())
@@ -140,7 +149,7 @@ class _Run:
             if allowed <= 0:
                 if not self._in_flight:
                     self._end = BudgetExhausted(
-                        f"the budget is spent; {counted(sum(map(len, self._queue)), 'query', 'queries')} are left"
+                        f"the budget is spent; {counted(sum(map(len, self._queue)), 'query', 'queries')} left"
                     )
                 return
             batch = self._queue.popleft()

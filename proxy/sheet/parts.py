@@ -5,12 +5,15 @@ The structs cannot be in cycles, so that the garbage collector need not visit th
 
 from collections.abc import AsyncGenerator, Sequence
 from decimal import Decimal
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
 from proxy import errors
 
+# What is fetched although the cache has it: nothing, what has no part, or everything. A part that was paid for is
+# fetched again only in the last case.
+Refresh = Literal["nothing", "failures", "everything"]
 STALE_SECONDS = 86_400  # the vendor's terms allow to keep data for 24 hours (contract workbook.md, Files)
 
 
@@ -95,11 +98,11 @@ class BudgetExhausted(errors.BridgeError):
 class PartSource(Protocol):
     """Where parts come from."""
 
-    async def estimate(self, queries: Sequence[PartQuery], *, refresh: bool = False) -> CostEstimate:
-        """CostEstimate the cost of queries, without any upstream request. `refresh` ignores the cache."""
+    async def estimate(self, queries: Sequence[PartQuery], *, refresh: Refresh = "nothing") -> CostEstimate:
+        """Estimate the cost of queries, without any upstream request."""
 
     def fetch(
-        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: bool = False
+        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"
     ) -> AsyncGenerator[PartResult, None]:
         """Yield a result for each distinct query, as they arrive. Results that were yielded are kept: a second run
         gets them from the cache. Raises BudgetExhausted before an upstream request that might exceed `budget` parts.

@@ -18,7 +18,7 @@ from proxy.stores import open as stores
 
 class _Record(msgspec.Struct):
     path: str
-    digests: dict[str, str] = {}  # of the files as they were written, by their names
+    digest: str = ""  # of the file as it was written
     fetched: list[tuple[PartQuery, float]] = []
 
 
@@ -26,11 +26,12 @@ class FillRecords:
     """Record of one filled file; `folder` is that of all records."""
 
     def __init__(self, file: Path, folder: Path | None = None) -> None:
+        self._file = file
         self._folder = folder or stores.default_file(os.environ).parent / "sheet" / "records"
         record = _Record("")
         with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
             record = msgspec.json.decode(self._place(file).read_bytes(), type=_Record)
-        self._digests = record.digests
+        self._digest = record.digest
         self._fetched = dict(record.fetched)
 
     def fetched(self, query: PartQuery) -> float | None:
@@ -42,19 +43,24 @@ class FillRecords:
         if result.error is None:
             self._fetched[result.query] = result.fetched
 
-    def check_unchanged(self, file: Path) -> None:
-        """Raise SheetError for a file that exists, and is not as a run has left it: somebody's work would be lost."""
-        if file.exists() and self._digests.get(file.name) != _digest(file):
+    def check_unchanged(self) -> None:
+        """Raise SheetError if the file exists, and is not as a run has left it: somebody's work would be lost."""
+        if self._file.exists() and self._digest != _digest(self._file):
             raise errors.SheetError(
-                f"{file}: exists, and was changed since it was filled or was not filled here; "
+                f"{self._file}: exists, and was changed since it was filled or was not filled here; "
                 "rename it, or name another file with --output"
             )
 
-    def save(self, target: Path, *more: Path) -> None:
-        """Save the record as that of `target`, which was written with `more` files beside it."""
-        digests = {file.name: _digest(file) for file in (target, *more)}
-        record = _Record(str(target.resolve()), digests, list(self._fetched.items()))
-        place = self._place(target)
+    def save(self, target: Path, offers: Path | None = None) -> None:
+        """Save the record as that of `target`, which was written with a file of `offers` beside it. That file has a
+        record of its own, because the copy and the file itself, filled in place, have the same file of offers."""
+        self._save(target, list(self._fetched.items()))
+        if offers is not None:
+            self._save(offers, [])
+
+    def _save(self, file: Path, fetched: list[tuple[PartQuery, float]]) -> None:
+        record = _Record(str(file.resolve()), _digest(file), fetched)
+        place = self._place(file)
         # Values are right without a record, too; only their age is unknown to later runs.
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -154,7 +154,8 @@ async def test_ctrl_c_keeps_what_was_paid(
     assert (found.code, service.billed) == (1, 400), found  # the fifth request is not sent
     assert "stopped: interrupted" in found.err
     assert json.loads(found.out).items() >= {"parts_spent": 400, "stopped": "interrupted"}.items()
-    assert "not fetched" in statuses(tmp_path / "BOM.filled.csv")
+    # What was in flight is in the file, too.
+    assert statuses(tmp_path / "BOM.filled.csv") == ["found"] * 400 + ["not fetched"] * 50
     found = await commands.wait(await start(*FILL, "--yes", "--json"))
     assert found.code == 0, found
     assert service.billed == LINES  # no part twice
@@ -187,6 +188,44 @@ async def test_failures_are_rerun_alone(
     assert (found.code, service.billed) == (0, 20), found
     assert json.loads(found.out)["output"] == "BOM.filled-2.csv"
     assert statuses(tmp_path / "BOM.filled-2.csv") == ["found"] * 20
+
+
+async def test_rerun_of_failures_pays_for_nothing_that_the_cache_has(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(20)
+    await commands.wait(await start(*FILL, "--yes"))
+    filled = tmp_path / "BOM.filled.csv"
+    # As after a second Ctrl-C: the parts are paid for, but the file does not have them.
+    filled.write_text(filled.read_text().replace("found", "not fetched"))
+    command = (*FILL[:2], "BOM.filled.csv", *FILL[3:], "--rerun-failures")
+    found = await commands.wait(await start(*command))
+    assert (found.code, service.billed) == (0, 20), found
+    assert "20 in the cache" in found.err
+
+
+async def test_file_is_filled_in_place_after_its_copy(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path]
+) -> None:
+    file = bom(2)
+    await commands.wait(await start(*FILL, "--yes"))
+    found = await commands.wait(await start(*FILL, "--in-place"))
+    assert (found.code, statuses(file), service.billed) == (0, ["found", "found"], 2), found
+
+
+async def test_columns_that_the_plan_leaves_empty_are_named_before_the_cost(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(1)
+    config = json.loads((tmp_path / "our.yaml").read_text())
+    config["applications"]["buying"]["features"] = ["LEAD_TIME"]
+    (tmp_path / "our.yaml").write_text(json.dumps(config))
+    command = [*FILL, "--dry-run"]
+    command[command.index("stock")] = "stock,lead_time,datasheet"
+    found = await commands.wait(await start(*command))
+    note, *plan = found.err.splitlines()
+    assert note == "note: datasheet: will be empty: the application has no DATASHEETS (configuration: features)"
+    assert (len(plan), service.billed) == (2, 0)
 
 
 async def test_terminal_asks_before_parts_are_spent_and_shows_them(

@@ -120,6 +120,15 @@ async def test_values_of_the_add_in_replace_formulas_in_place(run: Run, tmp_path
     assert filled["B2"] == round(filled["B2"], 5)
 
 
+async def test_a_digital_signature_is_said_to_be_invalid(run: Run, tmp_path: Path) -> None:
+    workbook = book(FORMULAS)
+    workbook.part("_xmlsignatures/origin.sigs", b"", "application/vnd.openxmlformats-package.digital-signature-origin")
+    workbook.write(tmp_path / "BOM.xlsx")
+    assert "digital signature is not valid after the change" in (await run("BOM.xlsx", "--dry-run")).err
+    write(tmp_path, FORMULAS)
+    assert "signature" not in (await run("BOM.xlsx", "--dry-run")).err
+
+
 async def test_only_failures_are_run_again(run: Run, tmp_path: Path) -> None:
     write(tmp_path, FORMULAS)
     await run("BOM.xlsx")

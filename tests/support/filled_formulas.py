@@ -10,7 +10,7 @@ from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
 from proxy.sheet.libreoffice import LibreOffice
 from proxy.sheet.package.cells import CellError, CellValue, Formula
 from proxy.sheet.package.workbook import open_package
-from proxy.sheet.parts import Offer, Part, Price
+from proxy.sheet.parts import Offer, Part, Price, Refresh
 from support.part_source import MemoryPartSource
 from support.workbooks import features
 from support.workbooks.builder import AnyCell, FormulaCell, WorkbookBuilder, letters
@@ -56,7 +56,7 @@ def book(cells: Mapping[str, AnyCell], more: Mapping[str, Mapping[str, AnyCell]]
 
 
 async def _run(
-    path: Path, source: MemoryPartSource, options: FormulaOptions, office: LibreOffice | None, *, refresh: bool
+    path: Path, source: MemoryPartSource, options: FormulaOptions, office: LibreOffice | None, *, refresh: Refresh
 ) -> tuple[FormulaJob, dict[str, int], Path]:
     """Fill a workbook as the command does."""
     target = path.with_suffix(".filled.xlsx")
@@ -76,7 +76,7 @@ def fill(
     source: MemoryPartSource | None = None,
     office: LibreOffice | None = None,
     *,
-    refresh: bool = False,
+    refresh: Refresh = "nothing",
     **options: object,
 ) -> Filled:
     """Fill a workbook; return what is in the copy."""

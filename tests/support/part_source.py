@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from proxy import errors
-from proxy.sheet.parts import CostEstimate, Part, PartQuery, PartResult
+from proxy.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult, Refresh
 
 BATCH = 100  # queries an upstream request
 
@@ -12,7 +11,7 @@ class MemoryPartSource:
     """Parts by number. `batch` queries are one upstream request; results carry the time `now`."""
 
     def __init__(self, parts: Mapping[str, Part], *, batch: int = BATCH, now: float = 0.0) -> None:
-        self.parts = parts
+        self.parts = dict(parts)
         self.batch = batch
         self.now = now
         self.cache: dict[PartQuery, PartResult] = {}
@@ -22,18 +21,18 @@ class MemoryPartSource:
         self._spent = 0
         self._requests = 0
 
-    async def estimate(self, queries: Sequence[PartQuery], *, refresh: bool = False) -> CostEstimate:
+    async def estimate(self, queries: Sequence[PartQuery], *, refresh: Refresh = "nothing") -> CostEstimate:
         """The cost of queries that are not in the cache."""
         distinct = set(queries)
-        missing = distinct if refresh else distinct - self.cache.keys()
+        missing = {query for query in distinct if not self._is_kept(query, refresh)}
         return CostEstimate(len(distinct), len(distinct) - len(missing), len(missing), -(-len(missing) // self.batch))
 
     async def fetch(
-        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: bool = False
+        self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"
     ) -> AsyncGenerator[PartResult, None]:
         """Results from the cache first, then batches, while the budget covers them."""
         distinct = list(dict.fromkeys(queries))
-        missing = [query for query in distinct if refresh or query not in self.cache]
+        missing = [query for query in distinct if not self._is_kept(query, refresh)]
         try:
             for query in distinct:
                 if query not in missing:
@@ -54,9 +53,13 @@ class MemoryPartSource:
         """Batches sent."""
         return self._requests
 
+    def _is_kept(self, query: PartQuery, refresh: Refresh) -> bool:
+        cached = self.cache.get(query)
+        return cached is not None and (refresh == "nothing" or (refresh == "failures" and cached.part is not None))
+
     def _send(self, queries: Sequence[PartQuery], budget: int | None) -> list[PartResult]:
         if budget is not None and self._spent + len(queries) > budget:
-            raise errors.QuotaExhausted("the budget does not cover the next request")
+            raise BudgetExhausted("the budget does not cover the next request")
         self._requests += 1
         results = [self._result(query) for query in queries]
         self._spent += sum(result.part is not None for result in results)

@@ -86,9 +86,12 @@ class ColumnsJob:
             status = self._earlier_status(cells)
             if rerun_failures and status.startswith(KEPT):
                 self._kept.add(line.row)
-        if rerun_failures and STATUS not in self._places:
+        # A new column would stay empty in the lines that are kept.
+        missing = [self._heading(spec) for spec in columns.specs if spec not in self._places]
+        if rerun_failures and missing:
             raise errors.SheetError(
-                f"{table.place}: has no column {self._heading(STATUS)!r}: --rerun-failures needs a file that was filled"
+                f"{table.place}: has no column {', '.join(map(repr, missing))}: --rerun-failures needs a file that was "
+                "filled with these columns; without it they are added, and what the cache has costs nothing"
             )
         self._place_new_columns()
 

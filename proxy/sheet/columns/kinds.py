@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from proxy import config
 from proxy.sheet import offers
 from proxy.sheet.offers import OfferRules, Purchase
 from proxy.sheet.package.cells import CellValue
@@ -47,12 +48,14 @@ Value = Callable[[LinePart], CellValue]
 
 
 class ColumnKind(NamedTuple):
-    """A kind of column. `options` are what may follow its name: `@100`, `:EUR` or `:Digi-Key`."""
+    """A kind of column. `options` are what may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is what a
+    plan must include to have values."""
 
     label: str
     explanation: str
     value: Value
     options: tuple[Option, ...] = ()
+    feature: config.Feature | None = None
 
 
 def at(time: float) -> str:
@@ -139,11 +142,19 @@ KINDS = {
         "offer URL", "page of the best offer at its distributor", _of_best(lambda best: best.offer.url), AT_BEST
     ),
     "lead_time": ColumnKind(
-        "lead time days", "lead time of the best offer in days; if it has none, the shortest", _lead_time, AT_BEST
+        "lead time days",
+        "lead time of the best offer in days; if it has none, the shortest",
+        _lead_time,
+        AT_BEST,
+        "LEAD_TIME",
     ),
-    "lifecycle": ColumnKind("lifecycle", "lifecycle status of the part", lambda line: line.part.lifecycle),
-    "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package),
-    "datasheet": ColumnKind("datasheet", "address of the datasheet", lambda line: line.part.datasheet_url),
+    "lifecycle": ColumnKind(
+        "lifecycle", "lifecycle status of the part", lambda line: line.part.lifecycle, (), "TECH_SPECS"
+    ),
+    "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package, (), "TECH_SPECS"),
+    "datasheet": ColumnKind(
+        "datasheet", "address of the datasheet", lambda line: line.part.datasheet_url, (), "DATASHEETS"
+    ),
     "url": ColumnKind("product page", "address of the part's page", lambda line: line.part.url),
     "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", lambda line: line.part.mpn),
     "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", lambda line: line.part.manufacturer),

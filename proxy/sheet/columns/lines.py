@@ -32,7 +32,7 @@ TOTALS = frozenset(
         ),
     )
 )
-_GROUPED = re.compile(r"\d{1,3}(?:[.,'’\s]\d{3})+")
+_GROUPED = re.compile(r"[1-9]\d{0,2}(?:[.,'’\s]\d{3})+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _LETTERS = re.compile(r"[A-Za-z]{1,3}")
 

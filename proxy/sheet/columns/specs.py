@@ -6,7 +6,7 @@ with the name of the data's source: a BOM has headings such as Stock or Manufact
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -126,6 +126,16 @@ class ColumnSet(NamedTuple):
         """The quantity of the price columns, if it is one, at which the best offer is chosen for the others, too."""
         quantities = {each.quantity for each in self.specs if "currency" in KINDS[each.kind].options}
         return quantities.pop() if len(quantities) == 1 else None
+
+    def note_without(self, features: Collection[str]) -> str | None:
+        """Return which columns stay empty without further plan features; None if there are none. It is said before
+        parts are spent, because a plan that does include them only has to be configured."""
+        kinds = {spec.kind: KINDS[spec.kind].feature for spec in self.specs}
+        empty = {kind: feature for kind, feature in kinds.items() if feature is not None and feature not in features}
+        if not empty:
+            return None
+        missing = ", ".join(dict.fromkeys(empty.values()))
+        return f"{', '.join(empty)}: will be empty: the application has no {missing} (configuration: features)"
 
 
 class _Template(msgspec.Struct, forbid_unknown_fields=True):

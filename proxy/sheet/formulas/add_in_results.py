@@ -18,12 +18,14 @@ NO_RESULT = "ERROR: Query did not provide a result. Please widen your search cri
 NO_DATASHEET = "ERROR: Datasheet url not found. Please try expanding your search"
 _GOOGLE_TEXTS = {"short_description": "(no description retrieved)", "image": "(no image retrieved)"}
 _GOOGLE_NO_OFFER = "No offer found"
+# Errors, calls that were never answered, and those of a workbook that was not logged in.
+_FAILURES = ("ERROR: ", "!!! ", "Nexar Supply client is not specified.", "The access token has expired")
 _UNKNOWN_LEAD_TIME = Decimal(2**31 - 1)  # of the Octopart add-in, which takes the least of all
 
 
 def is_failure(text: str) -> bool:
     """True for a text that an add-in writes instead of a value."""
-    return text.startswith(("ERROR: ", "!!! ")) or text in (_GOOGLE_NO_OFFER, *_GOOGLE_TEXTS.values())
+    return text.startswith(_FAILURES) or text in (_GOOGLE_NO_OFFER, *_GOOGLE_TEXTS.values())
 
 
 def add_in_value(request: PartRequest, part: Part | None, error: str | None, excluded: Excluded) -> CellValue:

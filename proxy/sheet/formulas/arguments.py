@@ -58,17 +58,18 @@ class CellReader(Protocol):
 
 class ArgumentContext(NamedTuple):
     """Where an argument stands: the cell of its formula, the workbook, the values of calls in it by their first token,
-    and the cell of an array formula's range that the value is for."""
+    the cell of an array formula's range that the value is for, and whether it is one."""
 
     formula: CellPosition
     cells: CellReader
     calls: Mapping[int, CellValue]
     target: CellPosition
+    is_array: bool = False
 
     def scalar(self, operand: Operand) -> CellValue:
         """Return the single value of an operand where a function or operator needs one."""
         if isinstance(operand, CellArea):
-            cell = operand.intersected(self.target) if self.target == self.formula else self._element(operand)
+            cell = self._element(operand) if self.is_array else operand.intersected(self.formula)
             return VALUE_ERROR if cell is None else self.cells.value(cell)
         if isinstance(operand, ArrayConstant):
             return operand.rows[0][0]

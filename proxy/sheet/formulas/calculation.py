@@ -21,6 +21,7 @@ from proxy.sheet.package.cells import Area, Cell
 from proxy.sheet.package.workbook import Package
 
 _HELPER_SHEET = "v3bridge arguments"
+_SECRET_MIN = 8  # characters: a shorter text may be a placeholder, and data in other cells
 
 
 class CalculationPlan(NamedTuple):
@@ -41,9 +42,14 @@ class WorkbookCalculation:
         self._evaluation = evaluation
         self._known = known
         self._sheets = [sheet.name for sheet in workbook.sheets]
+        self._secret: str | None = None
         self._secret_cells = {
             cell for call_cell in formulas.calls.values() for cell in _login_cells(call_cell, formulas)
         }
+
+    def hide(self, secret: str) -> None:
+        """Leave out all cells with this text: the login's argument may be a formula that gets it from another cell."""
+        self._secret = secret if len(secret) >= _SECRET_MIN else None
 
     def plan(self, dirty: Collection[CellPosition]) -> CalculationPlan:
         """Return what can be calculated of the formulas that depend on calls."""
@@ -100,9 +106,10 @@ class WorkbookCalculation:
             array = cell.formula.kind == "array"
             text = self._copied_formula(position, cell.formula.text)
             return libreoffice.CopiedCell(cell.column, libreoffice.CopiedFormula(text, reference if array else None))
+        value = self._known.results.get(position, cell.value)
         # Nothing that is calculated needs a client secret: it is not written to another file, not even for seconds.
-        value = None if position in self._secret_cells else self._known.results.get(position, cell.value)
-        return libreoffice.CopiedCell(cell.column, value)
+        is_secret = position in self._secret_cells or (isinstance(value, str) and self._secret == value.strip())
+        return libreoffice.CopiedCell(cell.column, None if is_secret else value)
 
     def _copied_formula(self, position: CellPosition, text: str) -> str:
         call_cell = self._formulas.calls.get(position)

@@ -156,7 +156,7 @@ class CallEvaluation:
         return requests.text_arguments(cell.parsed, call, self._context(cell, cell.position), self._calculated[key])
 
     def _context(self, cell: CallCell, target: CellPosition) -> ArgumentContext:
-        return ArgumentContext(cell.position, self._known, self.call_values(cell, target), target)
+        return ArgumentContext(cell.position, self._known, self.call_values(cell, target), target, cell.is_array)
 
     def _evaluate_cell(self, cell: CallCell) -> None:
         for call in cell.parsed.calls:

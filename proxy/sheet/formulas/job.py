@@ -204,7 +204,7 @@ class FormulaJob:
     def _log_in(self) -> None:
         """Find the login, and give the functions about the add-in itself their values."""
         cells = list(self._formulas.calls.values())
-        found = login.login_call(cells, optional=self._options.login_optional)
+        found = login.login_call(self._workbook.path, cells, optional=self._options.login_optional)
         if found is not None:
             cell, call = found
             try:
@@ -215,6 +215,7 @@ class FormulaJob:
                 ) from None
             self.login = login.workbook_login(cell.position, call, arguments)
             self._excluded = self.login.excluded
+            self._calculation.hide(self.login.secret.reveal())
         for cell in self._rerun.values():
             for call in cell.parsed.calls:
                 if not call.function.looks_up:
@@ -271,10 +272,8 @@ def _looks_up(cell: CallCell) -> bool:
 
 
 def _failed(value: CellValue) -> bool:
-    """True for a cached value that `--rerun-failures` replaces."""
+    """True for a cached value that `--rerun-failures` replaces. Not for an empty text: it is the right value where the
+    service states none, and would be paid for again by each run."""
     return (
-        value is None
-        or value == ""
-        or isinstance(value, CellError)
-        or (isinstance(value, str) and add_in_results.is_failure(value))
+        value is None or isinstance(value, CellError) or (isinstance(value, str) and add_in_results.is_failure(value))
     )

@@ -79,18 +79,18 @@ def _digest(client_id: ClientId) -> str:
     return hashlib.blake2b(client_id.encode(), digest_size=12).hexdigest()
 
 
-def login_call(cells: Sequence[CallCell], *, optional: bool) -> tuple[CallCell, FunctionCall] | None:
+def login_call(file: Path, cells: Sequence[CallCell], *, optional: bool) -> tuple[CallCell, FunctionCall] | None:
     """Return the cell with the login and the call in it; None without one, where that is allowed. Raises SheetError."""
     logins = _logins(cells, ("login", "api_key")) or _logins(cells, ("user", "options"))
     if len(logins) > 1:
         places = _listed(cell.position for cell, _ in logins)
-        raise errors.SheetError(f"two logins, in {places}: a workbook has exactly one; delete the others")
+        raise errors.SheetError(f"{file}: two logins, in {places}: a workbook has exactly one; delete the others")
     if logins:
         return logins[0]
     looking_up = [cell.position for cell in cells if any(call.function.looks_up for call in cell.parsed.calls)]
     if looking_up and not optional:
         raise errors.SheetError(
-            f"no login: {_listed(looking_up)} use the add-in's functions, which need exactly one cell with "
+            f"{file}: no login: {_listed(looking_up)} use the add-in's functions, which need exactly one cell with "
             '=NEXAR_SUPPLY_LOGIN("client id", "client secret"); add it, or use --api-key'
         )
     return None

@@ -30,7 +30,8 @@ def opened(
 class LoginSession:
     """The login of a workbook in one run."""
 
-    def __init__(self, job: FormulaJob, now: float, *, refresh: bool) -> None:
+    def __init__(self, file: Path, job: FormulaJob, now: float, *, refresh: bool) -> None:
+        self._file = file
         self._job = job
         self._now = now
         self._refresh = refresh
@@ -45,11 +46,11 @@ class LoginSession:
         if found is None or not found.has_credentials:
             return None, None
         if not found.is_complete:
-            raise errors.SheetError(f"{found.cell}: {login.MISSING}; fill its cells, or use --api-key")
+            raise errors.SheetError(f"{self._file}: {found.cell}: {login.MISSING}; fill its cells, or use --api-key")
         if found.client_id is None:
             return found.secret.reveal(), None
         if not self._refresh and self._records.is_expired(found.client_id, self._now):
-            raise errors.SheetError(f"{found.cell}: {login.EXPIRED} Run again with --refresh-login")
+            raise errors.SheetError(f"{self._file}: {found.cell}: {login.EXPIRED} Run again with --refresh-login")
         excluded = found.excluded
         return None, ApplicationLogin(found.client_id, found.secret, excluded.datasheets, excluded.lead_times)
 

@@ -183,6 +183,8 @@ def _area(sheet: str, reference: str) -> CellArea | None:
         left, top, right, bottom = range_boundaries(reference)
     except ValueError:
         return None
+    if ":" not in reference and None in (left, top):
+        return None  # openpyxl takes MPN or QTY for a whole column, but in a formula they are names
     rows = sorted((top or 1, bottom or ROWS_MAX))
     columns = sorted((left or 1, right or COLUMNS_MAX))
     if rows[0] < 1 or rows[1] > ROWS_MAX or columns[1] > COLUMNS_MAX:

@@ -45,12 +45,14 @@ def is_calculable(function: str) -> bool:
 
 
 class CallCell(NamedTuple):
-    """A cell with calls of the add-ins' functions. `fills`: its own cell, or an array formula's range."""
+    """A cell with calls of the add-ins' functions. `fills`: its own cell, or an array formula's range. An array formula
+    of one cell differs from another formula: it takes the first element of a range, not that of its own row."""
 
     position: CellPosition
     parsed: calls.ParsedFormula
     fills: CellArea
     cached: CellValue
+    is_array: bool
 
     @property
     def targets(self) -> list[CellPosition]:
@@ -68,7 +70,7 @@ class WorkbookFormulas:
         self.names = names
         self.calls: dict[CellPosition, CallCell] = {}
         self.unreadable: dict[CellPosition, str] = {}
-        """Cells whose formulas cannot be parsed, or call functions that no add-in has, and why."""
+        """Cells whose formulas are missing, cannot be parsed, or call functions that no add-in has, and why."""
         self._links: dict[CellPosition, FormulaLinks] = {}
         self._parser = calls.FormulaParser()
 
@@ -87,9 +89,13 @@ class WorkbookFormulas:
 
     def add(self, sheet: str, cell: Cell) -> None:
         """Take one cell."""
-        if cell.formula is None or cell.formula.kind == "table" or not cell.formula.text:
+        if cell.formula is None or cell.formula.kind == "table":
             return
         position = CellPosition(sheet, cell.row, cell.column)
+        if not cell.formula.text:
+            if cell.formula.kind == "shared":
+                self.unreadable[position] = "the cell that this formula is shared with is missing; enter it again"
+            return
         has_calls = functions.may_contain(cell.formula.text)
         try:
             parsed = self._parser.parse(cell.formula.text)
@@ -102,7 +108,7 @@ class WorkbookFormulas:
         if parsed.unknown:
             self.unreadable[position] = f"no add-in has the function {parsed.unknown[0]}"
         elif parsed.calls:
-            self.calls[position] = CallCell(position, parsed, fills, cell.value)
+            self.calls[position] = CallCell(position, parsed, fills, cell.value, cell.formula.kind == "array")
 
     def _filled_area(self, position: CellPosition, formula: Formula) -> CellArea:
         own = position.area

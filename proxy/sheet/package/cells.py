@@ -28,7 +28,8 @@ class Formula(NamedTuple):
     """Formula of a cell, without the leading "=".
 
     `reference` is the range of an array formula, of a data table, or of the cell that defines a shared formula.
-    `cell_metadata` is the cell's index `cm` into the workbook's metadata; dynamic arrays have one.
+    `cell_metadata` is the cell's index `cm` into the workbook's metadata; dynamic arrays have one. A shared formula
+    whose defining cell is missing has no text.
     """
 
     text: str

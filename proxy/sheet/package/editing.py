@@ -147,6 +147,8 @@ class SheetEditor:
             self._tag(at)
 
     def _begin_content(self, name: str, attributes: dict[str, str], at: int) -> None:
+        if self._cell is not None and name in ("f", "v", "is"):
+            self._markup.replaced.add((self._positions.row, self._positions.column))
         drops = self._cell is not None and self._cell.change.drop_formula
         orphaned = attributes.get("t") == "shared" and attributes.get("si") in self._orphans
         if name == "f" and (drops or orphaned):
@@ -212,9 +214,12 @@ class _CellMarkup:
         self._row_style: str | None = None
         self._column_styles: list[tuple[int, int, str]] = []
         self._values = sorted(position for position, change in changes.items() if change.value is not None)
+        self.replaced: set[Position] = set()
+        """Changed cells that had a formula or value before."""
 
     def check_merged(self, merged: str) -> None:
-        """Refuse values in cells that merged cells hide: nobody would see them."""
+        """Refuse values in empty cells that merged cells hide: nobody would see them. What was hidden before may get a
+        new value."""
         try:
             area = parse_area(merged)
         except ValueError:
@@ -223,7 +228,7 @@ class _CellMarkup:
         for position in itertools.islice(self._values, first, None):
             if position[0] > area.last_row:
                 break
-            if area.covers(position) and position != area[:2]:
+            if area.covers(position) and position != area[:2] and position not in self.replaced:
                 self._fail(f"has merged cells {area} that would hide {reference(*position)}: unmerge them first")
 
     def add_column_style(self, attributes: dict[str, str]) -> None:

@@ -208,13 +208,12 @@ class RowReader:
         return Formula(text, kind, attributes.get("ref"), None if metadata is None else _whole(metadata))
 
     def _expanded(self, index: str, text: str) -> str:
-        """Return a shared formula as it reads in this cell. Its text stands only in the first of its cells."""
+        """Return a shared formula as it reads in this cell; empty if the first of its cells, which alone has the text,
+        is gone: libraries that remove rows leave such files."""
         if text:
             self._shared[index] = shared_formula(text, str(self._positions), self._fail)
             return text
-        if index not in self._shared:
-            self._fail(f"has a shared formula in cell {self._positions} whose text is missing")
-        return translated(self._shared[index], str(self._positions))
+        return translated(self._shared[index], str(self._positions)) if index in self._shared else ""
 
 
 def shared_formula(text: str, cell: str, fail: xml_events.Fail) -> Any:

@@ -202,3 +202,9 @@ def _cells(area: str) -> Iterator[tuple[int, int]]:
 def open_package(path: Path) -> Package:
     """Open a workbook; a context manager. Raises SheetError for a file that is none, or that is not safe to read."""
     return Package(Path(path))
+
+
+def is_signed(path: Path) -> bool:
+    """Return whether a workbook has a digital signature, which any change makes invalid. Raises SheetError."""
+    with archive.Archive(path) as members:
+        return any(name.lower().startswith("_xmlsignatures/") for name in members.members)

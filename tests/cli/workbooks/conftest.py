@@ -15,8 +15,6 @@ import pytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# Numbers of the add-in's official sample. The sandbox's own catalog does not have them.
-SAMPLE_PARTS = [*(str(number) for number in range(1868783, 1868799)), "ADA500", "ADA520", "ADA870", "ADA900"]
 CONFIG = """
 upstream: {{graphql_url: "{graphql_url}", token_url: "{token_url}"}}
 store: sqlite:{folder}/state.sqlite
@@ -40,10 +38,7 @@ class EmbeddedService(NamedTuple):
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
     folder = tmp_path_factory.mktemp("service")
-    catalog = folder / "parts.jsonl"
-    part = '{{"id":"{}","mpn":"{}","manufacturer":"278","category":"4178","description":"Sample {}"}}\n'
-    catalog.write_text("".join(part.format(990_000_000 + n, mpn, n) for n, mpn in enumerate(SAMPLE_PARTS)))
-    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0", "--catalog", str(catalog)]
+    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         printed: dict[str, str] = {}

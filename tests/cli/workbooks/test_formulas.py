@@ -20,7 +20,7 @@ OFFICIAL = next(
 PARTS: list[builder.Plain] = [1868783, "SN74S74N", "LM358N", 1868784]  # numbers stand in numeric cells
 REFUSED = "Unable to login to Nexar application, check Client Id and Secret"
 PROGRAMS = (dialects.EXCEL, dialects.LIBREOFFICE, dialects.GOOGLE, dialects.STRICT, dialects.SDK)
-PRICES = [("ADA500", "Digi-Key", 100), ("SN74S74N", None, 25), ("1N4007", "Digi-Key", 50000)]
+PRICES = [("LM358N", "Digi-Key", 100), ("SN74S74N", None, 25), ("1N4007", "Digi-Key", 50000)]
 
 
 def _check_formulas_are_filled(before: bytes, after: bytes, sheet: str, without_offer: tuple[str, ...] = ()) -> None:

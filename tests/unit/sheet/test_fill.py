@@ -57,7 +57,8 @@ async def test_run_gives_the_job_every_result_and_reports_progress() -> None:
 async def test_stopped_run_keeps_its_results_and_the_next_run_continues() -> None:
     job, parts, stop = _Notes(), source(), asyncio.Event()
     end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 3 else None)
-    assert (end.results, end.interrupted, parts.parts_spent, parts.closed) == (3, True, 4, True)
+    # The fourth was paid for with the others of its request: it is taken from the cache.
+    assert (end.results, end.interrupted, parts.parts_spent, parts.closed) == (4, True, 4, True)
     end = await fill.fetch(_Notes(), parts, asyncio.Event())
     assert (end.stopped, parts.parts_spent, parts.upstream_requests) == (None, 10, 3)
 
@@ -67,7 +68,6 @@ async def test_signal_after_the_last_result_is_no_early_end() -> None:
     stop.set()
     parts = MemoryPartSource({})
     job = _Notes()
-    await fill.fetch(job, parts, asyncio.Event())
     end = await fill.fetch(job, parts, stop)
     assert (end.results, end.interrupted) == (0, True)
     stop.clear()
@@ -100,8 +100,24 @@ async def test_budget_ends_the_run_with_its_reason() -> None:
 async def test_refresh_ignores_the_cache() -> None:
     parts = source()
     await fill.fetch(_Notes(), parts, asyncio.Event())
-    await fill.fetch(_Notes(), parts, asyncio.Event(), refresh=True)
+    await fill.fetch(_Notes(), parts, asyncio.Event(), refresh="everything")
     assert parts.parts_spent == 20
+
+
+async def test_stopped_run_that_fetches_everything_anew_takes_nothing_old() -> None:
+    parts, stop = source(), asyncio.Event()
+    await fill.fetch(_Notes(), parts, asyncio.Event())
+    end = await fill.fetch(_Notes(), parts, stop, refresh="everything", tell=lambda _: stop.set())
+    assert (end.results, end.interrupted, parts.parts_spent) == (1, True, 14)
+
+
+async def test_failures_are_fetched_again_and_parts_are_not() -> None:
+    parts = source()
+    del parts.parts["PART3"]
+    await fill.fetch(_Notes(), parts, asyncio.Event())
+    parts.parts["PART3"] = Part("PART3", "TI")
+    end = await fill.fetch(_Notes(), parts, asyncio.Event(), refresh="failures")
+    assert (end.results, parts.parts_spent) == (10, 10)
 
 
 @pytest.mark.parametrize(

@@ -27,20 +27,30 @@ def test_record_knows_ages_and_files_of_the_last_run(target: Path, tmp_path: Pat
     records.save(target)
     again = FillRecords(target, tmp_path / "state")
     assert (again.fetched(QUERY), again.fetched(PartQuery("X"))) == (17.0, None)
-    again.check_unchanged(target)
+    again.check_unchanged()
     assert FillRecords(tmp_path / "other.csv", tmp_path / "state").fetched(QUERY) is None
 
 
 def test_file_that_was_edited_is_not_overwritten(target: Path, tmp_path: Path) -> None:
     records = FillRecords(target, tmp_path / "state")
     with pytest.raises(errors.SheetError, match="exists, and was changed since"):
-        records.check_unchanged(target)
+        records.check_unchanged()
     records.save(target)
     target.write_text("mpn\nmine\n")
     with pytest.raises(errors.SheetError, match="name another file with --output"):
-        FillRecords(target, tmp_path / "state").check_unchanged(target)
+        FillRecords(target, tmp_path / "state").check_unchanged()
     target.unlink()
-    FillRecords(target, tmp_path / "state").check_unchanged(target)
+    FillRecords(target, tmp_path / "state").check_unchanged()
+
+
+def test_file_of_offers_has_a_record_of_its_own(target: Path, tmp_path: Path) -> None:
+    offers = tmp_path / "BOM.offers.csv"
+    offers.write_text("Line\n")
+    FillRecords(target, tmp_path / "state").save(target, offers)
+    FillRecords(offers, tmp_path / "state").check_unchanged()
+    offers.write_text("mine\n")
+    with pytest.raises(errors.SheetError, match=r"BOM\.offers\.csv: exists, and was changed since"):
+        FillRecords(offers, tmp_path / "state").check_unchanged()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"path": 1}', b"[]"])

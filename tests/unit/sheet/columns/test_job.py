@@ -216,6 +216,14 @@ def test_failures_of_a_file_that_was_never_filled_cannot_be_rerun(fill_table: Fi
         fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package", rerun_failures=True)
 
 
+def test_rerun_of_failures_adds_no_columns(fill_table: Fill, source: MemoryPartSource, tmp_path: Path) -> None:
+    file = tmp_path / "BOM.filled.csv"
+    file.write_text("MPN,Nexar package,Nexar status\nLM358N,OLD,found\n1234567,,not found\n")
+    with pytest.raises(errors.SheetError, match="no column 'Nexar stock', 'Nexar price USD': --rerun-failures needs"):
+        fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package,stock,price", rerun_failures=True)
+    assert source.upstream_requests == 0
+
+
 def test_equal_lines_are_one_query_and_each_currency_another(tmp_path: Path) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text("MPN,Mfr,SKU\nA,TI,\nA,TI,9\nA,,\n,TI,S1\n")

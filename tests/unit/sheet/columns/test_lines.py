@@ -17,6 +17,7 @@ from proxy.sheet.columns import csv_table, lines
         ({"mpn": "b", "brand": "Firma", "quantity": "d"}, "x,y,Firma,z", "A,LM,TI,8", ("LM", "TI", "", 8)),
         ({"sku": "Artikel"}, "Artikel,z", "S,1", ("", "", "S", None)),
         ({}, "MPN,Menge", 'A,"1,000"', ("A", "", "", 1000)),
+        ({}, "MPN,Menge", 'A,"0,125 m"', ("A", "", "", 1)),
         ({}, "MPN,Menge", 'A,"2,5 m"', ("A", "", "", 3)),
         ({}, "MPN,Menge", "A,n/a", ("A", "", "", None)),
         ({}, "MPN,Menge", "A,0", ("A", "", "", None)),

@@ -40,10 +40,10 @@ class Reader:
         return [self.value(cell) for cell in area.cells()]
 
 
-def value(text: str, target: CellPosition = HERE) -> CellValue:
+def value(text: str, target: CellPosition | None = None) -> CellValue:
     """The single value of an argument of a formula in E2."""
     parsed = calls.parse(text)
-    context = arguments.ArgumentContext(HERE, Reader(), {}, target)
+    context = arguments.ArgumentContext(HERE, Reader(), {}, target or HERE, is_array=target is not None)
     return context.scalar(arguments.evaluate(parsed, parsed.whole, context))
 
 

@@ -93,7 +93,8 @@ def test_the_copy_for_libreoffice_has_no_secret(tmp_path: Path) -> None:
     cells: dict[str, AnyCell] = {
         "A1": FormulaCell(f'IFERROR({X}LOGIN(C1,C2,"planted-flag"),"")', ""),
         "C1": "planted-id",
-        "C2": "planted-secret",
+        "C2": FormulaCell("D2", "planted-secret"),
+        "D2": "planted-secret",
         "B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317")+1', 9),
     }
     result = fill(book(cells), tmp_path, office=LibreOffice(program))

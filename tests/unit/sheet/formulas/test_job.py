@@ -9,7 +9,7 @@ import pytest
 from support.filled_formulas import LOGIN, NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
 from support.part_source import MemoryPartSource
 from support.workbooks import features, sheet_features
-from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, WorkbookBuilder
+from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, RawCell, WorkbookBuilder
 
 from proxy import errors
 from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
@@ -109,6 +109,17 @@ def test_shared_formulas_are_those_of_each_cell(values: bool, tmp_path: Path) ->
     assert (result.cells["B3"][1] is None) is values
 
 
+def test_a_shared_formula_whose_first_cell_is_gone_is_listed_and_the_rest_is_filled(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "B2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""),
+        "B3": RawCell('<c r="{address}"><f t="shared" si="7"/><v>5</v></c>'),
+    }
+    result = fill(book(cells), tmp_path)
+    assert result["B2"] == "LM317-ND"
+    assert result["B3"] == Decimal(5)
+    assert result.problems == ["BOM!B3: the cell that this formula is shared with is missing; enter it again"]
+
+
 def test_formulas_that_google_sheets_has_exported_are_filled(tmp_path: Path) -> None:
     exported = 'IFERROR(__xludf.DUMMYFUNCTION("OCTOPART_DISTRIBUTOR_PRICE(A2,"""",""Digi-Key"",100)"),9.9)'
     result = fill(book({"A2": "LM317", "B2": FormulaCell(exported, 9.9)}), tmp_path)
@@ -125,6 +136,20 @@ def test_an_array_formula_fills_its_range(tmp_path: Path) -> None:
     }
     result = fill(book(cells), tmp_path)
     assert [result[f"B{row}"] for row in (2, 3, 4)] == ["LM317-ND", "NE555-ND", NOT_AVAILABLE]
+
+
+def test_an_array_formula_s_first_cell_takes_the_first_element(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "NE555",
+        "A12": "LM317",
+        "A13": "NE555",
+        "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", "", array="B2:B3"),
+        "B3": "old",
+        "C2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", "", array="C2", dynamic=True),
+        "C13": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", ""),
+    }
+    result = fill(book(cells), tmp_path)
+    assert [result[cell] for cell in ("B2", "B3", "C2", "C13")] == ["LM317-ND", "NE555-ND", "LM317-ND", "NE555-ND"]
 
 
 def test_equal_queries_are_one_and_the_manufacturer_makes_a_difference(tmp_path: Path) -> None:
@@ -168,7 +193,7 @@ def test_a_query_of_an_earlier_stage_is_not_paid_twice(tmp_path: Path) -> None:
         "E2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317-ND")', ""),
         "F2": FormulaCell(f"{X}DISTRIBUTOR_STOCK(C2)", ""),
     }
-    result = fill(book(cells), tmp_path, source, refresh=True)
+    result = fill(book(cells), tmp_path, source, refresh="everything")
     assert result["F2"] == Decimal(7)
     assert source.parts_spent == 2
 
@@ -259,10 +284,12 @@ def test_failures_alone_can_be_run_again(tmp_path: Path) -> None:
         "B5": FormulaCell(f'{X}DISTRIBUTOR_PRICE("B-2")', None),
         "B6": FormulaCell(f'{X}DISTRIBUTOR_PRICE("1868783")', "!!! Processing !!!"),
         "B7": FormulaCell(f"{X}DETAIL_URL(B2)", "kept, too"),
+        "B9": RawCell(f'<c r="{{address}}" t="str"><f>{X}DISTRIBUTOR_PACKAGING(B2)</f><v></v></c>'),
+        "B8": FormulaCell(f'{X}DETAIL_URL("LM317-ND")', "Nexar Supply client is not specified. Please provide …"),
     }
     result = fill(book(cached), tmp_path, rerun_failures=True)
-    assert queries(result) == {"NE555", "A-1", "B-2", "1868783"}
-    assert result.counts == {"found": 4, "stale": 2}  # nobody knows when the kept values were fetched
+    assert queries(result) == {"NE555", "A-1", "B-2", "1868783", "LM317-ND"}
+    assert result.counts == {"found": 5, "stale": 3}  # nobody knows when the kept values were fetched
     assert [result[f"B{row}"] for row in (2, 3, 4, 7)] == ["kept", "NE555-ND", Decimal("0.5"), "kept, too"]
 
 

@@ -184,6 +184,12 @@ def test_a_value_that_merged_cells_would_hide_is_refused(tmp_path: Path) -> None
     assert "<v>1</v>" in edited(tmp_path, xml, {(1, 1): new(Decimal(1)), (2, 2): new(None), (2, 4): new("y")})
 
 
+def test_a_value_that_merged_cells_hide_already_may_change(tmp_path: Path) -> None:
+    row = '<row r="2"><c r="B2"><f>A1*2</f><v>3</v></c></row>'
+    xml = exact.sheet(row, after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
+    assert "<f>A1*2</f><v>4</v>" in edited(tmp_path, xml, {(2, 2): new(Decimal(4))})
+
+
 def test_an_endless_cell_is_refused(tmp_path: Path) -> None:
     rows = '<row r="1"><c r="A1"><f>' + ("1+" * 1000 + "<!-- x -->") * 5000 + "1</f></c></row>"
     assert "of more than 8 MiB" in refusal(tmp_path, exact.sheet(rows), {(1, 1): new("x")})

@@ -114,7 +114,6 @@ def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
         (f"<row><c><v>{'9' * 600}</v></c></row>", "wrong value in cell A1"),
         ('<row><c t="s"><v>7</v></c></row>', "wrong value in cell A1"),
         ('<row><c t="s"><v>-1</v></c></row>', "wrong value in cell A1"),
-        ('<row><c><f t="shared" si="3"/></c></row>', "shared formula in cell A1 whose text is missing"),
         ('<row><c><f t="shared" si="3">"</f></c></row>', "shared formula in cell A1 that cannot be read"),
         (f'<row><c><f t="shared" si="3">{"1+" * 5000}1</f></c></row>', "formula of more than 8192"),
         (f'<row><c t="str"><v>{"x" * (1 << 21)}</v></c></row>', "more than 1048576 characters"),
@@ -127,6 +126,11 @@ def test_what_excel_would_not_open_is_refused_in_one_line(tmp_path: Path, data: 
         rows(tmp_path, data, sharedStrings=shared)
     assert "\n" not in str(error.value)
     assert "book.xlsx: the sheet 'One'" in str(error.value)
+
+
+def test_a_shared_formula_whose_first_cell_is_gone_leaves_the_others_readable(tmp_path: Path) -> None:
+    first = rows(tmp_path, '<row r="1"><c r="A1"><f t="shared" si="3"/><v>7</v></c><c r="B1"><v>8</v></c></row>')[1]
+    assert first == [Cell(1, 1, Decimal(7), 0, Formula("", "shared")), Cell(1, 2, Decimal(8))]
 
 
 def test_a_long_text_that_a_row_repeats_does_not_fill_the_memory(
