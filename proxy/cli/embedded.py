@@ -1,6 +1,7 @@
 """Sandbox embedded in a command, and the configuration derived for it."""
 
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,14 +38,21 @@ async def with_sandbox(
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store), upstream
 
 
-def endless_sandbox() -> "sandbox_settings.SandboxSettings":
-    """Return settings of a sandbox with a practically unlimited quota."""
+def endless_sandbox(catalog: Path | None = None) -> "sandbox_settings.SandboxSettings":
+    """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of additional parts."""
     import dataclasses
 
     from proxy.sandbox import applications, settings
 
     plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=ENDLESS)
-    return settings.SandboxSettings(applications=(plan,))
+    return settings.SandboxSettings(applications=(plan,), catalog=catalog)
+
+
+def add_in_sample() -> Path:
+    """Return the file of the parts of the add-in's official sample workbook, which the sandbox lacks otherwise."""
+    from proxy.sandbox.catalog import loader
+
+    return loader.SHIPPED / "add_in_sample.jsonl"
 
 
 def sandbox_edition() -> str:

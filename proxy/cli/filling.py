@@ -227,7 +227,8 @@ class FillRun:
                 apikey, login = self._login.credentials()
         async with AsyncExitStack() as stack:
             if free:
-                settings, _ = await embedded.with_sandbox(settings, stack, embedded.endless_sandbox())
+                sandbox = embedded.endless_sandbox(embedded.add_in_sample())
+                settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
                 location = sources.sandbox_cache(embedded.sandbox_edition())
             opened = sources.open_source(
                 settings,

@@ -43,7 +43,7 @@ async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
 @pytest.fixture(scope="module")
 def own() -> Any:
     """A catalog and a key for each of the two, which are slow to create."""
-    made = [(store.open_catalog(720, seed=1), keys.generate()), (store.open_catalog(seed=2), keys.generate())]
+    made = [(store.open_catalog(700, seed=1), keys.generate()), (store.open_catalog(seed=2), keys.generate())]
     yield made
     for catalog, _ in made:
         catalog.close()
@@ -72,8 +72,8 @@ async def _journal(caller: Any) -> Any:
 
 async def test_two_sandboxes_have_their_own_parts_and_offers(both: Any) -> None:
     first, second = both
-    assert await _parts(first) == 720
-    assert await _parts(second) < 720
+    assert await _parts(first) == 700
+    assert await _parts(second) < 700
     mine, other = [await caller.get(PART) for caller in both]
     assert mine["supSearchMpn"]["results"][0]["part"]["id"] == other["supSearchMpn"]["results"][0]["part"]["id"]
     assert mine != other
