@@ -10,18 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.cli import filling, option_fields
+from proxy.cli.fill_options import FillOptions
 from proxy.cli.shown import FILE_WIDTH
 
 app = typer.Typer(help="Spreadsheets with parts data.", no_args_is_help=True)
 
 
-def _fill(options: filling.FillOptions) -> None:
+def _fill(options: FillOptions) -> None:
     """Fill a parts list with columns of prices, stock and other data, or the formulas of an add-in. Prints the cost
     first."""
     raise typer.Exit(filling.run(options))
 
 
-app.command("fill")(option_fields.command(filling.FillOptions, _fill))
+app.command("fill")(option_fields.command(FillOptions, _fill))
 
 
 @app.command("columns")

@@ -34,6 +34,10 @@ class FillJob(Protocol):
         """Distinct queries to execute, in the order of the cells."""
 
     @property
+    def kept_queries(self) -> Sequence[PartQuery]:
+        """Queries of lines whose values stay: their results are taken from the cache, for their offers."""
+
+    @property
     def later_queries(self) -> int:
         """Queries at most that need results of these, and are known only then."""
 
@@ -120,6 +124,8 @@ async def fetch(
         if stopped is None and stop.is_set() and missing:
             stopped = INTERRUPTED
         queries = await job.proceed(stopped=stopped is not None)
+    async for result in _cached(job.kept_queries, source, "nothing"):
+        job.add(result)
     return FillEnd(results, source.parts_spent, stopped, refused)
 
 

@@ -58,7 +58,6 @@ class ColumnsJob:
 
     unit = "line"
     later_queries = 0
-    problems: Sequence[str] = ()
 
     def __init__(
         self,
@@ -76,7 +75,8 @@ class ColumnsJob:
         self._now = now
         self._fetched_before = fetched_before
         self._results: dict[PartQuery, tuple[PartResult, bytes | None]] = {}
-        self._header, read = lines.read(table.rows(), named, table.place)
+        self.problems: list[str] = []
+        self._header, read = lines.read(table.rows(), named, table.place, self.problems)
         self._places = self._own_places()
         self._new_headings: dict[int, CellValue] = {}
         self._kept: set[int] = set()
@@ -103,8 +103,12 @@ class ColumnsJob:
     @property
     def queries(self) -> Sequence[PartQuery]:
         """Distinct queries of the lines that are not kept as they are."""
-        todo = (line for line in self._lines if line.row not in self._kept)
-        return list(dict.fromkeys(query for line in todo for query in self._queries(line)))
+        return self._distinct(line for line in self._lines if line.row not in self._kept)
+
+    @property
+    def kept_queries(self) -> Sequence[PartQuery]:
+        """Distinct queries of the lines that are kept as they are."""
+        return self._distinct(line for line in self._lines if line.row in self._kept)
 
     def add(self, result: PartResult) -> None:
         """Take one result."""
@@ -154,6 +158,9 @@ class ColumnsJob:
     def _queries(self, line: Line) -> Iterator[PartQuery]:
         for currency in self._currencies:
             yield PartQuery(line.mpn, line.manufacturer, line.sku, currency)
+
+    def _distinct(self, chosen: Iterable[Line]) -> list[PartQuery]:
+        return list(dict.fromkeys(query for line in chosen for query in self._queries(line)))
 
     def _status(self, line: Line) -> Status:
         if line.row in self._kept:
@@ -224,11 +231,12 @@ class ColumnsJob:
         return None if packed is None else (_DECODER.decode(packed), result.fetched)
 
     def _offers(self) -> Iterator[Sequence[CellValue]]:
-        """Yield the rows of the sheet of offers; lines that were not fetched have none."""
+        """Yield the rows of the sheet of offers; those that were not fetched have none, and those that are kept what
+        the cache has."""
         yield offers_sheet.HEADINGS
         for line in self._lines:
             for query in self._queries(line):
-                if query in self._results and line.row not in self._kept:
+                if query in self._results:
                     result = self._results[query][0]._replace(part=(self._part(query) or (None,))[0])
                     yield from offers_sheet.rows(line, result, self._quantity(line), self._columns.rules)
 

@@ -21,6 +21,16 @@ OPTIONS = {
     "quantity": "--quantity-column",
 }
 
+# Stands for a cell whose text is unknown: a part number that Excel has converted to a date, an error, or a formula that
+# was never calculated.
+UNREADABLE = "…"
+_UNREADABLE_CELLS = {
+    "mpn": "part number: the line is left out",
+    "sku": "SKU: the line is left out",
+    "brand": "manufacturer: any is taken",
+    "quantity": "quantity: 1 is taken",
+}
+
 # A line that begins with one of these adds up others, and what stands below the part numbers is no part.
 TOTALS = frozenset(
     map(
@@ -59,17 +69,17 @@ class Line(NamedTuple):
 
 
 def read(
-    rows: Iterable[TableRow], named: Mapping[str, str], place: str
+    rows: Iterable[TableRow], named: Mapping[str, str], place: str, problems: list[str]
 ) -> tuple[TableHeader, Iterator[tuple[Line, Sequence[str]]]]:
     """Find the header, and return it with the lines below it and their cells. `named` are columns by key: headings, or
-    letters.
+    letters. Cells that cannot be read are added to `problems`.
 
     Raises SheetError, which begins with `place`, for a table without a column of part numbers.
     """
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
     first = list(islice(filled, bom_columns.HEADER_ROWS))
     index, header = _header(first, named, place)
-    return header, _lines(chain(first[index + 1 :], filled), header, place)
+    return header, _lines(chain(first[index + 1 :], filled), header, place, problems)
 
 
 def _header(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> tuple[int, TableHeader]:
@@ -108,16 +118,30 @@ def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) 
     )
 
 
-def _lines(rows: Iterable[TableRow], header: TableHeader, place: str) -> Iterator[tuple[Line, Sequence[str]]]:
+def _lines(
+    rows: Iterable[TableRow], header: TableHeader, place: str, problems: list[str]
+) -> Iterator[tuple[Line, Sequence[str]]]:
     count = 0
     for number, row in rows:
         line = _line(number, row, header)
-        if line is None:
-            continue
-        count += 1
+        unreadable = _unreadable(number, row, header, line)
+        problems += unreadable
+        count += line is not None or bool(unreadable)
         if count > LINES_MAX:
             raise errors.SheetError(f"{place}: has more than {LINES_MAX} lines with a part number; split the file")
-        yield line, row
+        if line is not None:
+            yield line, row
+
+
+def _unreadable(number: int, row: Sequence[str], header: TableHeader, line: Line | None) -> list[str]:
+    """Describe the cells of a line that cannot be read, or the number that would have made it one."""
+    keys = bom_columns.NUMBERS if line is None else ("brand", "quantity")
+    places = {key: header.places[key] for key in keys if key in header.places}
+    return [
+        f"{column_name(at + 1)}{number}: a date, an error or a formula without a value is no {_UNREADABLE_CELLS[key]}"
+        for key, at in places.items()
+        if at < len(row) and row[at] == UNREADABLE
+    ]
 
 
 def _line(number: int, row: Sequence[str], header: TableHeader) -> Line | None:

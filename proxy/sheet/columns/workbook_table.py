@@ -6,14 +6,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from proxy import bom_columns, errors
-from proxy.sheet.columns.lines import TableRow
+from proxy.sheet.columns.lines import UNREADABLE, TableRow
 from proxy.sheet.columns.offers_sheet import HEADINGS
 from proxy.sheet.package import Sheet, workbook
 from proxy.sheet.package.cells import Cell, CellChange, CellError, CellValue, NewSheet
 
 OFFERS = "Offers"
-# Stands for a part number that Excel has converted to a date: what it was cannot be known.
-CONVERTED = "…"
 DIGITS_MAX = 25  # of a number that is written out
 
 _ZEROS = re.compile("00+")
@@ -103,15 +101,19 @@ def _texts(cells: Sequence[Cell], formats: Sequence[str] = ()) -> list[str]:
     """Return the row as texts from column A on; `formats` are number formats by style."""
     texts = [""] * (cells[-1].column if cells else 0)
     for cell in cells:
-        texts[cell.column - 1] = _text(cell.value, formats[cell.style] if cell.style < len(formats) else "")
+        number_format = formats[cell.style] if cell.style < len(formats) else ""
+        is_calculated = cell.formula is None or cell.value is not None
+        texts[cell.column - 1] = _text(cell.value, number_format) if is_calculated else UNREADABLE
     return texts
 
 
 def _text(value: CellValue, number_format: str) -> str:
-    """Return a value as text: a number as Excel shows it, but for its rounding, and an error as nothing."""
+    """Return a value as text: a number as Excel shows it, but for its rounding."""
     match value:
-        case None | CellError():
+        case None:
             return ""
+        case CellError():
+            return UNREADABLE
         case bool():
             return str(value).upper()
         case Decimal():
@@ -121,7 +123,7 @@ def _text(value: CellValue, number_format: str) -> str:
 
 def _number(value: Decimal, number_format: str) -> str:
     if _DATE.search(_LITERAL.sub("", number_format)):
-        return CONVERTED
+        return UNREADABLE
     whole = value == value.to_integral_value() and value.adjusted() < DIGITS_MAX
     text = f"{value.quantize(Decimal(1)) if whole else value.normalize():f}"
     return text.zfill(len(number_format)) if _ZEROS.fullmatch(number_format) else text

@@ -52,6 +52,7 @@ class FormulaJob:
     """The formulas of one workbook."""
 
     unit = "cell"
+    kept_queries: Sequence[PartQuery] = ()
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ class _Notes:
     """A job that keeps its results."""
 
     unit = "line"
+    kept_queries: Sequence[PartQuery] = ()
     later_queries = 0
     problems: Sequence[str] = ()
 

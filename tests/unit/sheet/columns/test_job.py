@@ -1,71 +1,19 @@
-"""Tests of columns filled in CSV files and workbooks, from a source in memory."""
+"""Tests of columns filled in CSV files, from a source in memory."""
 
 import asyncio
-import csv
-from collections.abc import Callable, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
+from support.filled_columns import NOW, REEL, Fill, columns, rows_of
 from support.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.sheet import fill
-from proxy.sheet.columns import csv_table, specs, workbook_table
+from proxy.sheet.columns import csv_table
 from proxy.sheet.columns.job import ColumnsJob
-from proxy.sheet.columns.specs import ColumnSet
 from proxy.sheet.offers import OfferRules
-from proxy.sheet.package import workbook
-from proxy.sheet.parts import STALE_SECONDS, Offer, Part, PartQuery, Price
-
-NOW = 1_700_000_000.0
-DIGIKEY = Offer(
-    "459", "Digi-Key", True, "296-1", 500, 1, 1, 42, "Tube", "https://d.example/1", "2026-01-01",
-    (Price(1, Decimal("0.60"), "USD"), Price(100, Decimal("0.30"), "USD")),
-)  # fmt: skip
-REEL = Offer(
-    "2401", "Mouser", False, "595-1", 9000, 2500, 2500, None, "Reel", prices=(Price(1, Decimal("0.1"), "USD"),)
-)
-LM358 = Part(
-    "LM358N", "Texas Instruments", "https://p.example", "Op amp", "https://d.example/lm358.pdf", "Active", "DIP-8",
-    (DIGIKEY, REEL),
-)  # fmt: skip
-PARTS = {"LM358N": LM358, "1234567": Part("1234567", "=cmd|' /C calc'!A0", short_description="-1+1")}
-
-
-def columns(names: str, **more: Any) -> ColumnSet:
-    """Columns by name."""
-    return ColumnSet(specs.parse_list(names), **more)
-
-
-Fill = Callable[..., Mapping[str, int]]
-
-
-@pytest.fixture
-def source() -> MemoryPartSource:
-    """Parts of this module."""
-    return MemoryPartSource(PARTS, now=NOW)
-
-
-@pytest.fixture
-def fill_table(source: MemoryPartSource) -> Fill:
-    """Fills a table to a target."""
-
-    def run(table: Any, target: Path, names: str, *, named: Mapping[str, str] = {}, **more: Any) -> Mapping[str, int]:
-        job_options = {name: more.pop(name) for name in ("rerun_failures", "fetched_before") if name in more}
-        job = ColumnsJob(table, columns(names, **more), named=named, now=NOW, **job_options)
-        asyncio.run(fill.fetch(job, source, asyncio.Event()))
-        return job.write(target)
-
-    return run
-
-
-def rows_of(file: Path, delimiter: str = ",") -> list[list[str]]:
-    """Return the cells of a CSV file."""
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        return list(csv.reader(stream, delimiter=delimiter))
+from proxy.sheet.parts import STALE_SECONDS, Part, PartQuery
 
 
 def test_csv_gets_columns_right_of_its_data(fill_table: Fill, tmp_path: Path) -> None:
@@ -216,6 +164,21 @@ def test_failures_of_a_file_that_was_never_filled_cannot_be_rerun(fill_table: Fi
         fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package", rerun_failures=True)
 
 
+def test_rerun_of_failures_keeps_the_offers_of_other_lines(
+    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+) -> None:
+    file, first, second = (tmp_path / name for name in ("BOM.csv", "BOM.filled.csv", "BOM.filled-2.csv"))
+    file.write_text("MPN\nNOPE\nLM358N\n")
+    fill_table(csv_table.CsvTable(file), first, "stock")
+    spent, offers = source.parts_spent, rows_of(csv_table.offers_file(first))
+    fill_table(csv_table.CsvTable(first), second, "stock", rerun_failures=True)
+    assert rows_of(csv_table.offers_file(second)) == offers
+    assert (len(offers) > 1, source.parts_spent) == (True, spent)
+    source.cache.clear()
+    fill_table(csv_table.CsvTable(first), second, "stock", rerun_failures=True)
+    assert (len(rows_of(csv_table.offers_file(second))), source.parts_spent) == (1, spent)
+
+
 def test_rerun_of_failures_adds_no_columns(fill_table: Fill, source: MemoryPartSource, tmp_path: Path) -> None:
     file = tmp_path / "BOM.filled.csv"
     file.write_text("MPN,Nexar package,Nexar status\nLM358N,OLD,found\n1234567,,not found\n")
@@ -260,142 +223,3 @@ def test_columns_hold_what_they_name(
     file.write_text("MPN\nLM358N\n")
     fill_table(csv_table.CsvTable(file), target, names, rules=OfferRules(**rules))
     assert rows_of(target)[1][1:-1] == expected
-
-
-def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.active.title = "Cover"
-    sheet = book.create_sheet("Parts")
-    for row in (["Robot"], [], ["Ref", "MPN", "Qty"], ["U1", "LM358N", 100], ["U2", 1234567, 1], ["", "=A4", ""]):
-        sheet.append(row)
-    sheet["C3"].font = openpyxl.styles.Font(bold=True)
-    sheet["B4"].fill = openpyxl.styles.PatternFill("solid", fgColor="FFFF00")
-    file, target = tmp_path / "BOM.xlsx", tmp_path / "BOM.filled.xlsx"
-    book.save(file)
-    original = file.read_bytes()
-    with workbook.open_package(file) as package:
-        table = workbook_table.choose(package, None, {})
-        assert table.place.endswith("sheet 'Parts'")
-        counts = fill_table(table, target, "price,stock,manufacturer")
-    assert (counts["found"], file.read_bytes()) == (2, original)
-    filled = openpyxl.load_workbook(target)
-    assert filled.sheetnames == ["Cover", "Parts", "Offers"]
-    rows = [[cell.value for cell in row] for row in filled["Parts"].iter_rows(min_row=3, max_row=5)]
-    assert rows == [
-        ["Ref", "MPN", "Qty", "Nexar price USD", "Nexar stock", "Nexar manufacturer", "Nexar status"],
-        ["U1", "LM358N", 100, 0.3, 9500, "Texas Instruments", "found"],
-        ["U2", 1234567, 1, None, None, "=cmd|' /C calc'!A0", "found"],
-    ]
-    assert filled["Parts"]["F5"].data_type in {"s", "inlineStr"}  # text, no formula
-    assert filled["Parts"]["D3"].font.bold
-    assert filled["Parts"]["E4"].fill.fgColor.rgb == "00FFFF00"
-    assert filled["Parts"]["B6"].value == "=A4"
-    assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Digi-Key", "Mouser"]
-
-
-def test_formatted_but_empty_cells_are_no_data(fill_table: Fill, tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    for row in (["MPN"], ["LM358N"]):
-        book.active.append(row)
-    for number in (1, 2):
-        book.active.cell(number, 16_384).font = openpyxl.styles.Font(bold=True)
-    book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        fill_table(workbook_table.choose(package, None, {}), tmp_path / "out.xlsx", "stock")
-    assert openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]["B1"].value == "Nexar stock"
-
-
-def test_sheet_without_room_is_an_error(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.active["A1"], book.active["XFD1"], book.active["A2"] = "MPN", "last", "LM358N"
-    book.save(tmp_path / "BOM.xlsx")
-    with (
-        workbook.open_package(tmp_path / "BOM.xlsx") as package,
-        pytest.raises(errors.SheetError, match="has no room for columns right of its data"),
-    ):
-        ColumnsJob(workbook_table.choose(package, None, {}), columns("stock"), named={}, now=NOW)
-
-
-HOSTILE = ("=1+1", 'O\'Brien & "Sons"', "<xml>", "a]b"[:2] + "'", "\u202egnp.exe", "𝔘𝔫𝔦", "../../etc/passwd"[:9])
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_data(fill_table: Fill, source: MemoryPartSource, tmp_path: Path, name: str) -> None:
-    book = openpyxl.Workbook()
-    sheet = book.active
-    title = "".join(each for each in name if each not in "[]*/\\?:")
-    sheet.title = title
-    sheet.append(["MPN", "Mfr"])
-    sheet.append([name, name])
-    sheet["A2"].data_type = sheet["B2"].data_type = "s"
-    source.parts = {name: Part(name, name, short_description=name, offers=(Offer(name, name, True, name, 1),))}
-    book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        counts = fill_table(
-            workbook_table.choose(package, None, {}), tmp_path / "out.xlsx", f"description,stock:{name.strip('=')},mpn"
-        )
-    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
-    assert counts["found"] == 1
-    assert [cell.value for cell in filled[title][2]] == [name, name, name, 1, name, "found"]
-    assert [cell.data_type for cell in filled[title][2]][:3] == ["s", "s", "s"]
-    assert filled["Offers"]["D2"].value == name
-
-
-@pytest.mark.parametrize(
-    "value, number_format, text",
-    [
-        (1234567, "General", "1234567"),
-        (1.5, "General", "1.5"),
-        (42, "00000", "00042"),
-        (1e20, "General", "100000000000000000000"),
-        (1.5, "0.000", "1.5"),
-        (7, '"No "00', "7"),
-        (45000, "dd.mm.yyyy", "…"),
-        (45000, "mm-dd-yy", "…"),
-        (45000, '[Red]General" d"', "45000"),
-        ("00123", "@", "00123"),
-        (True, "General", "TRUE"),
-    ],
-)
-def test_numeric_cells_are_read_as_they_are_shown(tmp_path: Path, value: Any, number_format: str, text: str) -> None:
-    book = openpyxl.Workbook()
-    book.active["A1"] = "MPN"
-    book.active["A2"] = value
-    book.active["A2"].number_format = number_format
-    book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        assert list(workbook_table.choose(package, None, {}).rows())[1] == (2, [text])
-
-
-def test_sheet_of_offers_is_replaced_by_the_next_run(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
-) -> None:
-    book = openpyxl.Workbook()
-    for row in (["MPN"], ["LM358N"]):
-        book.active.append(row)
-    file, first, second = (tmp_path / name for name in ("BOM.xlsx", "BOM.filled.xlsx", "BOM.filled-2.xlsx"))
-    book.save(file)
-    with workbook.open_package(file) as package:
-        fill_table(workbook_table.choose(package, None, {}), first, "stock")
-    source.cache.clear()
-    source.parts = {"LM358N": Part("LM358N", "TI", offers=(REEL,))}
-    with workbook.open_package(first) as package:
-        fill_table(workbook_table.choose(package, None, {}), second, "stock")
-    filled = openpyxl.load_workbook(second)
-    assert filled.sheetnames == ["Sheet", "Offers"]
-    assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Mouser", None]
-    assert [[cell.value for cell in row] for row in filled["Sheet"]] == [
-        ["MPN", "Nexar stock", "Nexar status"],
-        ["LM358N", 9000, "found"],
-    ]
-
-
-def test_sheet_is_chosen_by_name_and_a_wrong_name_lists_them(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.active.title = "One"
-    book.create_sheet("Two").append(["MPN"])
-    book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        assert "'Two'" in workbook_table.choose(package, "two", {}).place
-        with pytest.raises(errors.SheetError, match="has no sheet 'Three'; there are 'One', 'Two'"):
-            workbook_table.choose(package, "Three", {})

@@ -31,7 +31,7 @@ def test_columns_are_named_by_heading_or_letter(
 ) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text(f"title\n{header}\n{row}\n")
-    _, read = lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv")
+    _, read = lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv", [])
     ((line, _),) = read
     assert line[1:5] == expected
 
@@ -41,7 +41,7 @@ def test_missing_column_is_named_with_those_that_are_there(tmp_path: Path) -> No
     file.write_text("MPN,Wert\nA,1\n")
     named = {"mpn": "Teil", "quantity": "ZZZ"}
     with pytest.raises(errors.SheetError) as raised:
-        lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv")
+        lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv", [])
     assert raised.value.message == (
         "BOM.csv: no column --mpn-column 'Teil', --quantity-column 'ZZZ'; the columns of row 1 are A 'MPN', B 'Wert'"
     )
@@ -51,5 +51,5 @@ def test_missing_column_is_named_with_those_that_are_there(tmp_path: Path) -> No
 def test_lines_without_a_part_number_and_totals_are_left_alone(tmp_path: Path, total: str) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text(f"Ref,MPN,Qty\nU1,A,5\n{total}\n")
-    _, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv")
+    _, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv", [])
     assert [line.mpn for line, _ in read] == ["A"]
