@@ -1,8 +1,9 @@
 """Parts, upstream requests, time and memory of `v3bridge sheet fill` on a parts list of 10 000 lines, run twice.
 
-As a CSV file and as a workbook, with the columns of a usual parts list; the second run should cost nothing. Parts come
-from a canned upstream that responds after 200 ms, each with 6 offers and 36 price breaks. The commands are processes of
-their own: the time has their start, the memory is the largest that each had.
+As a CSV file and as a workbook, with the columns of a usual parts list, and as a workbook with six of the add-in's
+functions in each row; the second run should cost nothing. Parts come from a canned upstream that responds after 200 ms,
+each with 6 offers and 36 price breaks. The commands are processes of their own: the time has their start, the memory is
+the largest that each had.
 """
 
 import csv
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +25,34 @@ from bench.processes import Server, configuration, upstream
 
 LINES, FEW = 10_000, 1000
 UPSTREAM_MS = 200
-COLUMNS = "manufacturer,price@100,stock,moq,lead_time,lifecycle,datasheet"
+COLUMNS = ("--columns", "manufacturer,price@100,stock,moq,lead_time,lifecycle,datasheet")
+FORMULAS = ("--api-key", "env:BENCH_KEY")  # instead of a login in the workbook
+FUNCTIONS = tuple(
+    f"=NEXAR_SUPPLY_{name}"
+    for name in (
+        *("MANUFACTURER_NAME(A{0})", 'DISTRIBUTOR_PRICE(A{0},"","",100)', "DISTRIBUTOR_STOCK(A{0})"),
+        *("DISTRIBUTOR_MOQ(A{0})", "DISTRIBUTOR_LEAD_TIME(A{0})", "DATASHEET_URL(A{0})"),
+    )
+)
 REQUESTS, PARTS = "upstream requests", "parts"
+COMMAND = """
+import re, runpy, sys
+from pathlib import Path
+peak = Path(sys.argv.pop())
+try:
+    runpy.run_module("proxy", run_name="__main__")
+finally:
+    # Not ru_maxrss, which is at least that of the process that started this one.
+    peak.write_text(re.search("VmHWM:\\s+([0-9]+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+class FillKind(NamedTuple):
+    """A kind of file: its suffix, how it is written, and options of the command."""
+
+    suffix: str
+    write: Callable[[Path, int], None]
+    options: tuple[str, ...]
 
 
 class FillFigures(NamedTuple):
@@ -45,7 +72,7 @@ def row(kind: str, figure: str, lines: int = LINES) -> str:
 
 GOALS = {
     goal: limit
-    for kind in ("csv", "xlsx")
+    for kind in ("csv", "xlsx", "formulas")
     for goal, limit in (
         (row(kind, f"{REQUESTS}, first run"), Goal("≤", LINES / 100)),
         (row(kind, f"{PARTS}, first run"), Goal("≤", LINES)),
@@ -60,17 +87,17 @@ def run() -> dict[str, float]:
     """Return the figures of both runs of each kind of file, and the memory of a short file."""
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name, upstream(UPSTREAM_MS, parts=1) as behind:
-        for kind, write in (("csv", _write_csv), ("xlsx", _write_workbook)):
+        for kind, (suffix, write, options) in _KINDS.items():
             folder = Path(name) / kind
             folder.mkdir()
-            file, few = folder / f"parts.{kind}", folder / f"few.{kind}"
+            file, few = folder / f"parts.{suffix}", folder / f"few.{suffix}"
             write(file, LINES)
             write(few, FEW)
             config = folder / "config.yaml"
             config.write_text(yaml.safe_dump(configuration(behind.port, folder, {})), encoding="utf-8")
             for place in ("first", "second"):
-                figures |= _figures(kind, place, _fill(file, config, behind))
-            figures[row(kind, "peak memory (MB)", FEW)] = _fill(few, config, behind).memory
+                figures |= _figures(kind, place, _fill(file, options, config, behind))
+            figures[row(kind, "peak memory (MB)", FEW)] = _fill(few, options, config, behind).memory
     return figures
 
 
@@ -84,22 +111,28 @@ def _figures(kind: str, place: str, command: FillFigures) -> dict[str, float]:
     }
 
 
-def _fill(file: Path, config: Path, behind: Server) -> FillFigures:
+def _fill(file: Path, options: tuple[str, ...], config: Path, behind: Server) -> FillFigures:
     """Fill a file with the command; the output of an earlier run is removed."""
     for earlier in file.parent.glob(f"{file.stem}.filled*"):
         earlier.unlink()
     behind.body("/count")
-    command = [sys.executable, "-m", "proxy", "sheet", "fill", str(file), "--columns", COLUMNS]
+    peak = file.with_name("peak")
+    arguments = ["sheet", "fill", str(file), *options, "--config", str(config), "--yes", str(peak)]
     began = time.perf_counter()
-    process = subprocess.Popen([*command, "--config", str(config), "--yes"], stdout=subprocess.DEVNULL)
-    # wait4: the memory of this process alone, where getrusage has the largest of all children.
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *arguments],
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"BENCH_KEY": "EXAMPLE_KEY"},
+    )
+    # wait4: the CPU time of this process alone, where getrusage has the sum of all children.
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"sheet fill ended with exit code {process.returncode}")
     requests, parts = json.loads(behind.body("/count"))
-    return FillFigures(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, requests, parts)
+    cpu, memory = usage.ru_utime + usage.ru_stime, int(peak.read_text()) / 1024
+    return FillFigures(seconds, cpu, memory, requests, parts)
 
 
 def _rows(lines: int) -> Iterator[tuple[str | int, ...]]:
@@ -118,3 +151,18 @@ def _write_workbook(file: Path, lines: int) -> None:
     for cells in _rows(lines):
         sheet.append(cells)
     book.save(file)
+
+
+def _write_formulas(file: Path, lines: int) -> None:
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("Parts")
+    for number in range(1, lines + 1):
+        sheet.append((f"SN74S{number:05}", *(function.format(number) for function in FUNCTIONS)))
+    book.save(file)
+
+
+_KINDS = {
+    "csv": FillKind("csv", _write_csv, COLUMNS),
+    "xlsx": FillKind("xlsx", _write_workbook, COLUMNS),
+    "formulas": FillKind("xlsx", _write_formulas, FORMULAS),
+}

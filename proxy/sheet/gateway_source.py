@@ -13,6 +13,7 @@ from proxy import errors
 from proxy.gateway import assembly
 from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
+from proxy.gateway.queries import GatewayRequest
 from proxy.kit.wording import counted
 from proxy.sheet.part_queries import BATCH, PartQueries, PartView, by_currency, decode_parts, gateway_request
 from proxy.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
@@ -53,8 +54,8 @@ class GatewayPartSource:
         distinct = sum(map(len, groups))
         missing: list[PartQuery] = []
         for group in groups:
-            results = await self._cached(group, refresh=refresh)
-            missing += [query for query, result in zip(group, results, strict=True) if result is None]
+            cached = await self._are_cached(group, refresh=refresh)
+            missing += [query for query, is_cached in zip(group, cached, strict=True) if not is_cached]
         return CostEstimate(distinct, distinct - len(missing), len(missing), len(by_currency(missing)))
 
     async def fetch(
@@ -89,11 +90,20 @@ class GatewayPartSource:
         """Return what the caches have of queries with the same currency, and what is not fetched again."""
         if refresh == "everything":
             return [None] * len(group)
-        request = gateway_request(self.client, self.view, group[0].currency, self.gateway.clock.monotonic())
-        cached = await self.gateway.cache.peek(request, PartQueries(request, group, self.view))
+        cached = await self.gateway.cache.peek(*self._lookup(group))
         if refresh == "failures":
             return [None if result is None or not result.hits else result for result in cached]
         return cached
+
+    async def _are_cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[bool]:
+        """Return which queries `_cached` has results of."""
+        if refresh == "nothing":
+            return await self.gateway.cache.holds(*self._lookup(group))
+        return [result is not None for result in await self._cached(group, refresh=refresh)]
+
+    def _lookup(self, group: Sequence[PartQuery]) -> tuple[GatewayRequest, PartQueries]:
+        request = gateway_request(self.client, self.view, group[0].currency, self.gateway.clock.monotonic())
+        return request, PartQueries(request, group, self.view)
 
 
 class _Run:

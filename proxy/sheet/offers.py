@@ -14,6 +14,7 @@ price in the wanted currency, neither their own nor converted, are no candidates
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +23,8 @@ from proxy.sheet.parts import Offer, Price
 
 STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
 YES = -2
+
+_begin = attrgetter("quantity")  # of a price
 
 
 class OfferRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,11 +39,12 @@ ALL_OFFERS = OfferRules()
 
 
 class Purchase(NamedTuple):
-    """What is bought of an offer to get at least a wanted quantity."""
+    """What is bought of an offer to get at least a wanted quantity. `breaks`: all its prices in the currency."""
 
     offer: Offer
     quantity: int
     unit_price: Decimal
+    breaks: Sequence[tuple[int, Decimal]]
 
     @property
     def total(self) -> Decimal:
@@ -50,13 +54,16 @@ class Purchase(NamedTuple):
 
 def allowed(offers: Iterable[Offer], rules: OfferRules, quantity: int = 1) -> list[Offer]:
     """Return the offers that count, where `quantity` is wanted."""
-    return [
-        offer
-        for offer in offers
-        if (not rules.distributors or any(is_from(offer, name) for name in rules.distributors))
+    return [offer for offer in offers if counts(offer, rules, quantity)]
+
+
+def counts(offer: Offer, rules: OfferRules, quantity: int) -> bool:
+    """Return true if an offer counts, where `quantity` is wanted."""
+    return (
+        (not rules.distributors or any(is_from(offer, name) for name in rules.distributors))
         and (offer.authorized or not rules.authorized_only)
         and (not rules.in_stock or covers(offer, orderable(offer, quantity)))
-    ]
+    )
 
 
 def is_from(offer: Offer, distributor: str) -> bool:
@@ -76,7 +83,7 @@ def covers(offer: Offer, quantity: int) -> bool:
 
 def orderable(offer: Offer, quantity: int) -> int:
     """Return the least quantity that can be bought, and is not below `quantity`."""
-    first_price = min((price.quantity for price in offer.prices), default=1)
+    first_price: int = min(map(_begin, offer.prices), default=1)
     least = max(quantity, offer.moq or 1, first_price, 1)
     multiple = max(offer.order_multiple or 1, 1)
     return -(-least // multiple) * multiple
@@ -92,17 +99,21 @@ def price_breaks(offer: Offer, currency: str) -> list[tuple[int, Decimal]]:
     breaks: dict[int, Decimal] = {}
     for price in offer.prices:
         amount = price_in(price, currency)
+        if amount is None:
+            continue
         # An offer may state a price in several currencies: the lowest is what a buyer would choose.
-        if amount is not None:
-            breaks[price.quantity] = min(amount, breaks.get(price.quantity, amount))
+        lowest = breaks.get(price.quantity)
+        if lowest is None or amount < lowest:
+            breaks[price.quantity] = amount
     return sorted(breaks.items())
 
 
 def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
     """Return what is bought to get `quantity`; None without a price in this currency."""
     bought = orderable(offer, quantity)
-    prices = [amount for begin, amount in price_breaks(offer, currency) if begin <= bought]
-    return Purchase(offer, bought, prices[-1]) if prices else None
+    breaks = price_breaks(offer, currency)
+    prices = [amount for begin, amount in breaks if begin <= bought]
+    return Purchase(offer, bought, prices[-1], breaks) if prices else None
 
 
 def best(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRules = ALL_OFFERS) -> Purchase | None:

@@ -1,4 +1,7 @@
-"""Parts as spreadsheets use them, and the interface that fetches them. No I/O."""
+"""Parts as spreadsheets use them, and the interface that fetches them. No I/O.
+
+The structs cannot be in cycles, so that the garbage collector need not visit the hundreds of thousands of a long list.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from decimal import Decimal
@@ -26,7 +29,7 @@ class PartQuery(NamedTuple):
     currency: str = "USD"
 
 
-class Price(msgspec.Struct, frozen=True):
+class Price(msgspec.Struct, frozen=True, gc=False):
     """Price of one piece from this quantity on, in the offer's currency, and converted to that of the query (None: the
     service has no rate)."""
 
@@ -36,7 +39,7 @@ class Price(msgspec.Struct, frozen=True):
     converted: Decimal | None = None
 
 
-class Offer(msgspec.Struct, frozen=True):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """One offer of a distributor. `stock` is a level, or -1 to -4 (contract workbook.md, Functions); None: unknown."""
 
     seller_id: str
@@ -53,7 +56,7 @@ class Offer(msgspec.Struct, frozen=True):
     prices: tuple[Price, ...] = ()
 
 
-class Part(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True, gc=False):
     """One part with all its offers, in the order of the service."""
 
     mpn: str

@@ -117,6 +117,11 @@ class ResponseCache:
                 return RenderedResult(items, variant.hits, details=variant.details, until=until)
         return None
 
+    def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
+        """Return whether `get` has a fresh result, without making its items."""
+        now, fields = self._clock.monotonic(), renderer.part.fields
+        return any(now < variant.until and fields <= variant.fields for variant in self._variants(key))
+
     def age(self, key: CacheKey) -> float:
         """Return the seconds since the newest entry of a query was stored."""
         newest = max((variant.until for variant in self._variants(key)), default=math.inf)

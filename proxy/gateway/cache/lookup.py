@@ -6,19 +6,22 @@ queries hit and which miss; the pipeline executes the misses and stores their re
 
 import asyncio
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 import structlog
 
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
-from proxy.gateway.cache.entries import RenderedResult, ResponseCache
+from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.gateway.cache.shared import WAIT_SECONDS, SharedCache, SharedLookup
 from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.planning.operations import QueryResult
 from proxy.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
+
+Result = TypeVar("Result")
 
 
 class QueryCache:
@@ -39,16 +42,33 @@ class QueryCache:
 
     async def peek(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult | None]:
         """Return the results of queries that are cached, None for the others. Claims nothing."""
-        keys, renderer, application = queries.keys, queries.renderer, request.client.application
         if self.entries is None:
-            return [None] * len(keys)
-        results = [self.entries.get(key, renderer) for key in keys]
+            return [None] * len(queries.keys)
+        return await self._cached(request, queries, self.entries, self.entries.get)
+
+    async def holds(self, request: GatewayRequest, queries: QuerySet) -> list[bool]:
+        """Return whether `peek` has a result of each query; far cheaper, because none is translated."""
+        if self.entries is None:
+            return [False] * len(queries.keys)
+        return await self._cached(request, queries, self.entries, self.entries.holds)
+
+    async def _cached(
+        self,
+        request: GatewayRequest,
+        queries: QuerySet,
+        entries: ResponseCache,
+        get: Callable[[CacheKey, ItemRenderer], Result],
+    ) -> list[Result]:
+        """Return what `get` has of each query, first of this process, then of the shared cache."""
+        keys, renderer, application = queries.keys, queries.renderer, request.client.application
+        results = [get(key, renderer) for key in keys]
         if self.shared is not None:
-            misses = [n for n, result in enumerate(results) if result is None]
+            misses = [n for n, result in enumerate(results) if not result]
             digests = {n: digest for n in misses if (digest := self.shared.key(application, keys[n])) is not None}
             for position, records in zip(digests, await self.shared.peek([*digests.values()]), strict=True):
-                self.entries.add(keys[position], records)
-                results[position] = self.entries.get(keys[position], renderer)
+                # One at a time: a small cache may not have room for all.
+                entries.add(keys[position], records)
+                results[position] = get(keys[position], renderer)
         return results
 
 

@@ -71,6 +71,7 @@ class ColumnsJob:
     ) -> None:
         self._table = table
         self._columns = columns
+        self._currencies, self._best_at = columns.currencies, columns.quantity
         self._now = now
         self._fetched_before = fetched_before
         self._results: dict[PartQuery, tuple[PartResult, bytes | None]] = {}
@@ -155,7 +156,7 @@ class ColumnsJob:
         return cells[place] if place < len(cells) else ""
 
     def _queries(self, line: Line) -> Iterator[PartQuery]:
-        for currency in self._columns.currencies:
+        for currency in self._currencies:
             yield PartQuery(line.mpn, line.manufacturer, line.sku, currency)
 
     def _distinct(self, chosen: Iterable[Line]) -> list[PartQuery]:
@@ -199,26 +200,31 @@ class ColumnsJob:
         if line.row in self._kept or status.outcome == NOT_FETCHED:
             return cells
         parts = {query.currency: self._part(query) for query in self._queries(line)}
+        # Most columns are about the same best offer, which is chosen once.
+        shared: dict[tuple[int, str, str | None], LinePart] = {}
         for spec, place in self._places.items():
-            if spec != STATUS:
-                found = parts[self._currency(spec)]
-                cells[place] = None if found is None else KINDS[spec.kind].value(self._line_part(line, spec, *found))
+            if spec == STATUS:
+                continue
+            key = quantity, currency, distributor = self._quantity(line, spec), self._currency(spec), spec.distributor
+            part = parts[currency]
+            if part is None:
+                cells[place] = None
+                continue
+            if key not in shared:
+                shared[key] = LinePart(part[0], quantity, currency, self._columns.rules, distributor, part[1])
+            cells[place] = KINDS[spec.kind].value(shared[key])
         return cells
-
-    def _line_part(self, line: Line, spec: ColumnSpec, part: Part, fetched: float) -> LinePart:
-        quantity = self._quantity(line, spec)
-        return LinePart(part, quantity, self._currency(spec), self._columns.rules, spec.distributor, fetched)
 
     def _quantity(self, line: Line, spec: ColumnSpec | None = None) -> int:
         """Return the quantity at which the best offer is chosen, for one column or for the sheet of offers."""
         if spec is None or "currency" not in KINDS[spec.kind].options:
-            return (spec and spec.quantity) or self._columns.quantity or line.quantity or 1
+            return (spec and spec.quantity) or self._best_at or line.quantity or 1
         return spec.quantity or line.quantity or 1
 
     def _currency(self, spec: ColumnSpec) -> str:
         """Return the currency of a column; where prices do not matter, the first one that is fetched."""
         own = spec.currency or self._columns.currency
-        return own if own in self._columns.currencies else self._columns.currencies[0]
+        return own if own in self._currencies else self._currencies[0]
 
     def _part(self, query: PartQuery) -> tuple[Part, float] | None:
         result, packed = self._results[query]

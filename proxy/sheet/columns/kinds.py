@@ -1,8 +1,10 @@
 """Kinds of columns: how each is named and explained, and the value it has for a line."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from proxy import config
@@ -18,8 +20,9 @@ AT_BEST: tuple[Option, ...] = ("quantity",)
 PRICED: tuple[Option, ...] = ("quantity", "currency")
 
 
-class LinePart(NamedTuple):
-    """A part as one column of one line uses it."""
+@dataclass(frozen=True)
+class LinePart:
+    """A part as columns of one line use it: those with the same quantity, currency and distributor share it."""
 
     part: Part
     quantity: int
@@ -28,12 +31,12 @@ class LinePart(NamedTuple):
     distributor: str | None
     fetched: float
 
-    @property
+    @cached_property
     def best(self) -> Purchase | None:
         """The best purchase under the rules."""
         return offers.best(self.part.offers, self.quantity, self.currency, self.rules)
 
-    @property
+    @cached_property
     def allowed(self) -> list[Offer]:
         """The offers that count, whatever their stock."""
         rules = OfferRules(self.rules.distributors, self.rules.authorized_only)
@@ -68,10 +71,9 @@ def rounded(price: Decimal) -> Decimal:
     return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
 
 
-def breaks_text(offer: Offer, currency: str) -> str | None:
+def breaks_text(purchase: Purchase) -> str:
     """Format all prices of an offer by the quantities from which they are valid."""
-    breaks = offers.price_breaks(offer, currency)
-    return "; ".join(f"{quantity}: {rounded(price):f}" for quantity, price in breaks) or None
+    return "; ".join([f"{quantity}: {rounded(price):f}" for quantity, price in purchase.breaks])
 
 
 def number(value: int | None) -> Decimal | None:
@@ -89,11 +91,6 @@ def _lead_time(line: LinePart) -> CellValue:
     if best is not None and best.offer.lead_days is not None:
         return Decimal(best.offer.lead_days)
     return number(min((each.lead_days for each in line.allowed if each.lead_days is not None), default=None))
-
-
-def _price_breaks(line: LinePart) -> CellValue:
-    best = line.best
-    return None if best is None else breaks_text(best.offer, line.currency)
 
 
 KINDS = {
@@ -115,7 +112,9 @@ KINDS = {
         _of_best(lambda best: Decimal(best.quantity)),
         AT_BEST,
     ),
-    "price_breaks": ColumnKind("price breaks", "all prices of the best offer, by quantity", _price_breaks, PRICED),
+    "price_breaks": ColumnKind(
+        "price breaks", "all prices of the best offer, by quantity", _of_best(breaks_text), PRICED
+    ),
     "currency": ColumnKind("currency", "currency of the prices", lambda line: line.currency),
     "stock": ColumnKind(
         "stock",

@@ -22,7 +22,6 @@ def rows(line: Line, result: PartResult, quantity: int, rules: OfferRules) -> It
     """Yield the rows of one line."""
     if result.part is None:
         return
-    counting = offers.allowed(result.part.offers, rules, quantity)
     fetched = at(result.fetched)
     for offer in result.part.offers:
         yield (
@@ -31,7 +30,7 @@ def rows(line: Line, result: PartResult, quantity: int, rules: OfferRules) -> It
             result.part.manufacturer,
             offer.seller,
             offer.authorized,
-            offer in counting,
+            offers.counts(offer, rules, quantity),
             *_terms(offer),
             *_prices(offer, quantity, result.query.currency),
             offer.updated,
@@ -61,5 +60,5 @@ def _prices(offer: Offer, quantity: int, currency: str) -> tuple[CellValue, ...]
         rounded(purchase.unit_price),
         rounded(purchase.total),
         currency,
-        breaks_text(offer, currency),
+        breaks_text(purchase),
     )

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from openpyxl.formula.tokenizer import Token
 
 from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan, parse
+from proxy.sheet.formulas.functions import plain_name
 from proxy.sheet.formulas.references import CellArea, CellPosition
 from proxy.sheet.package.cells import CellError, CellValue
 
@@ -123,10 +124,7 @@ class _Evaluator:
         elif token.type == Token.ARRAY:
             return self._array(position)
         elif token.type == Token.FUNC:
-            if position not in self._context.calls:
-                raise NeedsCalculation
-            self._operands.append(self._context.calls[position])
-            return self._call_ends[position]
+            return self._function(position)
         elif token.type == Token.PAREN:
             self._parenthesis(token)
         elif token.type == Token.OP_POST:
@@ -150,6 +148,20 @@ class _Evaluator:
             raise NeedsCalculation
         parsed = parse(definition)
         return evaluate(parsed, parsed.whole, self._context)
+
+    def _function(self, position: int) -> int:
+        if position in self._context.calls:
+            self._operands.append(self._context.calls[position])
+            return self._call_ends[position]
+        name, *argument = self._parsed.tokens[position : position + 3]
+        # What is typed as @A:A in a dynamic array formula: the cell of its own row, not an element by its place.
+        is_range = [token.subtype for token in argument] == [Token.RANGE, Token.CLOSE]
+        area = self._operand(argument[0]) if plain_name(name.value) == "SINGLE" and is_range else None
+        if not isinstance(area, CellArea):
+            raise NeedsCalculation
+        cell = area.intersected(self._context.formula)
+        self._operands.append(VALUE_ERROR if cell is None else cell.area)
+        return position + 3
 
     def _array(self, position: int) -> int:
         rows: list[list[CellValue]] = [[]]
@@ -278,5 +290,5 @@ def as_number(value: CellValue) -> Decimal | None:
                 number = Decimal(value.strip())
             except DecimalException:
                 return None
-            return number if number.is_finite() else None
+            return number if number.is_finite() and "_" not in value else None  # Decimal reads 1_000, Excel does not
     return None

@@ -4,6 +4,7 @@ openpyxl's tokenizer divides the text; nothing here reads it by other means. No 
 deeply as their length allows.
 """
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -17,6 +18,10 @@ from proxy.sheet.package.cells import CellError, CellValue
 # Excel allows 8192 characters as they are typed; in the file a function's name has a prefix. Longer ones are made to
 # take long: the effort grows with the square.
 LENGTH_MAX = 16_384
+PATTERNS_MAX = 1000  # formulas that are remembered; a workbook has far fewer in its columns
+
+# What differs between the rows of a column that was filled down: row numbers, and what looks like one.
+_ROWS = re.compile(r"(?<=[A-Za-z$])([0-9]+)(?![\w.(])", re.ASCII)
 
 
 class FormulaError(Exception):
@@ -78,6 +83,56 @@ class _OpenParenthesis:
         """End the current argument before the token at `position`."""
         self.arguments.append(TokenSpan(self.argument_start, position))
         self.argument_start = position + 1
+
+
+class FormulaParser:
+    """Parses formulas; those that differ in nothing but row numbers only once, because the tokenizer takes long."""
+
+    def __init__(self) -> None:
+        self._patterns: dict[tuple[str, ...], _FormulaPattern] = {}
+
+    def parse(self, text: str) -> ParsedFormula:
+        """Parse a formula without its `=`. Raises FormulaError."""
+        pieces = _ROWS.split(text)
+        fixed = tuple(pieces[::2])
+        pattern = self._patterns.get(fixed)
+        if pattern is not None and len(text) <= LENGTH_MAX:
+            return pattern.parsed(pieces[1::2])
+        parsed = parse(text)
+        if len(self._patterns) < PATTERNS_MAX:
+            formats = [_format(token.value) for token in parsed.tokens]
+            # Not where the tokens are those of a formula inside a text, or divide what looks like a row number.
+            if "".join(formats) == _format(text):
+                self._patterns[fixed] = _FormulaPattern(parsed, formats)
+        return parsed
+
+
+def _format(text: str) -> str:
+    return _ROWS.sub("%s", text.replace("%", "%%"))
+
+
+class _FormulaPattern:
+    """A parsed formula that other row numbers can be put into.
+
+    Neither where tokens end nor their types depend on which digits stand there, and no function's name has any.
+    """
+
+    def __init__(self, parsed: ParsedFormula, formats: Sequence[str]) -> None:
+        self._parsed = parsed
+        self._tokens: list[tuple[int, str, slice]] = []  # with row numbers: position, format, which of the numbers
+        end = 0
+        for position, (token, written) in enumerate(zip(parsed.tokens, formats, strict=True)):
+            start, end = end, end + len(_ROWS.findall(token.value))
+            if start < end:
+                self._tokens.append((position, written, slice(start, end)))
+
+    def parsed(self, rows: Sequence[str]) -> ParsedFormula:
+        """Return the formula with these row numbers."""
+        tokens = list(self._parsed.tokens)
+        for position, written, numbers in self._tokens:
+            token = tokens[position]
+            tokens[position] = Token(written % tuple(rows[numbers]), token.type, token.subtype)
+        return self._parsed._replace(tokens=tokens)
 
 
 def parse(text: str) -> ParsedFormula:

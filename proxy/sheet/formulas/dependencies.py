@@ -60,7 +60,9 @@ class FormulaDependencies:
         self._wide: list[tuple[CellArea, CellPosition]] = []
         for formula, links in formulas.items():
             for area in links.reads:
-                if area.size <= _SMALL:
+                if (cell := area.one_cell) is not None:
+                    self._readers[cell].append(formula)
+                elif area.size <= _SMALL:
                     for cell in area.cells():
                         self._readers[cell].append(formula)
                 else:
@@ -102,7 +104,8 @@ class FormulaDependencies:
 
     def _filled(self, formula: CellPosition) -> Iterable[CellPosition]:
         links = self._formulas.get(formula)
-        return (formula,) if links is None else links.fills.cells()
+        # The first cell that a formula fills is its own.
+        return (formula,) if links is None or links.fills.size == 1 else links.fills.cells()
 
     def circle(self, starts: Iterable[CellPosition], dirty: Collection[CellPosition]) -> Sequence[CellPosition]:
         """Return the cells of a circular reference that one of `starts` is part of or depends on; empty without one.

@@ -89,7 +89,8 @@ class CallEvaluation:
         self._planned: dict[PartQuery, list[PlannedCall]] = defaultdict(list)
         self._values: dict[CallKey, CellValue] = {}
         self._results: dict[PartQuery, PartResult] = {}
-        self._waiting = False
+        self.waiting = 0
+        """Number of calls that wait for values of others, as of the last `plan`: results do not change it."""
         self._calculated: dict[CallKey, dict[int, CellValue]] = defaultdict(dict)
         self.pending = dict.fromkeys(cells)
         """Cells with calls that have no value yet, in the order of the workbook."""
@@ -110,12 +111,10 @@ class CallEvaluation:
             # A query of an earlier stage is not sent again, whether or not there is a cache.
             for query in [query for query in self._planned if query in self._results]:
                 self.add(self._results[query])
-        self._waiting = self.waiting > 0
+        self.waiting = self._count_waiting()
         return list(self._planned)
 
-    @property
-    def waiting(self) -> int:
-        """Number of calls that wait for values of others."""
+    def _count_waiting(self) -> int:
         keys = (
             CallKey(position, call.span.start, target)
             for position in self.pending
@@ -126,7 +125,7 @@ class CallEvaluation:
 
     def add(self, result: PartResult) -> list[PlannedCall]:
         """Give the calls of a query their values; return them."""
-        if self._waiting:  # otherwise no further query follows, and all results would be kept for nothing
+        if self.waiting:  # otherwise no further query follows, and all results would be kept for nothing
             self._results[result.query] = result
         planned = self._planned.pop(result.query, [])
         for call in planned:
@@ -144,8 +143,12 @@ class CallEvaluation:
 
     def call_values(self, cell: CallCell, target: CellPosition) -> dict[int, CellValue]:
         """Return the values of a cell's calls so far, by their first token."""
-        keys = {call.span.start: CallKey(cell.position, call.span.start, target) for call in cell.parsed.calls}
-        return {start: self._values[key] for start, key in keys.items() if key in self._values}
+        values = {}
+        for call in cell.parsed.calls:
+            key = CallKey(cell.position, call.span.start, target)
+            if key in self._values:
+                values[call.span.start] = self._values[key]
+        return values
 
     def arguments(self, cell: CallCell, call: FunctionCall) -> dict[functions.Parameter, str]:
         """Return the arguments of a call as text. Raises like `requests.text_arguments`."""
@@ -183,12 +186,12 @@ class CallEvaluation:
     def _set(self, key: CallKey, value: CellValue) -> None:
         self._values[key] = value
         cell = self._cells[key.cell]
-        calls = len(cell.parsed.calls)
-        if len(self.call_values(cell, key.target)) < calls:
+        calls, targets = len(cell.parsed.calls), cell.targets
+        if calls > 1 and len(self.call_values(cell, key.target)) < calls:
             return
         if cell.parsed.is_one_call:
             self._known.results[key.target] = self._values[key._replace(start=cell.parsed.calls[-1].span.start)]
-        if all(len(self.call_values(cell, target)) == calls for target in cell.targets):
+        if calls == len(targets) == 1 or all(len(self.call_values(cell, target)) == calls for target in targets):
             self.pending.pop(key.cell, None)
 
 

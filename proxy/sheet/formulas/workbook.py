@@ -57,7 +57,7 @@ class CallCell(NamedTuple):
     @property
     def targets(self) -> list[CellPosition]:
         """The cells that get a value, the formula's own first."""
-        return list(self.fills.cells())
+        return [self.position] if self.fills.size == 1 else list(self.fills.cells())
 
 
 _TARGETS_MAX = 1 << 16  # cells of an array formula's range that get values
@@ -72,6 +72,7 @@ class WorkbookFormulas:
         self.unreadable: dict[CellPosition, str] = {}
         """Cells whose formulas are missing, cannot be parsed, or call functions that no add-in has, and why."""
         self._links: dict[CellPosition, FormulaLinks] = {}
+        self._parser = calls.FormulaParser()
 
     @cached_property
     def dependencies(self) -> FormulaDependencies:
@@ -97,7 +98,7 @@ class WorkbookFormulas:
             return
         has_calls = functions.may_contain(cell.formula.text)
         try:
-            parsed = calls.parse(cell.formula.text)
+            parsed = self._parser.parse(cell.formula.text)
         except calls.FormulaError as error:
             if has_calls:
                 self.unreadable[position] = str(error)
@@ -106,6 +107,10 @@ class WorkbookFormulas:
         self._links[position] = self._linked(parsed, position, fills)
         if parsed.unknown:
             self.unreadable[position] = f"no add-in has the function {parsed.unknown[0]}"
+        elif cell.formula.kind == "array" and fills.size == 1 and self._repeats_a_call(parsed, position):
+            self.unreadable[position] = (
+                "the array formula needs a function for each cell of a range: give each a cell of its own"
+            )
         elif parsed.calls:
             self.calls[position] = CallCell(position, parsed, fills, cell.value, cell.formula.kind == "array")
 
@@ -119,6 +124,19 @@ class WorkbookFormulas:
         if area.size > _TARGETS_MAX:
             raise errors.SheetError(f"{position}: the array formula fills more than {_TARGETS_MAX:,} cells")
         return area
+
+    def _repeats_a_call(self, parsed: calls.ParsedFormula, position: CellPosition) -> bool:
+        """True if Excel evaluates a call for each cell of a range, as in SUM(price of A2:A9): a call has one value
+        here for each cell that the formula fills."""
+        for call in parsed.calls if not parsed.is_one_call else ():
+            for parameter, span in zip(call.function.parameters, call.arguments, strict=False):
+                start, end = parsed.stripped(span)
+                if parameter == "distributors" or end != start + 1:
+                    continue
+                area = self.names.resolve(parsed.tokens[start].value, position)
+                if parsed.tokens[start].subtype == Token.RANGE and area is not None and area.one_cell is None:
+                    return True
+        return False
 
     def _linked(self, parsed: calls.ParsedFormula, position: CellPosition, fills: CellArea) -> FormulaLinks:
         reads, of_all, calculable = [], False, True

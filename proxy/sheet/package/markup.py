@@ -89,7 +89,8 @@ def cell_content(value: CellValue, *, calculated: bool, ns: bytes) -> tuple[byte
 
 
 def _text(value: str, *, calculated: bool, ns: bytes) -> tuple[bytes, bytes]:
-    if len(value.encode("utf-16-le", "surrogatepass")) > 2 * TEXT_MAX:  # Excel counts UTF-16 units
+    # Excel counts UTF-16 units, of which a character has two at most.
+    if 2 * len(value) > TEXT_MAX and len(value.encode("utf-16-le", "surrogatepass")) > 2 * TEXT_MAX:
         raise ValueError(f"has a text of more than {TEXT_MAX} characters, which is Excel's limit")
     content = strings.escaped(value).encode()
     if calculated:  # the text result of a formula; an inline string would be a cell without formula

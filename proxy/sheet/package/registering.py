@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy import errors
 from proxy.sheet.package import markup, strings, structure, xml_events
-from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, parse_reference, reference
+from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, column_name, parse_reference
 
 NAME_MAX = 31  # UTF-16 units of a sheet's name; like the characters below, Excel's rule
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\0-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -201,23 +201,27 @@ def sheet_source(rows: Iterable[Sequence[CellValue]], *, header_style: int, stri
     """Yield the XML of a sheet with these rows; a row at a time, however many there are."""
     yield b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
     yield b'<worksheet xmlns="%s"><sheetData>' % xml_events.MAIN[strict].encode()
+    columns: list[bytes] = []  # letters, as far as a row needed them
     for number, row in enumerate(rows, 1):
         if number > ROWS_MAX or len(row) > COLUMNS_MAX:
             raise errors.SheetError(f"the new sheet {name!r} would have more cells than a sheet can have")
         style = b' s="%d"' % header_style if number == 1 and header_style else b""
-        cells = (_cell(reference(number, column), style, value, name) for column, value in enumerate(row, 1))
+        columns.extend(column_name(column).encode() for column in range(len(columns) + 1, len(row) + 1))
+        cells = [
+            _cell(b"%s%d" % (column, number), style, value, name)
+            for column, value in zip(columns, row, strict=False)
+            if value is not None
+        ]
         yield b'<row r="%d">%s</row>' % (number, b"".join(cells))
     yield b"</sheetData></worksheet>"
 
 
-def _cell(name: str, style: bytes, value: CellValue, sheet: str) -> bytes:
-    if value is None:
-        return b""
+def _cell(name: bytes, style: bytes, value: CellValue, sheet: str) -> bytes:
     try:
         kind, content = markup.cell_content(value, calculated=False, ns=b"")
     except ValueError as error:
-        raise errors.SheetError(f"the new sheet {sheet!r}, cell {name} {error}") from None
-    return b'<c r="%s"%s%s>%s</c>' % (name.encode(), style, b' t="%s"' % kind if kind else b"", content)
+        raise errors.SheetError(f"the new sheet {sheet!r}, cell {name.decode()} {error}") from None
+    return b'<c r="%s"%s%s>%s</c>' % (name, style, b' t="%s"' % kind if kind else b"", content)
 
 
 # ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.

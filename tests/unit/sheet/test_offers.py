@@ -19,11 +19,16 @@ def offer(seller: str = "Digi-Key", *breaks: tuple[int, str], **more: Any) -> Of
     return Offer(**fields)
 
 
+def _bought(purchase: offers.Purchase | None) -> tuple[Offer, int, Decimal] | None:
+    """What is bought, without the other prices."""
+    return None if purchase is None else purchase[:3]
+
+
 def test_price_is_that_of_the_quantity_that_can_be_bought() -> None:
     reel = offer("A", (1, "1.00"), (100, "0.50"), (1000, "0.10"), moq=100, order_multiple=100)
-    assert offers.purchase(reel, 1, "USD") == (reel, 100, Decimal("0.50"))
-    assert offers.purchase(reel, 101, "USD") == (reel, 200, Decimal("0.50"))
-    assert offers.purchase(reel, 1000, "USD") == (reel, 1000, Decimal("0.10"))
+    assert _bought(offers.purchase(reel, 1, "USD")) == (reel, 100, Decimal("0.50"))
+    assert _bought(offers.purchase(reel, 101, "USD")) == (reel, 200, Decimal("0.50"))
+    assert _bought(offers.purchase(reel, 1000, "USD")) == (reel, 1000, Decimal("0.10"))
 
 
 def test_first_price_break_is_a_minimum_quantity() -> None:
@@ -68,7 +73,7 @@ def test_converted_price_is_used_and_a_missing_rate_excludes_the_offer() -> None
     converted = Price(1, Decimal("2"), "USD", Decimal("1.8"))
     unknown = Price(1, Decimal("9"), "XAU")
     offered = offer("A", prices=(unknown, converted))
-    assert offers.purchase(offered, 1, "EUR") == (offered, 1, Decimal("1.8"))
+    assert _bought(offers.purchase(offered, 1, "EUR")) == (offered, 1, Decimal("1.8"))
     assert offers.best([offer("B", prices=(unknown,))], 1, "EUR") is None
 
 

@@ -123,3 +123,52 @@ def test_spans_agree_with_the_tokenizer(text: str) -> None:
 def test_formula_beyond_excel_s_length_is_not_parsed() -> None:
     with pytest.raises(calls.FormulaError, match="longer than Excel allows"):
         calls.parse("+".join([f"{PRICE}(A1)"] * 1000))
+
+
+def parsed_texts(parsed: calls.ParsedFormula) -> tuple[object, ...]:
+    """A parsed formula as values that can be compared."""
+    return [(each.value, each.type, each.subtype) for each in parsed.tokens], parsed.calls, parsed.unknown
+
+
+_OPERANDS = st.sampled_from(
+    [
+        *("A%d", "$B$%d", "C%d:C%d", "Sheet1!D%d", "'A%d ''s (1)'!E%d", "5:%d", "$%d:$%d", "1E%d", "1.5E+%d", "x%d"),
+        *('"A%d, 100%%"', '"%%s"', "LOG10(%d)", "ATAN2(A%d,B%d)", "{1,A%d;TRUE%d}", "T1[MPN%d]", "#N/A%d", "50%%"),
+        *(f"{PRICE}(A%d,,B%d)", f"_xll.{PRICE}((A%d, B%d))", "NEXAR_SUPPLY_NONE(A%d)", "F%d(1)"),
+        f'IFERROR(__xludf.DUMMYFUNCTION("{PRICE}(A%d)"),1)',
+    ]
+)
+
+
+@given(
+    st.lists(_OPERANDS, min_size=1, max_size=4),
+    st.sampled_from("+-*/&,= "),
+    st.lists(st.lists(st.integers(0, 2_000_000), min_size=16, max_size=16), min_size=2, max_size=3),
+)
+def test_filled_down_formulas_are_parsed_as_each_alone(
+    operands: list[str], operator: str, rows: list[list[int]]
+) -> None:
+    written = operator.join(operands)
+    texts = [written % tuple(numbers[: written.replace("%%", "").count("%d")]) for numbers in rows]
+    parser = calls.FormulaParser()
+    for text in texts:
+        try:
+            alone = parsed_texts(calls.parse(text))
+        except calls.FormulaError:
+            continue
+        assert parsed_texts(parser.parse(text)) == alone
+
+
+def test_filled_down_formulas_are_tokenized_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenized: list[str] = []
+
+    def counting(text: str) -> Tokenizer:
+        tokenized.append(text)
+        return Tokenizer(text)
+
+    monkeypatch.setattr(calls, "Tokenizer", counting)
+    parser = calls.FormulaParser()
+    parsed = [parser.parse(f"IF(A{row}>1,{PRICE}(A{row},$B$1),LOG10(C{row}))") for row in range(1, 1001)]
+    assert tokenized == [f"=IF(A1>1,{PRICE}(A1,$B$1),LOG10(C1))"]
+    assert "".join(token.value for token in parsed[-1].tokens) == f"IF(A1000>1,{PRICE}(A1000,$B$1),LOG10(C1000))"
+    assert {formula.calls for formula in parsed} == {parsed[0].calls}

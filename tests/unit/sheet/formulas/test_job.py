@@ -152,6 +152,18 @@ def test_an_array_formula_s_first_cell_takes_the_first_element(tmp_path: Path) -
     assert [result[cell] for cell in ("B2", "B3", "C2", "C13")] == ["LM317-ND", "NE555-ND", "LM317-ND", "NE555-ND"]
 
 
+def test_an_array_formula_over_several_calls_is_listed(tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "LM317",
+        "A3": "NE555",
+        "B2": FormulaCell(f"SUM({X}DISTRIBUTOR_PRICE(A2:A3))", 9, array="B2", dynamic=True),
+        "B3": FormulaCell(f"{X}DISTRIBUTOR_PRICE(A3,,C2:C3)", 9, array="B3", dynamic=True),
+    }
+    result = fill(book(cells), tmp_path)
+    assert (result["B2"], result["B3"]) == (Decimal(9), Decimal("0.5"))
+    assert [problem.partition(":")[0] for problem in result.problems] == ["BOM!B2"]
+
+
 def test_equal_queries_are_one_and_the_manufacturer_makes_a_difference(tmp_path: Path) -> None:
     cells = {
         f"B{row}": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",{maker},,{row})', "")
