@@ -35,7 +35,7 @@ def usage(
 ) -> None:
     """Print parts used and remaining, and when they run out; or reopen an application after its plan has grown."""
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
-    if reopen is not None and reopen not in settings.applications:
+    if reopen is not None and reopen not in {**settings.applications, _workbook_logins(): None}:
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
     why = _without_usage(settings)
     if why is not None:
@@ -68,7 +68,12 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:
         await store.aclose()
-    rows = quota_usage.rows(settings.applications, usages, exhausted, time.now())
+    applications = settings.applications
+    logins = _workbook_logins()
+    if any(each.entry.account == logins for each in usages) or any(each.account == logins for each in exhausted):
+        key = config.ApiKeySettings(config.digest(logins), name=logins)  # nobody has it: usage needs a key to count by
+        applications = {logins: config.ApplicationSettings(apikeys=(key,)), **applications}
+    rows = quota_usage.rows(applications, usages, exhausted, time.now())
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
@@ -79,6 +84,13 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         _print_no_figures(
             "The store is empty: nothing has been used yet, or the service runs with another store.", False
         )
+
+
+def _workbook_logins() -> str:
+    """Return the name of the application that logins of workbooks are charged to; no configuration has it."""
+    from proxy.sheet.sources import LOGIN
+
+    return LOGIN
 
 
 def _print_table(rows: "list[UsageRow]") -> None:

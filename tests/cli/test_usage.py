@@ -128,6 +128,23 @@ def test_exhausted_application_can_be_reopened(
     assert with_store(lambda store: store.exhausted_quotas()) == []
 
 
+def test_logins_of_workbooks_have_rows_once_they_are_used(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
+) -> None:
+    before = run_command("usage", "--config", str(config_file))
+    assert "workbook" not in before.stdout
+    figures = (("workbook", MONTH), ("workbook/workbook", MONTH))
+    bookings = tuple(UsageIncrement(LedgerEntry(*line), 30, 0) for line in figures)
+    with_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
+    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook", NEVER, "exhausted")))
+    done = run_command("usage", "--config", str(config_file), "--reopen", "workbook")
+    rows = cells(done.stdout)
+    assert rows["workbook", ""][:4] == [MONTH, "30", "", "unlimited"]
+    assert rows["workbook", "workbook"][1] == "30"
+    assert rows["shop", ""][1] == "960"
+    assert all(quota.account != "workbook" for quota in with_store(lambda store: store.exhausted_quotas()))
+
+
 def test_unknown_application_cannot_be_reopened(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
 ) -> None:
