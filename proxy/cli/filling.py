@@ -159,7 +159,7 @@ class FillRun:
         backup = self._back_up()
         counts = job.write(self.target)
         self.records.save(self.target, self._offers)
-        _print_end(end, options)
+        _print_end(end, options, self.target if source.notes else None)
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests
         files = {"output": self.target, "offers": self._offers, "backup": backup}
@@ -244,11 +244,16 @@ def _print_plan(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, 
     spending.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
 
 
-def _print_end(end: fill.FillEnd, options: FillOptions) -> None:
-    if end.stopped is not None:
-        again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
-        spending.say(f"stopped: {end.stopped}")
-        spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
+def _print_end(end: fill.FillEnd, options: FillOptions, only_copy: Path | None) -> None:
+    """Say how to continue after an early end. `only_copy` is the filled file, where no cache keeps the results."""
+    if end.stopped is None:
+        return
+    spending.say(f"stopped: {end.stopped}")
+    if only_copy is not None:
+        spending.say(f"what was fetched is in {only_copy} only: continue with that file and --rerun-failures")
+        return
+    again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
+    spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
 
 
 def _print_problems(problems: Sequence[str], options: FillOptions) -> None:

@@ -94,11 +94,17 @@ def gateway_request(client: Any, view: PartView, currency: str, since: float) ->
 
 
 def by_currency(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
-    """Return the distinct queries in groups of at most 100 with the same currency, in their order."""
-    groups: dict[str, list[PartQuery]] = {}
+    """Return the distinct queries in groups of at most 100 with the same currency, in the order of their first queries:
+    a line needs all its currencies, and a budget that covers half of the queries shall complete half of the lines."""
+    groups: list[list[PartQuery]] = []
+    last: dict[str, list[PartQuery]] = {}
     for query in dict.fromkeys(queries):
-        groups.setdefault(query.currency, []).append(query)
-    return [group[first : first + BATCH] for group in groups.values() for first in range(0, len(group), BATCH)]
+        group = last.get(query.currency)
+        if group is None or len(group) == BATCH:
+            group = last[query.currency] = []
+            groups.append(group)
+        group.append(query)
+    return groups
 
 
 def _match_query(query: PartQuery) -> dict[str, Any]:

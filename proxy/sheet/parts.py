@@ -110,6 +110,10 @@ class PartSource(Protocol):
         """
 
     @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know before a run: why results are not kept for a later one, if they are not."""
+
+    @property
     def parts_spent(self) -> int:
         """Parts billed so far."""
 

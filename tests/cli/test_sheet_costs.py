@@ -204,6 +204,20 @@ async def test_rerun_of_failures_pays_for_nothing_that_the_cache_has(
     assert "20 in the cache" in found.err
 
 
+async def test_run_without_a_cache_is_continued_from_its_file(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(10)
+    config = json.loads((tmp_path / "our.yaml").read_text()) | {"cache": {"seconds": 0}}
+    (tmp_path / "our.yaml").write_text(json.dumps(config))
+    found = await commands.wait(await start(*FILL, "--budget", "6"))
+    assert (found.code, service.billed) == (1, 6), found
+    assert "what was fetched is in BOM.filled.csv only: continue with that file and --rerun-failures" in found.err
+    command = (*FILL[:2], "BOM.filled.csv", *FILL[3:], "--rerun-failures", "--yes")
+    found = await commands.wait(await start(*command))
+    assert (found.code, service.billed) == (0, 10), found
+
+
 async def test_file_is_filled_in_place_after_its_copy(
     start: Callable[..., Any], service: _Service, bom: Callable[[int], Path]
 ) -> None:

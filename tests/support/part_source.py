@@ -14,6 +14,7 @@ class MemoryPartSource:
         self.parts = dict(parts)
         self.batch = batch
         self.now = now
+        self.notes: tuple[str, ...] = ()
         self.cache: dict[PartQuery, PartResult] = {}
         self.hits: dict[str, int] = {}
         self.errors: dict[str, str] = {}

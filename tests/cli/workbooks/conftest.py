@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from proxy.cli import embedded
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 CONFIG = """
@@ -38,7 +40,7 @@ class EmbeddedService(NamedTuple):
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
     folder = tmp_path_factory.mktemp("service")
-    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0"]
+    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0", "--catalog", str(embedded.add_in_sample())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         printed: dict[str, str] = {}

@@ -36,6 +36,12 @@ def test_distinct_queries_are_grouped_by_currency_and_by_hundred() -> None:
     assert by_currency([]) == []
 
 
+def test_groups_of_a_line_follow_each_other() -> None:
+    lines = [PartQuery(f"A{n}", currency=code) for n in range(150) for code in ("USD", "EUR")]
+    groups = [(group[0].mpn, group[0].currency, len(group)) for group in by_currency(lines)]
+    assert groups == [("A0", "USD", 100), ("A0", "EUR", 100), ("A100", "USD", 50), ("A100", "EUR", 50)]
+
+
 def test_each_criterion_currency_and_country_has_a_key_of_its_own() -> None:
     query = PartQuery("A")
     variants = [
