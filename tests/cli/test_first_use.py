@@ -16,7 +16,7 @@ from proxy.cli import compare, main
 from proxy.kit.wording import counted
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("serve", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow")
+COMMANDS = ("serve", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow", "sheet")
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
 
 
@@ -68,7 +68,7 @@ def test_short_option_h_shows_help(
     "line, offered",
     [
         ("v3bridge us", {"usage"}),
-        ("v3bridge s", {"serve", "sandbox", "surface", "shadow"}),
+        ("v3bridge s", {"serve", "sandbox", "sheet", "surface", "shadow"}),
         ("v3bridge serve --w", {"--workers"}),
         ("v3bridge shadow o", {"on", "off"}),
     ],
