@@ -55,11 +55,11 @@ class LoginSession:
         return None, ApplicationLogin(found.client_id, found.secret, excluded.datasheets, excluded.lead_times)
 
     def end(self, *, refused: bool, used: bool) -> None:
-        """Note when the login was used first, or write into its cell that it was refused."""
+        """Note when the login was used first or renewed, or write into its cell that it was refused."""
         found = self._job.login
         if found is None or found.client_id is None:
             return
         if refused:
             self._job.refuse_login()
-        elif used:
+        elif used or self._refresh:  # a renewed one has lost its token: the next request gets another
             self._records.note(found.client_id, self._now, refreshed=self._refresh)
