@@ -35,7 +35,7 @@ def usage(
 ) -> None:
     """Print parts used and remaining, and when they run out; or reopen an application after its plan has grown."""
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
-    if reopen is not None and reopen not in {**settings.applications, _workbook_logins(): None}:
+    if reopen is not None and reopen not in settings.applications and not _is_workbook_login(reopen):
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
     why = _without_usage(settings)
     if why is not None:
@@ -68,11 +68,9 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:
         await store.aclose()
-    applications = settings.applications
-    logins = _workbook_logins()
-    if any(each.entry.account == logins for each in usages) or any(each.account == logins for each in exhausted):
-        key = config.ApiKeySettings(config.digest(logins), name=logins)  # nobody has it: usage needs a key to count by
-        applications = {logins: config.ApplicationSettings(apikeys=(key,)), **applications}
+    accounts = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
+    logins = {account: _login_settings() for account in sorted(accounts) if _is_workbook_login(account)}
+    applications = {**logins, **settings.applications}
     rows = quota_usage.rows(applications, usages, exhausted, time.now())
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
@@ -86,11 +84,18 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         )
 
 
-def _workbook_logins() -> str:
-    """Return the name of the application that logins of workbooks are charged to; no configuration has it."""
+def _is_workbook_login(account: str) -> bool:
+    """Return whether an application is that of a workbook's login, which no configuration has."""
     from proxy.sheet.sources import LOGIN
 
-    return LOGIN
+    return account.startswith(f"{LOGIN}-") and "/" not in account  # an account with a slash is that of an API key
+
+
+def _login_settings() -> config.ApplicationSettings:
+    from proxy.sheet.sources import LOGIN
+
+    # Nobody has the key: usage is counted by application and key.
+    return config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(LOGIN), name=LOGIN),))
 
 
 def _print_table(rows: "list[UsageRow]") -> None:

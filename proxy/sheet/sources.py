@@ -1,5 +1,6 @@
 """Opens the source of parts of a configuration: its gateway, its application, and where its results are kept."""
 
+import hashlib
 import os
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -19,7 +20,7 @@ from proxy.sheet.parts import STALE_SECONDS
 from proxy.stores import open as opening
 from proxy.upstream.auth import token_store
 
-LOGIN = "workbook"  # the application, and the API key, that a login of a workbook is charged to
+LOGIN = "workbook"  # the API key that a login of a workbook is charged to, and the beginning of its application's name
 MEMORY_BYTES = 16_777_216  # of the cache in memory: each query is looked up once, the shared cache keeps the results
 # A batch of 100 parts that is given up is paid for all the same; the service itself ends a request after 30 s.
 FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
@@ -98,6 +99,11 @@ def _client_settings(
     return (name, key), msgspec.structs.replace(settings, applications={name: settings.applications[name]})
 
 
+def login_name(client_id: config.ClientId) -> str:
+    """Return the name of a login's application: an exhausted one must not stop another login on the same store."""
+    return f"{LOGIN}-{hashlib.sha256(client_id.encode()).hexdigest()[:8]}"
+
+
 def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple[str, str], config.Config]:
     """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
     whose quota then applies."""
@@ -108,7 +114,7 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple
             for name, entry in settings.applications.items()
             if (entry.client_id, entry.client_secret) == (login.client_id, login.client_secret)
         ),
-        (LOGIN, own),
+        (login_name(login.client_id), own),
     )
     # Nobody has this key: it is needed because usage is counted by application and key.
     key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=LOGIN)

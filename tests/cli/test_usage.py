@@ -133,16 +133,16 @@ def test_logins_of_workbooks_have_rows_once_they_are_used(
 ) -> None:
     before = run_command("usage", "--config", str(config_file))
     assert "workbook" not in before.stdout
-    figures = (("workbook", MONTH), ("workbook/workbook", MONTH))
+    figures = (("workbook-1a2b", MONTH), ("workbook-1a2b/workbook", MONTH))
     bookings = tuple(UsageIncrement(LedgerEntry(*line), 30, 0) for line in figures)
     with_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
-    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook", NEVER, "exhausted")))
-    done = run_command("usage", "--config", str(config_file), "--reopen", "workbook")
+    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook-1a2b", NEVER, "exhausted")))
+    done = run_command("usage", "--config", str(config_file), "--reopen", "workbook-1a2b")
     rows = cells(done.stdout)
-    assert rows["workbook", ""][:4] == [MONTH, "30", "", "unlimited"]
-    assert rows["workbook", "workbook"][1] == "30"
+    assert rows["workbook-1a2b", ""][:4] == [MONTH, "30", "", "unlimited"]
+    assert rows["workbook-1a2b", "workbook"][1] == "30"
     assert rows["shop", ""][1] == "960"
-    assert all(quota.account != "workbook" for quota in with_store(lambda store: store.exhausted_quotas()))
+    assert all(quota.account != "workbook-1a2b" for quota in with_store(lambda store: store.exhausted_quotas()))
 
 
 def test_unknown_application_cannot_be_reopened(

@@ -41,6 +41,7 @@ async def test_login_of_a_workbook_is_an_application_of_its_own(
     )
     async with sources.open_source(settings, time, login=login) as source:
         part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
+        assert source.client.application.name == sources.login_name(login.client_id)
     assert part is not None
     assert part.datasheet_url is None
     assert any(offer.lead_days for offer in part.offers)
