@@ -324,11 +324,11 @@ async def test_every_result_is_paid_for_once_in_its_lifetime(
                 environment.time.advance(seconds)
                 key, now = (service // 2, letter), environment.time.now()
                 query = {"A": A, "B": B, "C": C}[letter]
-                expected = "hit" if fresh.get(key, 0) > now else "miss"
-                assert figures(await services[service].get(target(query, query))).source == expected
-                if expected == "miss":
+                # "shared": another service has just fetched it, and stores it within 30 ms.
+                free, is_fresh = ("hit", "shared"), fresh.get(key, 0) > now
+                assert (figures(await services[service].get(target(query, query))).source in free) == is_fresh
+                if not is_fresh:
                     fresh[key] = now + 300
-                await asyncio.sleep(0.03)  # until it is stored
 
 
 async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
