@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 FILLED, INCOMPLETE, NOT_FILLED = 0, 1, 2  # exit codes
 PROBLEMS_MAX = 20  # lines of cells that are not filled
-COMPLETE = ("found", "stale")  # outcomes of a line that has a part
 
 
 class FillRun:
@@ -167,7 +166,9 @@ class FillRun:
         _print_summary(files, figures, job.problems, end, as_json=options.json)
         unreadable = self._columns is not None and bool(job.problems)
         complete = (
-            end.stopped is None and not unreadable and not any(counts[name] for name in counts.keys() - set(COMPLETE))
+            end.stopped is None
+            and not unreadable
+            and not any(counts[name] for name in counts.keys() - set(fill.COMPLETE))
         )
         return FILLED if complete else INCOMPLETE
 

@@ -14,6 +14,9 @@ from typing import NamedTuple, Protocol
 from proxy import errors
 from proxy.sheet.parts import BudgetExhausted, PartQuery, PartResult, PartSource, Refresh
 
+# Outcomes of a line or a cell, the gravest last.
+FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = ("found", "stale", "ambiguous", "not found", "failed")
+COMPLETE = (FOUND, STALE)  # those that need no other run
 INTERRUPTED = "interrupted"
 FILLED = ".filled"  # before the suffix of a filled copy
 

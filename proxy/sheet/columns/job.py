@@ -12,17 +12,17 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy import errors
+from proxy.sheet import fill
 from proxy.sheet.columns import lines, offers_sheet
 from proxy.sheet.columns.kinds import KINDS, LinePart, at
 from proxy.sheet.columns.lines import Line, TableRow
 from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
+from proxy.sheet.fill import AMBIGUOUS, COMPLETE, FAILED, FOUND, NOT_FOUND, STALE
 from proxy.sheet.package.cells import COLUMNS_MAX, CellValue
 from proxy.sheet.parts import STALE_SECONDS, Part, PartQuery, PartResult
 
-FOUND, STALE, AMBIGUOUS, NOT_FOUND = "found", "stale", "ambiguous", "not found"
-FAILED, NOT_FETCHED = "failed", "not fetched"
-OUTCOMES = (FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED, NOT_FETCHED)
-KEPT = (FOUND, STALE)  # what a status begins with whose line needs no other run
+NOT_FETCHED = "not fetched"
+OUTCOMES = (*fill.OUTCOMES, NOT_FETCHED)
 
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Part)
 
@@ -84,7 +84,7 @@ class ColumnsJob:
         for line, cells in read:
             self._lines.append(line)
             status = self._earlier_status(cells)
-            if rerun_failures and status.startswith(KEPT):
+            if rerun_failures and status.startswith(COMPLETE):
                 self._kept.add(line.row)
         # A new column would stay empty in the lines that are kept.
         missing = [self._heading(spec) for spec in columns.specs if spec not in self._places]

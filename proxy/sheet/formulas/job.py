@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from proxy import errors
 from proxy.sheet import libreoffice
+from proxy.sheet.fill import AMBIGUOUS, FAILED, FOUND, NOT_FOUND, OUTCOMES, STALE
 from proxy.sheet.formulas import add_in_results, login, results
 from proxy.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
 from proxy.sheet.formulas.calculation import WorkbookCalculation
@@ -23,7 +24,6 @@ from proxy.sheet.package.cells import CellChange, CellError, CellValue
 from proxy.sheet.package.workbook import Package
 from proxy.sheet.parts import STALE_SECONDS, PartQuery, PartResult
 
-FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = ("found", "stale", "ambiguous", "not found", "failed")
 NOT_FILLED = "not filled"  # keeps its old value; `problems` says why
 
 
