@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.kit.windows import Window
 
-# Periods are told apart by the length of their names, so that a store needs no other field.
+# The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
 MONTH = 7  # of a month, such as 2026-11
 

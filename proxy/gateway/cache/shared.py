@@ -129,7 +129,8 @@ class _Writes:
             self._write_soon()
 
     async def renew(self) -> None:
-        """Renew leases, so that a slow upstream is not asked by others too; not for ever, as a request may hang."""
+        """Renew leases while the upstream is slow, so that no other worker sends it the same query. Bounded, because a
+        request may hang."""
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             if renewed := [key for key, renewals in self.claimed.items() if renewals < RENEWALS_MAX]:

@@ -148,7 +148,7 @@ class ResponseReceiver:
 
     def _finish(self, body: "_Body", rest: bytes) -> None:
         if rest:
-            raise ValueError("bytes behind the response, which nobody asked for")
+            raise ValueError("bytes behind the response, which belong to no request")
         if body.closes_connection:
             self._handler.force_close()
         self._end()
