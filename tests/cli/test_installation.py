@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support import scripted_upstream
 from support.scripted_upstream import ScriptedResponse
+from support.workbooks import samples
 
 from bench import canned
 
@@ -141,10 +142,14 @@ async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], 
         (["sandbox"], "sandbox"),
         (["compare", "--requests", "list.har"], "compare"),
         (["record", "--output", "recording.zst", "--requests", "list.har"], "compare"),
+        (["sheet", "fill", "BOM.xlsx"], "sheet"),
+        (["sheet", "fill", "BOM.csv", "--columns", "price"], "sandbox"),
     ],
 )
 def test_bare_installation_names_the_missing_extra(run: Run, tmp_path: Path, command: list[str], extra: str) -> None:
     (tmp_path / "list.har").write_text('{"log": {"entries": []}}', encoding="utf-8")
+    (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
+    samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
     done = run(*command)
     assert done.returncode == 2
     assert f"v3bridge[{extra}]" in done.stderr
