@@ -19,6 +19,7 @@ EXTRAS = {
     "proxy.compare.sources.workbook": "xlsx",
     "proxy.compare": "compare",
     "proxy.sheet": "sheet",
+    "proxy.conformance": "conform",
     "proxy.stores": "redis",
     "proxy.telemetry": "otel",
 }

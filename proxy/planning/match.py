@@ -66,7 +66,7 @@ class MatchPlan:
         batched: list[tuple[int, PartsMatchQuery, int]] = []
         for position, query in queries:
             number = query.mpn or query.mpn_or_sku or ""
-            # With a number, `q` is that number or empty (match_queries.py): it adds nothing.
+            # With a number, `q` is that number or empty (parsing/match_queries.py): it adds nothing.
             if query.q and not (number or query.sku):
                 yield self._search(self._documents.search, position, query, query.q)
                 continue

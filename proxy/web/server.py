@@ -15,10 +15,10 @@ from aiohttp import web
 
 from proxy import errors
 from proxy.kit.aiohttp_internals.server import IMMEDIATELY, HandlerRunner, is_line_too_long, is_tls_handshake
+from proxy.parsing.request_parameters import ResponseFormat
 from proxy.web import fast_path
 from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection, RequestFilter
 from proxy.web.v3 import responses
-from proxy.web.v3.parameters import ResponseFormat
 
 log = structlog.get_logger()
 

@@ -24,6 +24,7 @@ INDEPENDENT = "Judging does not use the mappings under test"
 COMPARISON = "Layers of the comparison"
 REDIS = "Only stores.redis knows redis"
 BACKENDS = "Store backends don't know each other"
+CONFORMANCE = "Conformance does not use what it checks"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
 OLD_SERVICE = "The legacy v3 service is independent of GraphQL"
 
@@ -32,6 +33,9 @@ OFFENCES = [
     ("errors", "import proxy.sandbox", LAYERS),
     ("planning", "import proxy.upstream", LAYERS),
     ("gateway", "import proxy.web", LAYERS),
+    ("gateway", "import proxy.parsing", LAYERS),
+    ("explain", "import proxy.doctor", LAYERS),
+    ("conformance", "import proxy.upstream", CONFORMANCE),
     ("stores", "import proxy.upstream", LAYERS),
     ("upstream", "import proxy.stores", LAYERS),
     ("planning", "import proxy.stores", LAYERS),

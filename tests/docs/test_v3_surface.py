@@ -12,8 +12,8 @@ from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.planning import match_queries
-from proxy.web.v3 import parameters as readers
+from proxy.parsing import match_queries
+from proxy.parsing import request_parameters as readers
 from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas, surface_page
 
 PAGE = Path(__file__).parents[2] / "docs/reference/v3-surface.md"

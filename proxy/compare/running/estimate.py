@@ -12,7 +12,8 @@ import msgspec
 from proxy import endpoints, errors, model
 from proxy.compare.requests import V3Request
 from proxy.parameters import Parameters
-from proxy.planning import match, match_queries, mpn_search, parts
+from proxy.parsing import match_queries
+from proxy.planning import match, mpn_search, parts
 from proxy.planning.operations import Document
 
 _NOWHERE = model.MappingContext("", "")  # country and currency do not change the cost

@@ -13,7 +13,7 @@ from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.aiohttp_internals.response import PreparedResponse
 from proxy.kit.json_encoder import JsonEncoder
-from proxy.web.v3.parameters import ResponseFormat
+from proxy.parsing.request_parameters import ResponseFormat
 
 ALLOWED = "GET, HEAD, OPTIONS"
 # An istr saves the case folding at every use.

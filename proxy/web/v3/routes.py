@@ -16,7 +16,9 @@ from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
 from proxy.mapping.loader import Mappings
-from proxy.planning import match_queries
+from proxy.parsing import match_queries
+from proxy.parsing import search as search_parser
+from proxy.parsing.request_parameters import RequestParameters
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
@@ -27,7 +29,6 @@ from proxy.web.v3.encoded_cache import (
     RequestCoalescing,
     RequestInFlight,
 )
-from proxy.web.v3.parameters import RequestParameters
 from proxy.web.v3.responses import EncodedBody
 from proxy.web.v3.unparsed import UnparsedHits
 
@@ -202,7 +203,7 @@ class V3Routes:
 
     async def _search(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
-        request = search.parse(received.parameters)
+        request = search_parser.parse(received.parameters)
         caller = self._caller(endpoint, received)
         if endpoint.object != "Part":
             items, listed = await self._pipeline.search_listed(caller, endpoint.object, request)

@@ -13,7 +13,7 @@ from aiohttp import web
 from proxy import __version__, bounds, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.mapping import loader
-from proxy.web.v3 import parameters as readers
+from proxy.parsing import request_parameters as readers
 from proxy.web.v3 import routes, unsupported
 from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas
 from proxy.web.v3.description.parameters import Parameter

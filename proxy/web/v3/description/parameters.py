@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from proxy import bounds, model
 from proxy.endpoints import Endpoint
-from proxy.planning import match_queries
+from proxy.parsing import match_queries
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
 FIELD = "<field>"  # stands for the name of a field

@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy import errors
 from proxy.endpoints import Endpoint
-from proxy.planning import match_queries
+from proxy.parsing import match_queries
 
 Schema = dict[str, Any]
 ErrorType = type[errors.BridgeError]

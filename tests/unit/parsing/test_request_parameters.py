@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy import errors, model, parameters
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.web.v3.parameters import RequestParameters, RequestProjection, ResponseFormat
+from proxy.parsing.request_parameters import RequestParameters, RequestProjection, ResponseFormat
 
 BOOK = loader.load(shipped.path("mappings"))
 

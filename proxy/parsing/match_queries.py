@@ -1,7 +1,4 @@
-"""Parser of the `queries` of /parts/match: frozen values, each with its own error (contract v3-rest.md §4).
-
-Used by the web to parse requests, and by a comparison to estimate their cost.
-"""
+"""Parser of the `queries` of /parts/match: frozen values, each with its own error (contract v3-rest.md §4)."""
 
 import difflib
 import json

@@ -1,0 +1,1 @@
+"""Explanations of v3 requests: how they are understood, planned, paid for and mapped. Sends nothing but a trace."""

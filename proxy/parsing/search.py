@@ -1,0 +1,111 @@
+"""Parser of the parameters of a search (contract v3-rest.md §1.1)."""
+
+import re
+
+from proxy import bounds, errors, model
+from proxy.parameters import Parameters
+
+FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
+FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
+STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
+
+
+def parse(parameters: Parameters) -> model.SearchRequest:
+    """Parse a search. Raises BadRequest, which names the parameter and what it accepts."""
+    _check_bounds(parameters)
+    return model.SearchRequest(
+        q=parameters.text("q") or "",
+        start=parameters.whole("start", 0, model.SEARCH_START_MAX),
+        limit=_limit(parameters),
+        sortby=parameters.text("sortby") or "score desc",
+        filters=tuple(_filters(parameters)),
+        filter_queries=tuple(_queries(parameters, "filter")),
+        facets=tuple(_facet(parameters, field) for field in _counted(parameters, "facet", FACET)),
+        # Results are keyed by the text of the query, so that a repetition adds nothing.
+        facet_queries=tuple(dict.fromkeys(_queries(parameters, "facet"))),
+        stats=tuple(_stats(parameters)),
+        drilldown=_drilldown(parameters),
+    )
+
+
+def _limit(parameters: Parameters) -> int:
+    """`limit`, a 400 above 100. What v3 did with more is not known (contract v3-rest.md §1.1). A page of 100 would
+    silently lose results of a client that continues at start + limit; a 400 says what to send instead.
+    """
+    try:
+        return parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
+    except errors.BadRequest as error:
+        maximum = model.SEARCH_LIMIT_MAX
+        raise errors.BadRequest(
+            f"{error.message}; for more results send limit={maximum}, then start={maximum} and so on"
+        ) from None
+
+
+def _check_bounds(parameters: Parameters) -> None:
+    """Raise BadRequest for more fields, queries or counts than the bounds allow."""
+    facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
+    filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
+    bounds.Q.check(len(parameters.text("q") or ""))
+    # Commas are counted, because nothing has been split yet.
+    bounds.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
+    bounds.FILTERS.check(len(parameters.names("filter[fields]")))
+    bounds.FILTER_QUERIES.check(len(filtered))
+    bounds.COUNTS.check(len(facets) + len(stats) + len(counted))
+    bounds.QUERIES_LENGTH.check(sum(map(len, (*filtered, *counted))))
+
+
+def _queries(parameters: Parameters, kind: str) -> list[str]:
+    """Return the texts of `filter[queries]` or `facet[queries]`."""
+    return [text for text in parameters.texts(f"{kind}[queries]") if text]
+
+
+def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
+    """`filter[fields][brand.name][]=X`, the last brackets optional. Any other spelling is a 400: a response without the
+    filter would be wrong."""
+    filters = []
+    for name in parameters.names("filter["):
+        # Parsed by _queries.
+        if name == "filter[queries]":
+            continue
+        field = FILTER.fullmatch(name)
+        if field is None:
+            raise errors.BadRequest(f"{name[:60]} must have the form filter[fields][brand.name][]")
+        if values := tuple(value for value in parameters.texts(name) if value):
+            bounds.FILTER_VALUES.check(len(values), f"{name}[]")
+            bounds.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
+            filters.append((field[1], values))
+    return filters
+
+
+def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
+    """Return the distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
+    matches = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
+    return list(dict.fromkeys(each[1] for each in matches if each))
+
+
+def _facet(parameters: Parameters, field: str) -> model.FacetField:
+    name = f"facet[fields][{field}]"
+    return model.FacetField(
+        field,
+        parameters.flag(f"{name}[include]"),
+        parameters.flag(f"{name}[exclude_filter]"),
+        parameters.whole(f"{name}[start]", 0, model.SEARCH_START_MAX),
+        parameters.whole(f"{name}[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+    )
+
+
+def _stats(parameters: Parameters) -> list[tuple[str, bool]]:
+    fields = _counted(parameters, "stats", STATS)
+    included = [field for field in fields if parameters.flag(f"stats[{field}][include]")]
+    return [(field, parameters.flag(f"stats[{field}][exclude_filter]")) for field in included]
+
+
+def _drilldown(parameters: Parameters) -> model.Drilldown | None:
+    """Parse spec_drilldown. None if it is not used: it is not echoed then (contract v3-rest.md §3.6)."""
+    if not parameters.names("spec_drilldown["):
+        return None
+    return model.Drilldown(
+        parameters.flag("spec_drilldown[include]"),
+        parameters.flag("spec_drilldown[exclude_filter]"),
+        parameters.whole("spec_drilldown[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+    )
