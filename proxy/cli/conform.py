@@ -8,7 +8,6 @@ import typer
 
 from proxy import errors
 from proxy.cli import embedded
-from proxy.cli.sandbox import Deviations
 from proxy.kit import clock, event_loop
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def conform(
     against: Annotated[str, typer.Option(metavar="sandbox|CONFIG", help="The sandbox, or a configuration file.")],
     budget: Annotated[int, typer.Option(min=0, help="The most parts that may be spent.")] = DEFAULT_BUDGET,
     only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Test this assumption only.")] = None,
-    deviation: Deviations = None,
+    deviation: embedded.Deviations = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, without credentials.")] = False,
 ) -> None:
     """Test what this program assumes about the Nexar services, assumption by assumption."""

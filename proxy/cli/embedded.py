@@ -3,13 +3,18 @@
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
 from proxy import config
 
 ENDLESS = 10**12  # parts
+Deviations = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A deviation of the sandbox from the contract; see docs/reference/sandbox.md."),
+]
 
 if TYPE_CHECKING:
     from proxy.sandbox import app as sandbox_app

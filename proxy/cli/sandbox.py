@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proxy import errors
-from proxy.cli import shown
+from proxy.cli import embedded, shown
 from proxy.kit import event_loop
 from proxy.workers import listening
 
@@ -28,10 +28,6 @@ _WORTH_PROCESSES = 50_000
 Faults = Annotated[
     list[str] | None,
     typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
-]
-Deviations = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="A deviation of the sandbox from the contract; see docs/reference/sandbox.md."),
 ]
 
 
@@ -69,7 +65,7 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
-    deviation: Deviations = None,
+    deviation: embedded.Deviations = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
 ) -> None:
     """Start the sandbox; print its URLs, a user and client credentials."""
