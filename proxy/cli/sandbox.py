@@ -63,6 +63,10 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
+    deviation: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A deviation from the contract; see docs/reference/sandbox.md."),
+    ] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
 ) -> None:
     """Start the sandbox; print its URLs, a user and client credentials."""
@@ -78,6 +82,7 @@ def sandbox(
             faults=fault or [],
             rate=legacy_rate or None,
             disturbances=disturb or [],
+            deviations=deviation or [],
             state=state,
             no_auth=no_auth,
             admin_hosts=[host, *(admin_host or [])],
@@ -111,12 +116,14 @@ def _settings(
     faults: list[str],
     rate: int | None,
     disturbances: list[str],
+    deviations: list[str],
     state: Path | None,
     no_auth: bool,
     admin_hosts: list[str],
 ) -> "settings.SandboxSettings":
-    """Convert the options to settings. Raises ValueError for an invalid fault or disturbance."""
+    """Convert the options to settings. Raises ValueError for an invalid fault, disturbance or deviation."""
     from proxy.sandbox import applications, settings
+    from proxy.sandbox import deviations as sandbox_deviations
     from proxy.sandbox import faults as sandbox_faults
     from proxy.sandbox.legacy_v3 import disturbances as kinds
     from proxy.sandbox.legacy_v3 import settings as legacy
@@ -136,6 +143,7 @@ def _settings(
         state=state,
         no_auth=no_auth,
         admin_hosts=tuple(admin_hosts),
+        behaviour=sandbox_deviations.behaviour(deviations),
         faults=tuple(fault for text in faults for fault in sandbox_faults.parse_faults(text)),
         legacy=legacy.LegacySettings(
             requests_per_second=rate, disturbances=tuple(kinds.PARSER.parse(text) for text in disturbances)
