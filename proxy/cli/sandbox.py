@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proxy import errors
-from proxy.cli import shown
+from proxy.cli import embedded, shown
 from proxy.kit import event_loop
 from proxy.workers import listening
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 DESIGN_PORTS = 4
 # Below this number of parts, starting processes takes longer than it saves.
 _WORTH_PROCESSES = 50_000
+
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
+]
 
 
 def sandbox(
@@ -44,10 +49,7 @@ def sandbox(
         int | None, typer.Option(min=0, help="Monthly part limit of the first application; 1000 if omitted.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of offers, prices and faults.")] = 1,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
-    ] = None,
+    fault: Faults = None,
     legacy_rate: Annotated[
         int,
         typer.Option(min=0, help="Rate limit of the legacy v3 service per API key, in requests per second; 0: none."),
@@ -63,10 +65,7 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
-    deviation: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A deviation from the contract; see docs/reference/sandbox.md."),
-    ] = None,
+    deviation: embedded.Deviations = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
 ) -> None:
     """Start the sandbox; print its URLs, a user and client credentials."""
