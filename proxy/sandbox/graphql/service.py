@@ -17,6 +17,7 @@ from graphql import DocumentNode, ExecutionResult, GraphQLError, OperationType
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, faults, part_usage, settings, user_directory
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import client
 from proxy.sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
@@ -112,6 +113,7 @@ class QueryService:
         self._applications, self._users = application_registry, users
         self._part_usage, self._tokens, self._rng, self._record = usage, issued_tokens, rng, record
         self._clock, self._started = clock, clock.now()
+        self._admission = _Admission(self.behaviour, self._errors, usage)
         self._injector, self._schemas, self._design = fault_injector, schema_variants, design
 
     async def execute(
@@ -195,7 +197,7 @@ class QueryService:
             budget=self._budget(),
             is_async=document.is_async,
         )
-        self._check_limits(prepared, caller, exchange)
+        self._admission.check(prepared, caller, exchange)
         return PreparedOperation(prepared, resolver_context, document, access_token)
 
     def _check_document(
@@ -255,7 +257,7 @@ class QueryService:
         if caller.application is None and self._settings.no_auth:
             return _default_caller(self._settings, self._applications)
         if caller.application is None and (self.behaviour.introspection_needs_token or not document.is_introspection()):
-            raise self._token_error(token, expired, document)
+            raise _token_error(self._errors, token, expired, document)
         return caller
 
     def _apply_token_fault(self, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange) -> None:
@@ -264,20 +266,39 @@ class QueryService:
             self._tokens.end(token)
         if isinstance(exchange.fault, faults.InvalidTokenFault):
             exchange.record_fault(faults.InvalidTokenFault)
-            raise self._token_error(token, False, document)
+            raise _token_error(self._errors, token, False, document)
 
-    def _token_error(self, token: str | None, expired: bool, document: documents.ParsedDocument) -> errors.RequestError:
-        field = document.first_field()
-        if field is None:
-            return self._errors.unauthorized(token, expired, None, [])
-        key = field.alias.value if field.alias else field.name.value
-        return self._errors.unauthorized(token, expired, [key], errors.locations_of(GraphQLError("", field)))
+    async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
+        prepared, resolver_context = operation.prepared, operation.resolver_context
+        result = prepared.execute_operation()
+        if not isinstance(result, ExecutionResult):
+            result = await _with_timeout(result, self._settings.execution_timeout)
+        # graphql-core has made a null field of the error; it is one of the whole request.
+        if prepared.budget.exceeded is not None:
+            raise prepared.budget.exceeded
+        # Parts in the data are billed even if other fields failed.
+        if resolver_context.application is not None:
+            parts = resolver_context.billed_parts(result.data)
+            self._part_usage.record(resolver_context.application.application_id, parts)
+            exchange.record_parts(parts)
+        if not result.errors:
+            return {"data": result.data}
+        for error in result.errors:
+            _log_failure(error)
+        return {"errors": [self._errors.execution(error) for error in result.errors], "data": result.data}
 
-    def _check_limits(
-        self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange
-    ) -> None:
-        """Check scopes, quota and the limits of arguments. Raises RequestError."""
-        application, roots, behaviour = caller.application, self._root_fields(prepared), self.behaviour
+
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """Checks of scopes, quota and the limits of arguments, before any field is resolved."""
+
+    _behaviour: Behaviour
+    _errors: errors.ErrorFormat
+    _part_usage: part_usage.PartUsage
+
+    def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
+        """Raises RequestError."""
+        application, roots, behaviour = caller.application, self._root_fields(prepared), self._behaviour
         scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(behaviour.scope_error_status, scope_errors, null_data=True, json_status=None)
@@ -317,30 +338,11 @@ class QueryService:
             schema_name = errors.SCHEMA_NAME
         elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
             schema_name = errors.DESIGN_NAME
-        elif root.name.startswith(ADMIN) and caller.user is None and not self.behaviour.admin_by_applications:
+        elif root.name.startswith(ADMIN) and caller.user is None and not self._behaviour.admin_by_applications:
             schema_name = errors.ADMIN_NAME
         else:
             return None
         return self._errors.out_of_scope([root.key], errors.locations_of(GraphQLError("", root.node)), schema_name)
-
-    async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
-        prepared, resolver_context = operation.prepared, operation.resolver_context
-        result = prepared.execute_operation()
-        if not isinstance(result, ExecutionResult):
-            result = await _with_timeout(result, self._settings.execution_timeout)
-        # graphql-core has made a null field of the error; it is one of the whole request.
-        if prepared.budget.exceeded is not None:
-            raise prepared.budget.exceeded
-        # Parts in the data are billed even if other fields failed.
-        if resolver_context.application is not None:
-            parts = resolver_context.billed_parts(result.data)
-            self._part_usage.record(resolver_context.application.application_id, parts)
-            exchange.record_parts(parts)
-        if not result.errors:
-            return {"data": result.data}
-        for error in result.errors:
-            _log_failure(error)
-        return {"errors": [self._errors.execution(error) for error in result.errors], "data": result.data}
 
 
 def _default_caller(
@@ -368,3 +370,13 @@ def _log_failure(error: GraphQLError) -> None:
     """Log an unexpected error of a resolver, which is a bug of the sandbox."""
     if error.original_error is not None and not isinstance(error.original_error, errors.ServiceError):
         _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
+
+
+def _token_error(
+    formats: errors.ErrorFormat, token: str | None, expired: bool, document: documents.ParsedDocument
+) -> errors.RequestError:
+    field = document.first_field()
+    if field is None:
+        return formats.unauthorized(token, expired, None, [])
+    key = field.alias.value if field.alias else field.name.value
+    return formats.unauthorized(token, expired, [key], errors.locations_of(GraphQLError("", field)))
