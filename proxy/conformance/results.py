@@ -22,7 +22,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     reason: str = ""
 
 
-class Cost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a run cost. `at_worst` is the most parts that its requests could return, `returned` the part objects in the
     responses, `billed` those that the ledger of the service counted (None: not known, as for the real service)."""
 
@@ -54,7 +54,7 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     date: str
     version: str
     plan: Plan
-    cost: Cost
+    cost: RunCost
     outcomes: tuple[Outcome, ...]
     deviations: tuple[str, ...] = ()
 

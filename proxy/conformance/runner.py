@@ -11,7 +11,7 @@ from proxy.conformance import expressions, part_objects, redaction
 from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.conformance.probes import Account, ProbeError, Prober, ProbeResponse
 from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Cost, Outcome
+from proxy.conformance.results import RunCost, Outcome
 
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
@@ -69,7 +69,7 @@ class Observations(NamedTuple):
     response."""
 
     outcomes: tuple[Outcome, ...]
-    cost: Cost
+    cost: RunCost
     uncertain: int
 
 
@@ -96,7 +96,7 @@ async def run(
             hidden.outcome(judge.outcome(assumption), is_private=judge.is_private(assumption))
             for assumption in catalogue.assumptions
         ),
-        Cost(len(selection.requests), prober.token_requests, selection.at_worst, parts),
+        RunCost(len(selection.requests), prober.token_requests, selection.at_worst, parts),
         uncertain,
     )
 
