@@ -199,7 +199,7 @@ class _Run:
         service: "results.Service",
         plan: "results.Plan",
         outcomes: "tuple[results.Outcome, ...]",
-        cost: "results.Cost",
+        cost: "results.RunCost",
         deviations: tuple[str, ...] = (),
     ) -> "results.RunResult":
         from proxy.conformance import results

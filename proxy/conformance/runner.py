@@ -11,7 +11,7 @@ from proxy.conformance import expressions, part_objects, redaction
 from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.conformance.probes import Account, ProbeError, Prober, ProbeResponse
 from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import RunCost, Outcome
+from proxy.conformance.results import Outcome, RunCost
 
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
