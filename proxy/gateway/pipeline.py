@@ -37,6 +37,7 @@ from proxy.mapping.tables import Tables, UnlistedError
 from proxy.planning import match, projection_cache, search, search_filters, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.batching import Batcher
@@ -112,7 +113,8 @@ class Pipeline:
 
     async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
         """Resolve queries to results: hits from a cache, misses by this request or one that executes them already."""
-        lookup = self._cache.look_up(request, queries)
+        with steps.step("look up"):
+            lookup = self._cache.look_up(request, queries)
         try:
             await lookup.look_up_shared()
             await self._resolve_misses(lookup)
@@ -158,7 +160,11 @@ class Pipeline:
         lookup.begin(positions)
 
         began = clock.monotonic()
-        plan = queries.plan(positions)
+        with steps.step("plan"):
+            plan = queries.plan(positions)
+            if steps.is_recorded():
+                parts_max = sum(each.parts_max for each in plan.operations)
+                steps.add(operations=[each.document.name for each in plan.operations], parts_max=parts_max)
         self._metrics.observe_stage("plan", began)
 
         # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
@@ -173,8 +179,10 @@ class Pipeline:
 
         results = plan.results(found, counted)
         began = clock.monotonic()
-        rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
-        stored = [lookup.store(*each) for each in zip(positions, results, rendered, strict=True)]
+        with steps.step("translate"):
+            rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
+        with steps.step("store"):
+            stored = [lookup.store(*each) for each in zip(positions, results, rendered, strict=True)]
         self._metrics.observe_stage("translate", began)
         return stored
 
@@ -191,7 +199,9 @@ class Pipeline:
         """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
         other exception their failure."""
         try:
-            found = await self._execute_reserved(request, operation)
+            with steps.step("execute"):
+                steps.add(operation=operation.document.name, queries=len(operation.positions))
+                found = await self._execute_reserved(request, operation)
         except errors.QueryRefused as refusal:
             found = [OperationResult([], 0, refusal.message)] * len(operation.positions)
         except errors.BridgeError as failure:
@@ -207,6 +217,7 @@ class Pipeline:
             metadata.cost += await reservation.release(error)
             raise
         returned = sum(len(each.parts) for each in found)
+        steps.add(parts=returned)
         metadata.cost += returned
         self._metrics.parts[client.application.name,] += returned
         await reservation.settle(returned)
@@ -292,5 +303,6 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         items = queries.renderer.items(result.parts, queries.keys[position].context)
     except errors.UpstreamUnreadable as failure:
         log.warning("response translation failed", exc_info=failure)
+        steps.fail(failure)
         return RenderedResult.failed(failure)
     return RenderedResult(items, result.hits, details=result.details)
