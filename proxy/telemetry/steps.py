@@ -1,47 +1,53 @@
 """Steps of one request, recorded for a trace of it (proxy/explain/trace.py). Off unless a trace is being recorded.
 
-The request path opens a step where it decides, waits or works: `with steps.step("reserve"): …`. A step that is opened
-inside of another is a part of it, also in a task that was started there. Facts are names, numbers and words of this
-program: no API key, token or address.
+The request path opens a step where it waits: `with steps.step("reserve"): …`. A step that is opened inside of another
+is a part of it, also in a task that was started there. What is computed between two steps is a lap, which is named at
+its end, because that costs a cache hit less. Facts are names, numbers and words of this program: no API key, token or
+address.
 """
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from types import TracebackType
+from typing import Literal
 
 from proxy import errors
 from proxy.kit.clock import Clock
 
-Fact = str | float | list[int] | list[str] | None
+Fact = str | float | list[str] | None
+# Where the result of a query comes from; `coalesced`: from a request that had executed an equal query already.
+Source = Literal["memory", "shared cache", "upstream", "coalesced", "stale"]
 
 
 class RecordedStep(AbstractContextManager[None]):
     """Step of a traced request. `began` and `ended` are in the clock's monotonic seconds; `ended` is None as long as
-    it lasts. `failure` is the text of the error that ended it."""
+    it lasts. `failure` is the error that ended it. `sources` of the queries are the same in all steps of a request."""
 
-    __slots__ = ("_clock", "_token", "began", "ended", "facts", "failure", "name", "steps")
+    __slots__ = ("_clock", "_token", "began", "ended", "facts", "failure", "name", "sources", "steps")
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, outer: "RecordedStep | None" = None) -> None:
         self.name = name
         self.began = clock.monotonic()
         self.ended: float | None = None
         self.facts: dict[str, Fact] = {}
-        self.failure: str | None = None
+        self.failure: BaseException | None = None
         self.steps: list[RecordedStep] = []
+        self.sources: dict[int, Source] = {} if outer is None else outer.sources
         self._clock = clock
         self._token: Token[RecordedStep | None] | None = None
 
     def begin(self, name: str) -> "RecordedStep":
         """Begin a step inside of this one."""
-        step = RecordedStep(name, self._clock)
+        step = RecordedStep(name, self._clock, self)
         self.steps.append(step)
         return step
 
-    def fail(self, error: BaseException) -> None:
-        """Note the error that the step ended with."""
-        # Only this program's own errors have texts that are meant for people, and name no address.
-        self.failure = str(error) if isinstance(error, errors.BridgeError) else type(error).__name__
+    def lap(self, name: str, failure: errors.BridgeError | None) -> None:
+        """Add a step from the end of the one before, or from the beginning of this one, until now."""
+        began = max([self.began, *(each.ended for each in self.steps if each.ended is not None)])
+        step = self.begin(name)
+        step.began, step.ended, step.failure = began, step.began, failure
 
     def __enter__(self) -> None:
         self._token = _CURRENT.set(self)
@@ -50,8 +56,7 @@ class RecordedStep(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.ended = self._clock.monotonic()
-        if error is not None:
-            self.fail(error)
+        self.failure = self.failure or error
         if self._token is not None:
             _CURRENT.reset(self._token)
 
@@ -80,6 +85,13 @@ def step(name: str) -> AbstractContextManager[None]:
     return _UNRECORDED if current is None else current.begin(name)
 
 
+def lap(name: str, failure: errors.BridgeError | None = None) -> None:
+    """Name what was computed since the step before; `failure` is how it ended if it raises nothing."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.lap(name, failure)
+
+
 def is_recorded() -> bool:
     """Return whether facts are wanted: for those that take time to collect."""
     return _CURRENT.get() is not None
@@ -92,15 +104,8 @@ def add(**facts: Fact) -> None:
         current.facts |= facts
 
 
-def add_queries(source: str, positions: Collection[int]) -> None:
-    """Add to the current step which queries of the request got their results from this source."""
+def add_source(source: Source, positions: Collection[int]) -> None:
+    """Note where the results of these queries of the request come from."""
     current = _CURRENT.get()
     if current is not None:
-        current.facts[source] = sorted(positions)
-
-
-def fail(error: BaseException) -> None:
-    """Note that the current step ended with an error that is not raised."""
-    current = _CURRENT.get()
-    if current is not None:
-        current.fail(error)
+        current.sources |= dict.fromkeys(positions, source)

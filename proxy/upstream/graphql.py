@@ -118,8 +118,8 @@ class GraphQLClient:
             with steps.step("send"):
                 reply = await self._send(operation, token, seconds_left, max_bytes)
                 steps.add(operation=operation.name, status=reply.status, bytes=len(reply.body))
-            with steps.step("decode"):
-                envelope = classify.decode(operation, reply)
+            envelope = classify.decode(operation, reply)
+            steps.lap("decode")
             refusal = classify.token_refusal(reply, envelope)
             if classify.lacks_scope(envelope):
                 raise await self._scope_error(operation, credentials, token)

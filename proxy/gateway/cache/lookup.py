@@ -96,7 +96,7 @@ class Lookup:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
             self._results = {n: result for n, result in cached.items() if result is not None}
             if self._results:
-                self._count("hit", self._results)
+                self._count("hit", self._results, "memory")
         self.misses = [n for n in range(len(keys)) if n not in self._results]
 
     async def look_up_shared(self) -> None:
@@ -111,7 +111,7 @@ class Lookup:
         with steps.step("look up shared"):
             await self._add_shared(digests, await self._shared.look_up([*digests.values()]))
             if hits := [n for n in self.misses if n in self._results]:
-                self._count("hit", hits)
+                self._count("hit", hits, "shared cache")
                 self.misses = [n for n in self.misses if n not in self._results]
         self._count_shared("hit", len(hits))
         self._count_shared("miss", len(self.misses) - len(self._busy))
@@ -193,7 +193,7 @@ class Lookup:
     def begin(self, positions: Sequence[int]) -> None:
         """Note that these misses are executed for this request."""
         self._executed.update(positions)
-        self._count("miss", positions)
+        self._count("miss", positions, "upstream")
 
     async def wait(self, share: Share[Hashable, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
@@ -203,15 +203,14 @@ class Lookup:
             left += [n for n, result in results.items() if n not in self._executed and self.was_refused(result)]
             self._results |= results
             if shared := set(self.misses).difference(left, self._executed):
-                self._count("shared", shared)
+                self._count("shared", shared, "coalesced")
         self.misses = sorted(left)
 
     def refuse(self, failure: errors.BridgeError) -> None:
         """Resolve the misses without executing them: to a stale result, or to this failure."""
-        with steps.step("refuse"):
-            steps.fail(failure)
-            for position in self.misses:
-                self._results[position] = self.store(position, QueryResult([], 0), RenderedResult.failed(failure))
+        for position in self.misses:
+            self._results[position] = self.store(position, QueryResult([], 0), RenderedResult.failed(failure))
+        steps.lap("refuse", failure)
         self.misses = []
 
     def store(self, position: int, result: QueryResult, rendered: RenderedResult) -> RenderedResult:
@@ -244,7 +243,7 @@ class Lookup:
             return None
         stale = self._entries.get(self.queries.keys[position], self.queries.renderer, stale=True)
         if stale is not None:
-            self._count("stale", (position,))
+            self._count("stale", (position,), "stale")
         return stale
 
     def has_failed(self, result: RenderedResult) -> bool:
@@ -269,7 +268,7 @@ class Lookup:
         if number:
             self._metrics.shared_cache_lookups[outcome,] += number
 
-    def _count(self, source: str, positions: Collection[int]) -> None:
-        self.request.metadata.add_results(source, len(positions))
-        self._metrics.queries[source,] += len(positions)
-        steps.add_queries(source, positions)
+    def _count(self, outcome: str, positions: Collection[int], source: steps.Source) -> None:
+        self.request.metadata.add_results(outcome, len(positions))
+        self._metrics.queries[outcome,] += len(positions)
+        steps.add_source(source, positions)
