@@ -42,15 +42,15 @@ def console() -> Console:
 
 def show(explanation: Explanation, queries: bool) -> None:
     """Print one explanation; `queries`: with documents and variables of its operations."""
-    _print([*_sections(explanation, queries, console().is_terminal)])
+    print_lines([*_sections(explanation, queries, console().is_terminal)])
 
 
-def _print(lines: list[RenderableType]) -> None:
+def print_lines(lines: list[RenderableType]) -> None:
+    """Print lines: to a file without the blanks that fill up cells."""
     screen = console()
     if screen.is_terminal:
         screen.print(*lines, sep="\n")
         return
-    # Cells are filled up with blanks, which are of no use in a file.
     with screen.capture() as captured:
         screen.print(*lines, sep="\n")
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -62,7 +62,7 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
     for number, kind in enumerate(explained.kinds, 1):
         lines.append(Rule(_text(f"{number}. {_title(kind)}", "bold"), align="left"))
         lines += _sections(kind.example, queries, console().is_terminal)
-    _print(lines)
+    print_lines(lines)
 
 
 def _summary(explained: ExplainedFile) -> RenderableType:
@@ -96,9 +96,7 @@ def _title(kind: RequestKind) -> str:
 
 
 def _sections(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
-    # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
-    yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
-    yield from _client(explanation)
+    yield from title(explanation)
     if explanation.error is not None:
         error = explanation.error
         yield _heading("Response")
@@ -117,7 +115,10 @@ def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[Renderable
     yield from (_indented(line) for line in lines)
 
 
-def _client(explanation: Explanation) -> Iterator[RenderableType]:
+def title(explanation: Explanation) -> Iterator[RenderableType]:
+    """Yield the request, and the client that it is executed as."""
+    # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
+    yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
     client = explanation.client
     if client is None:
         return

@@ -103,7 +103,7 @@ class Explainer:
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
         request = redact_request(request, Redaction([apikey] if apikey else []))
         explanation = Explanation(
-            request=_request_target(endpoint, request, has_key=apikey is not None),
+            request=request_target(endpoint, request, has_key=apikey is not None),
             method=method,
             endpoint=request.endpoint,
             action=endpoint.action,
@@ -306,7 +306,7 @@ def _records(document: graphql.DocumentNode) -> str:
     return "" if "hits" in selected else f"{name}[]"
 
 
-def _request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> str:
+def request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> str:
     """Return the request for display. Values of parameters that the service does not read are hidden: a client may
     have its key, or a password, in one of them."""
     query = tuple((name, value if understanding.is_read(endpoint, name) else HIDDEN) for name, value in request.query)

@@ -12,6 +12,7 @@ import msgspec
 from proxy import endpoints, errors
 from proxy.compare.requests import V3Request
 from proxy.endpoints import Endpoint
+from proxy.explain import explainer
 from proxy.explain.explanation import ExplainedError
 from proxy.gateway.applications import Client
 from proxy.gateway.assembly import Gateway
@@ -34,6 +35,12 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, steps.Fact] = {}
     error: str | None = None
     steps: "tuple[TracedStep, ...]" = ()
+
+    @property
+    def uncertain_parts(self) -> int:
+        """Parts that this step left uncertain."""
+        parts = self.facts.get("uncertain_parts", 0)
+        return parts if isinstance(parts, int) else 0
 
     def walk(self) -> "Iterator[TracedStep]":
         """Yield this step and all steps within it."""
@@ -61,8 +68,8 @@ class QuotaAfter(msgspec.Struct, frozen=True, kw_only=True):
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Execution of one request. With an `error` the steps end where it arose.
 
-    `parts` are those billed, or uncertain after a failure. `response` is the JSON of the body, or the text of a JSONP
-    response. `unsupported` are the parameters that it ignores.
+    `parts` are those billed, `uncertain_parts` those that may have been by a request that failed. `response` is the
+    JSON of the body, or the text of a JSONP response. `unsupported` are the parameters that it ignores.
     """
 
     request: str
@@ -74,6 +81,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: int | None
     duration_ms: float
     parts: int
+    uncertain_parts: int
     cache: str | None
     upstream_requests: int
     token_requests: int
@@ -155,16 +163,19 @@ class _Execution:
             traced = (*traced, TracedStep(name=name, began_ms=at, duration_ms=took, error=error.message))
         names = [step.name for step in root.walk()]
         client, metadata = self._client, self._metadata
+        is_json = body.headers["Content-Type"] == encoding.JSON["Content-Type"]
+        uncertain = sum(step.uncertain_parts for step in root.walk())
         return Trace(
-            request=f"{endpoints.PREFIXES[0]}{self._request.target()}",
+            request=explainer.request_target(self._endpoint, self._request, has_key=False),
             endpoint=self._request.endpoint,
             application=client.application.name if client else None,
             api_key=client.key if client else None,
             status=status,
-            error=error and ExplainedError(status=error.status, v3_class=error.v3_class, message=error.message),
+            error=None if error is None else _explained(error),
             retry_after=error.retry_after if error else None,
             duration_ms=root.duration_ms or 0.0,
-            parts=metadata.cost,
+            parts=metadata.cost - uncertain,
+            uncertain_parts=uncertain,
             cache=metadata.source,
             upstream_requests=names.count("send"),
             token_requests=names.count("token request"),
@@ -172,7 +183,7 @@ class _Execution:
             queries=tuple(self._queries()),
             unsupported=metadata.unsupported,
             steps=traced,
-            response=msgspec.Raw(body.body) if body.headers == encoding.JSON else body.body.decode(),
+            response=msgspec.Raw(body.body) if is_json else body.body.decode(),
         )
 
     def _quota_after(self, client: Client) -> QuotaAfter:
@@ -196,6 +207,10 @@ class _Execution:
         if self._endpoint.action == "get_multi":
             uids = requests.parse_uids(self._parameters)
         return [(uids.index(uid), uid) for uid in parts.valid_uids(uids)]
+
+
+def _explained(error: errors.BridgeError) -> ExplainedError:
+    return ExplainedError(status=error.status, v3_class=error.v3_class, message=error.message)
 
 
 def _text(criteria: tuple[Any, ...]) -> str:
