@@ -48,6 +48,7 @@ MEANINGS = {
     "wait for worker": "that executes the same query",
     "batch": "with queries of the same moment; for a connection",
     "back off": "before a retry",
+    "invalidate token": "refused by the upstream: once more with a new one",
     "decode": "the upstream's JSON",
     "build list": "an index of it",
     "search list": "in this process",
