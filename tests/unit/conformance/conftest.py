@@ -70,7 +70,9 @@ def connect(service: ScriptedService) -> Connect:
     async def connected(**accounts: probes.Account) -> AsyncIterator[probes.Prober]:
         own = probes.Account("our-client", SECRET, application_id="our-application")
         async with comparison_server.serve(service.handle) as url, aiohttp.ClientSession() as session:
-            target = probes.Target(f"{url}/graphql", f"{url}/token", {None: own, **accounts})
+            by_condition: dict[str | None, probes.Account] = {None: own}
+            by_condition.update(accounts)
+            target = probes.Target(f"{url}/graphql", f"{url}/token", by_condition)
             yield probes.Prober(target, session, service.clock, sleep)
 
     return connected

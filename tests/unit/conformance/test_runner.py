@@ -25,7 +25,7 @@ def _query(name: str, parts: int = 0, **more: Any) -> ProbeRequest:
     return ProbeRequest(document=f"{{ {name} }}", parts=parts, **more)
 
 
-ACCOUNTS = {None: probes.Account("id", SECRET, features=frozenset({"DATASHEETS"}))}
+ACCOUNTS: dict[str | None, probes.Account] = {None: probes.Account("id", SECRET, features=frozenset({"DATASHEETS"}))}
 
 
 def _selected(catalogue: reading.Catalogue, budget: int) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def test_further_applications_meet_conditions(tmp_path: Path) -> None:
         "feature_missing": ("less-client", None),
         "user_token": ("", "user-token"),
     }
-    assert accounts["feature_missing"].features == {"DATASHEETS"}
+    assert accounts["feature_missing"].features == frozenset({"DATASHEETS"})
     assert accounts["user_token"].application_id == GUID
     assert _target(tmp_path, {"full": {}}).target.accounts.keys() == {None}
 
