@@ -1,3 +1,5 @@
+"""The evidence file, merging of results, and the page that is generated from it."""
+
 from pathlib import Path
 from typing import Any
 

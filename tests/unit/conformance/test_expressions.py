@@ -1,3 +1,5 @@
+"""Expressions of assumptions: the added functions, and errors of one line."""
+
 from typing import Any
 
 import pytest

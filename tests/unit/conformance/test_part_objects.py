@@ -1,3 +1,5 @@
+"""Counting of the part objects in a response."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""Probe requests: what is sent, how often, and what becomes of the response."""
+
 import json
 import socket
 from urllib.parse import parse_qs

@@ -1,3 +1,5 @@
+"""Redaction of results, with planted credentials and ids."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""Targets of configurations: which application is under test, and which ones meet conditions."""
+
 from pathlib import Path
 from typing import Any
 
