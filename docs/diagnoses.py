@@ -13,9 +13,9 @@ from proxy.doctor.inspection import Diagnosis, StageCheck
 HEAD = """# Diagnoses
 
 Everything that [`v3bridge doctor`](../how-to/doctor.md) can find wrong, by stage. A code keeps its meaning in later
-versions, so that scripts may use it; it is `code` in the output of `--json`. A failure makes the exit code 1, or 2 in the
-stage configuration; a warning does not. This page is generated from the program. A test fails while it is stale; this
-renews it:
+versions, so that scripts may use it; it is `code` in the output of `--json`. A failure makes the exit code 1, or 2 in
+the stage configuration; a warning does not. This page is generated from the program. A test fails while it is stale;
+this renews it:
 
 ```sh
 .venv/bin/python -m docs.diagnoses > docs/reference/diagnoses.md

@@ -19,7 +19,7 @@ from proxy.stores import open as opening
 
 STORE_VOLATILE = Diagnosis(
     "store_volatile",
-    "store: memory: forgets usage and tokens at each restart, so that limits begin anew",
+    "store: memory: forgets usage and tokens at each restart, so that limits begin from zero",
     "set store: sqlite, or an address of Redis for several machines",
     "warning",
 )
