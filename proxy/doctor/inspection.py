@@ -57,6 +57,7 @@ class Inspection:
     resources: AsyncExitStack
     requests: tuple[Path, ...] = ()
     configured: config.Config | None = None  # by stage configuration: as the service would use it
+    is_embedded: bool = False  # by stage configuration: the upstream is the embedded sandbox
     session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
     tokens: dict[str, str] = field(default_factory=dict)  # by stage identity: access tokens by application
 

@@ -6,11 +6,16 @@ Inspection what earlier stages left there, and leaves values for later ones. To 
 
 from collections.abc import AsyncIterator, Callable
 
-from proxy.doctor import configuration
+from proxy.doctor import configuration, cost, machine, store
 from proxy.doctor.findings import CheckResult, Report, Stage, StageName
 from proxy.doctor.inspection import Inspection, StageCheck, skipped
 
-STAGES = (StageCheck("configuration", configuration.check, is_ready=lambda _: True),)
+STAGES = (
+    StageCheck("configuration", configuration.check, is_ready=lambda _: True),
+    StageCheck("machine", machine.check),
+    StageCheck("store", store.check),
+    StageCheck("cost", cost.check),
+)
 
 Observer = Callable[[StageName, CheckResult], None]
 
