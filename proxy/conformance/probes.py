@@ -71,6 +71,10 @@ class ProbeResponse(msgspec.Struct, frozen=True):
 class ProbeError(Exception):
     """A request has no response, or could not be sent. The message is the reason, without credentials."""
 
+    def __init__(self, reason: str, *, was_sent: bool = False) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
 
 class Pacer:
     """Keeps a minimum interval in seconds between requests."""
@@ -207,9 +211,11 @@ class Prober:
             ) as response:
                 return _response(response, await response.read())
         except TimeoutError:
-            raise ProbeError("no response in time") from None
+            raise ProbeError("no response in time", was_sent=True) from None
+        except aiohttp.ClientConnectorError:
+            raise ProbeError("no connection") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ProbeError(f"no response: {type(error).__name__}") from None
+            raise ProbeError(f"no response: {type(error).__name__}", was_sent=True) from None
 
 
 def _query(request: ProbeRequest) -> str:
