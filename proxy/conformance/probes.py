@@ -59,7 +59,7 @@ class ProbeResponse(msgspec.Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: Any
-    text: str
+    text: str = ""
 
     @property
     def token(self) -> str | None:
