@@ -1,14 +1,20 @@
 """Sandbox embedded in a command, and the configuration derived for it."""
 
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
 from proxy import config
 
 ENDLESS = 10**12  # parts
+Deviations = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A deviation of the sandbox from the contract; see docs/reference/sandbox.md."),
+]
 
 if TYPE_CHECKING:
     from proxy.sandbox import app as sandbox_app
@@ -66,3 +72,38 @@ def sandbox_edition() -> str:
     for file in sorted(loader.SHIPPED.iterdir()):
         digest.update(file.read_bytes())
     return f"{proxy.__version__} {digest.hexdigest()[:16]}"
+
+
+USER_LOGIN = {
+    "grant_type": "password",
+    "username": "ada@sandbox.example",
+    "password": "sandbox-ada",
+    "scope": "design.domain user.access",
+}
+"""Form of the token request that signs the sandbox's first user in."""
+
+
+def conformance_sandbox(deviations: Iterable[str] = ()) -> "sandbox_settings.SandboxSettings":
+    """Return settings of a sandbox with an application for each condition of an assumption's request. Raises
+    ValueError for an unknown deviation."""
+    import dataclasses
+
+    from proxy.sandbox import applications, settings
+    from proxy.sandbox import deviations as sandbox_deviations
+
+    default, design = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
+
+    def another(number: int, name: str, **changes: Any) -> applications.SandboxApplication:
+        identity = f"8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9b{number:02}"
+        client = f"55555555-5555-4555-8555-5555555555{number:02}"
+        return dataclasses.replace(default, name=name, application_id=identity, client_id=client, plan=None, **changes)
+
+    return settings.SandboxSettings(
+        applications=(
+            default,
+            dataclasses.replace(design, flows=design.flows | {applications.PASSWORD}),
+            another(1, "no parts", part_limit=0),
+            another(2, "without features", features=frozenset()),
+        ),
+        behaviour=sandbox_deviations.behaviour(deviations),
+    )

@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import cache, compare, mappings, record, sandbox, serve, shadow, sheet, uids, usage
+from proxy.cli import cache, compare, conform, doctor, mappings, record, sandbox, serve, shadow, sheet, uids, usage
 from proxy.kit import garbage
 from proxy.kit.wording import printable
 
@@ -47,11 +47,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
+app.command("doctor")(doctor.doctor)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
 app.command("surface")(mappings.surface)
 app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
+app.command("conform")(conform.conform)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
 app.add_typer(sheet.app, name="sheet")

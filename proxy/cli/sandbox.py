@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proxy import errors
-from proxy.cli import shown
+from proxy.cli import embedded, shown
 from proxy.kit import event_loop
 from proxy.workers import listening
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 DESIGN_PORTS = 4
 # Below this number of parts, starting processes takes longer than it saves.
 _WORTH_PROCESSES = 50_000
+
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
+]
 
 
 def sandbox(
@@ -44,10 +49,7 @@ def sandbox(
         int | None, typer.Option(min=0, help="Monthly part limit of the first application; 1000 if omitted.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of offers, prices and faults.")] = 1,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
-    ] = None,
+    fault: Faults = None,
     legacy_rate: Annotated[
         int,
         typer.Option(min=0, help="Rate limit of the legacy v3 service per API key, in requests per second; 0: none."),
@@ -63,6 +65,7 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
+    deviation: embedded.Deviations = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
 ) -> None:
     """Start the sandbox; print its URLs, a user and client credentials."""
@@ -78,6 +81,7 @@ def sandbox(
             faults=fault or [],
             rate=legacy_rate or None,
             disturbances=disturb or [],
+            deviations=deviation or [],
             state=state,
             no_auth=no_auth,
             admin_hosts=[host, *(admin_host or [])],
@@ -111,12 +115,14 @@ def _settings(
     faults: list[str],
     rate: int | None,
     disturbances: list[str],
+    deviations: list[str],
     state: Path | None,
     no_auth: bool,
     admin_hosts: list[str],
 ) -> "settings.SandboxSettings":
-    """Convert the options to settings. Raises ValueError for an invalid fault or disturbance."""
+    """Convert the options to settings. Raises ValueError for an invalid fault, disturbance or deviation."""
     from proxy.sandbox import applications, settings
+    from proxy.sandbox import deviations as sandbox_deviations
     from proxy.sandbox import faults as sandbox_faults
     from proxy.sandbox.legacy_v3 import disturbances as kinds
     from proxy.sandbox.legacy_v3 import settings as legacy
@@ -136,6 +142,7 @@ def _settings(
         state=state,
         no_auth=no_auth,
         admin_hosts=tuple(admin_hosts),
+        behaviour=sandbox_deviations.behaviour(deviations),
         faults=tuple(fault for text in faults for fault in sandbox_faults.parse_faults(text)),
         legacy=legacy.LegacySettings(
             requests_per_second=rate, disturbances=tuple(kinds.PARSER.parse(text) for text in disturbances)

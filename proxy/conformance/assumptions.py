@@ -61,3 +61,11 @@ class AssumptionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     requests: dict[str, ProbeRequest]
     assumptions: tuple[Assumption, ...]
+
+
+CONDITIONS = {
+    "no_parts": "an application without parts (`parts: 0`)",
+    "user_token": "a user's token (`reconcile`)",
+    "feature_missing": "an application whose plan lacks TECH_SPECS (`features`)",
+}
+"""What a request may need beside the application under test: `needs` by name, in words for people."""

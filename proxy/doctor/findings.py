@@ -8,7 +8,7 @@ Outcome = Literal["passed", "failed", "warning", "skipped"]
 StageName = Literal["configuration", "machine", "network", "identity", "graphql", "plan", "store", "cost"]
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """Result of one check. `code` is stable and unique for its diagnosis, such as `wrong_client_secret`; `text` says
     what was found, `advice` what to do; it is empty for a check that passed. `application` names the application that
     was checked, None if the check is of the whole installation."""
@@ -24,7 +24,7 @@ class Stage(msgspec.Struct, frozen=True):
     """One stage with its findings, in the order of the checks."""
 
     name: StageName
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
 
     @property
     def has_failed(self) -> bool:

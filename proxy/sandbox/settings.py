@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proxy.kit import windows
+from proxy.sandbox import behaviour as behaviours
 from proxy.sandbox import faults as faults_of
 from proxy.sandbox import user_directory
 from proxy.sandbox.applications import DEFAULT_APPLICATION, SandboxApplication
@@ -34,7 +35,8 @@ class SandboxSettings:
     organisations and users of the settings are then initial values only. None: in memory.
     `design_port`: the port of the first design service, the others use the following ones; 0: free ones.
     /admin is also served under the host names in `admin_hosts`.
-    `prepared` is the catalog file, which is created if it is missing.
+    `prepared` is the catalog file, which is created if it is missing. `behaviour` has what may differ
+    from the contract.
     """
 
     parts: int | None = None
@@ -59,6 +61,7 @@ class SandboxSettings:
     legacy: legacy_settings.LegacySettings = field(default_factory=legacy_settings.LegacySettings)
     design_port: int = 0
     admin_hosts: tuple[str, ...] = ()
+    behaviour: behaviours.Behaviour = field(default_factory=behaviours.Behaviour)
 
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:

@@ -21,7 +21,7 @@ from proxy.stores import open as opening
 from proxy.upstream.auth import token_store
 
 LOGIN = "workbook"  # the API key that a login of a workbook is charged to, and the beginning of its application's name
-MEMORY_BYTES = 16_777_216  # of the cache in memory: each query is looked up once, the shared cache keeps the results
+MEMORY_BYTES = 4_194_304  # of the cache in memory: each query is looked up once, the shared cache keeps the results
 # A batch of 100 parts that is given up is paid for all the same; the service itself ends a request after 30 s.
 FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
 

@@ -4,7 +4,8 @@ import ast
 from collections import defaultdict
 from typing import Any
 
-ALONE_MAX = 60  # commands, resolvers, stores and report formats have one importer by design
+ALONE_MAX = 51  # resolvers, stores and report formats have one importer by design
+COMMANDS = {"proxy.cli.main"}  # imports every command, each of which is a module by design
 # Steps of one run, each of which is too large for its only importer.
 PIPELINES = ("proxy.sheet.", "proxy.explain.", "proxy.doctor.", "proxy.conformance.")
 
@@ -42,7 +43,9 @@ def test_modules_of_one_importer_are_few(service_modules: Any) -> None:
     alone = sorted(
         name
         for name, module in names.items()
-        if len(importers[name]) == 1 and not module.path.endswith("__init__.py") and not name.startswith(PIPELINES)
+        if len(importers[name] - COMMANDS) == 1
+        and not module.path.endswith("__init__.py")
+        and not name.startswith(PIPELINES)
     )
     assert len(alone) <= ALONE_MAX, alone
 

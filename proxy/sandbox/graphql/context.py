@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLResolveInfo
 
-from proxy.sandbox import applications, part_usage, user_directory
+from proxy.sandbox import applications, behaviour, part_usage, user_directory
 from proxy.sandbox.catalog import store
 from proxy.sandbox.graphql import design_loaders, views
 
@@ -29,6 +29,7 @@ class ResolverContext:
     site_url: str
     started: float
     now: float
+    behaviour: behaviour.Behaviour
     design: design_loaders.DesignSession | None = None
     _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)
 

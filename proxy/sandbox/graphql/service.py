@@ -214,6 +214,7 @@ class QueryService:
             self._settings.site_url,
             self._started,
             self._clock.now(),
+            self._settings.behaviour,
             session,
         )
 
@@ -238,7 +239,8 @@ class QueryService:
         if caller.application is None and self._settings.no_auth:
             return _default_caller(self._settings, self._applications)
         if caller.application is None and not document.is_introspection():
-            raise errors.RequestError(401, [_token_error(expired, document)], fixed=True)
+            status = self._settings.behaviour.unauthorized_status
+            raise errors.RequestError(status, [_token_error(expired, document)], fixed=True)
         return caller
 
     def _check_limits(

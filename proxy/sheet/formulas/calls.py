@@ -7,6 +7,7 @@ deeply as their length allows.
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from openpyxl.formula import Tokenizer
@@ -19,6 +20,7 @@ from proxy.sheet.package.cells import CellError, CellValue
 # take long: the effort grows with the square.
 LENGTH_MAX = 16_384
 PATTERNS_MAX = 1000  # formulas that are remembered; a workbook has far fewer in its columns
+TOKENS_MAX = 1000  # tokens that are remembered: the formulas of one row refer to the same cells
 
 # What differs between the rows of a column that was filled down: row numbers, and what looks like one.
 _ROWS = re.compile(r"(?<=[A-Za-z$])([0-9]+)(?![\w.(])", re.ASCII)
@@ -131,8 +133,14 @@ class _FormulaPattern:
         tokens = list(self._parsed.tokens)
         for position, written, numbers in self._tokens:
             token = tokens[position]
-            tokens[position] = Token(written % tuple(rows[numbers]), token.type, token.subtype)
-        return self._parsed._replace(tokens=tokens)
+            tokens[position] = _token(written % tuple(rows[numbers]), token.type, token.subtype)
+        return self._parsed._replace(tokens=tuple(tokens))
+
+
+@lru_cache(TOKENS_MAX)
+def _token(value: str, kind: str, subtype: str) -> Token:
+    """Return a token. Equal ones of formulas beside each other are one object: a workbook has ten thousands."""
+    return Token(value, kind, subtype)
 
 
 def parse(text: str) -> ParsedFormula:

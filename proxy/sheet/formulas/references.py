@@ -1,6 +1,7 @@
 """References in formulas: text to areas of cells. No I/O."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from openpyxl.utils.cell import get_column_letter, quote_sheetname, range_boundaries
@@ -8,6 +9,7 @@ from openpyxl.utils.cell import get_column_letter, quote_sheetname, range_bounda
 from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX
 from proxy.sheet.package.names import NamedTable
 
+_AREAS_MAX = 1000  # areas that are remembered: the formulas of one row read the same cells
 _NAME_DEPTH = 8  # names that refer to names; deeper ones refer to themselves
 
 
@@ -178,6 +180,7 @@ def _unquoted(sheet: str) -> str:
     return sheet
 
 
+@lru_cache(_AREAS_MAX)
 def _area(sheet: str, reference: str) -> CellArea | None:
     try:
         left, top, right, bottom = range_boundaries(reference)

@@ -1,0 +1,160 @@
+"""One run: selects the probe requests that budget and accounts allow, sends them, judges the assumptions."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from proxy.conformance import expressions, part_objects
+from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
+from proxy.conformance.probes import ProbeError, Prober, ProbeResponse
+from proxy.conformance.reading import Catalogue
+from proxy.conformance.results import Outcome, RunResult
+
+_TIERS = ("core", "complete", "strict")
+# The service is unavailable, or wants less traffic: no observation of what an assumption is about.
+_UNAVAILABLE = (429, 502, 503, 504)
+# The text is known, a status or code for it is not (contract graphql.md §3.2).
+_PART_LIMIT = "You have exceeded your part limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Requests that a run sends, in their order; `left_out` has the reason for each of the others."""
+
+    requests: tuple[str, ...]
+    left_out: Mapping[str, str]
+    at_worst: int
+
+
+def select(catalogue: Catalogue, budget: int, conditions: Collection[str | None]) -> Selection:
+    """Select requests whose condition is met, core and cheap ones first, up to `budget` parts at worst."""
+    left_out: dict[str, str] = {}
+    chosen: set[str] = set()
+    remaining = budget
+    for name in sorted(catalogue.requests, key=_priority(catalogue)):
+        request = catalogue.requests[name]
+        if request.needs not in conditions:
+            left_out[name] = f"needs {CONDITIONS[request.needs or '']}"
+        elif request.parts > remaining:
+            left_out[name] = f"the budget of {budget} parts is too small"
+        else:
+            chosen.add(name)
+            remaining -= request.parts
+    # Sent in the order of the files, whose authors may let a request follow another.
+    ordered = tuple(name for name in catalogue.requests if name in chosen)
+    return Selection(ordered, left_out, budget - remaining)
+
+
+def _priority(catalogue: Catalogue) -> Callable[[str], tuple[int, int]]:
+    tiers = dict.fromkeys(catalogue.requests, len(_TIERS))
+    for assumption in catalogue.assumptions:
+        for name in assumption.requests:
+            tiers[name] = min(tiers[name], _TIERS.index(assumption.tier))
+    return lambda name: (tiers[name], catalogue.requests[name].parts)
+
+
+async def run(
+    catalogue: Catalogue, selection: Selection, prober: Prober, progress: Callable[[int], None] = lambda _: None
+) -> RunResult:
+    """Send the selected requests, each once, and judge all assumptions. `progress` is called with the number of
+    requests that are done."""
+    responses: dict[str, ProbeResponse] = {}
+    failures = dict(selection.left_out)
+    parts = 0
+    for done, name in enumerate(selection.requests, 1):
+        try:
+            responses[name] = await prober.send(catalogue.requests[name])
+        except ProbeError as error:
+            failures[name] = str(error)
+        else:
+            parts += part_objects.count(catalogue.requests[name], responses[name])
+        progress(done)
+    judge = _Judge(catalogue, responses, failures)
+    return RunResult(
+        outcomes=tuple(judge.outcome(assumption) for assumption in catalogue.assumptions),
+        requests=len(selection.requests),
+        token_requests=prober.token_requests,
+        at_worst=selection.at_worst,
+        parts=parts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    catalogue: Catalogue
+    responses: Mapping[str, ProbeResponse]
+    failures: Mapping[str, str]
+
+    def outcome(self, assumption: Assumption) -> Outcome:
+        for name in assumption.requests:
+            if name in self.failures:
+                return Outcome(assumption.id, assumption.tier, "not tested", reason=self.failures[name])
+        observed, reason = self._observe(assumption)
+        expected = _expectation(assumption)
+        if _holds(assumption, observed):
+            return Outcome(assumption.id, assumption.tier, "confirmed", expected, observed)
+        unrelated = self._unrelated_failure(assumption)
+        if unrelated:
+            return Outcome(assumption.id, assumption.tier, "not tested", reason=unrelated)
+        reason = reason or self._error_messages(assumption)
+        return Outcome(assumption.id, assumption.tier, "contradicted", expected, observed, reason)
+
+    def _observe(self, assumption: Assumption) -> tuple[Any, str]:
+        """Return the observed value, and why it cannot be computed."""
+        value = {name: msgspec.to_builtins(self.responses[name]) for name in assumption.requests}
+        try:
+            return expressions.evaluate(self.catalogue.expressions[assumption.id], value), ""
+        except ValueError as error:
+            return None, str(error)
+
+    def _unrelated_failure(self, assumption: Assumption) -> str:
+        """Return why the responses say nothing about the assumption; empty if they do."""
+        for name in assumption.requests:
+            request, response = self.catalogue.requests[name], self.responses[name]
+            if request.kind != "graphql":
+                continue
+            if response.status in _UNAVAILABLE:
+                return f"the service responded {response.status}"
+            if request.needs != "no_parts" and any(text.startswith(_PART_LIMIT) for text in _messages(response)):
+                return "the application's part limit is exhausted"
+            if response.status == 401 and not _sends_own_token(request):
+                return "the service does not accept the access token"
+        return ""
+
+    def _error_messages(self, assumption: Assumption) -> str:
+        messages = [text for name in assumption.requests for text in _messages(self.responses[name])]
+        return "; ".join(dict.fromkeys(messages))
+
+
+def _sends_own_token(request: ProbeRequest) -> bool:
+    return any(name.lower() in ("authorization", "token") for name in request.headers)
+
+
+def _messages(response: ProbeResponse) -> list[str]:
+    listed = response.body.get("errors") if isinstance(response.body, dict) else None
+    entries = listed if isinstance(listed, list) else []
+    return [str(entry["message"]) for entry in entries if isinstance(entry, dict) and "message" in entry]
+
+
+def _expectation(assumption: Assumption) -> Any:
+    return {"pattern": assumption.pattern} if assumption.pattern is not None else assumption.expected
+
+
+def _holds(assumption: Assumption, observed: Any) -> bool:
+    if assumption.pattern is not None:
+        return isinstance(observed, str) and re.fullmatch(assumption.pattern, observed) is not None
+    return _equal(assumption.expected, observed)
+
+
+def _equal(expected: Any, observed: Any) -> bool:
+    """Compare JSON values; unlike in Python, true is not 1."""
+    if isinstance(expected, bool) or isinstance(observed, bool):
+        return expected is observed
+    if isinstance(expected, list) and isinstance(observed, list):
+        return len(expected) == len(observed) and all(map(_equal, expected, observed))
+    if isinstance(expected, dict) and isinstance(observed, dict):
+        return expected.keys() == observed.keys() and all(_equal(expected[key], observed[key]) for key in expected)
+    return bool(expected == observed)

@@ -1,0 +1,85 @@
+"""What a stage is made of: its diagnoses, the checks that find them, and the values that stages of one run share."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from proxy import config
+from proxy.doctor.findings import CheckResult, Outcome, StageName
+from proxy.kit import clock as clocks
+
+StartSandbox = Callable[[config.Config, AsyncExitStack], Awaitable[config.Config]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Something that a check can find wrong, with its usual cause and remedy: a row of the documentation's table.
+
+    `code` is stable: scripts may depend on it. `remedy` completes "What to do: " and ends without a full stop.
+    """
+
+    code: str
+    cause: str
+    remedy: str
+    outcome: Outcome = "failed"
+
+    def finding(self, text: str, *, advice: str = "", application: str | None = None) -> CheckResult:
+        """Return the finding in a run. `text` says what was found, `advice` what to do where it is known better than
+        in general."""
+        return CheckResult(self.code, self.outcome, text, advice or self.remedy, application)
+
+
+def passed(code: str, text: str, application: str | None = None) -> CheckResult:
+    """Return the finding of a check that found nothing wrong."""
+    return CheckResult(code, "passed", text, application=application)
+
+
+def skipped(reason: str, application: str | None = None) -> CheckResult:
+    """Return the finding for what could not be checked."""
+    return CheckResult("skipped", "skipped", reason, application=application)
+
+
+@dataclass(slots=True)
+class Inspection:
+    """Input of a run, and values that a stage leaves for later ones. A stage runs only if those it needs are there.
+
+    `file` is the configuration; `start_sandbox` starts the embedded sandbox and returns the settings with its
+    addresses; `requests` are recorded requests to estimate the costs of. `resources` closes what stages open.
+    """
+
+    file: Path
+    environ: Mapping[str, str]
+    clock: clocks.Clock
+    start_sandbox: StartSandbox
+    resources: AsyncExitStack
+    requests: tuple[Path, ...] = ()
+    configured: config.Config | None = None  # by stage configuration: as the service would use it
+    session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
+    tokens: dict[str, str] = field(default_factory=dict)  # by stage identity: access tokens by application
+
+    @property
+    def settings(self) -> config.Config:
+        """The settings, for stages that need the stage configuration."""
+        assert self.configured is not None  # noqa: S101 - run.py skips the stage otherwise
+        return self.configured
+
+    @property
+    def upstream(self) -> config.UpstreamSettings:
+        """The upstream's addresses and limits: those of the embedded sandbox with `upstream: sandbox`."""
+        upstream = self.settings.upstream
+        assert upstream != "sandbox"  # noqa: S101 - the stage configuration has started it
+        return upstream
+
+
+@dataclass(frozen=True, slots=True)
+class StageCheck:
+    """One stage as run.py runs it. `check` yields findings as it makes them. Without what `is_ready` looks for, the
+    stage is skipped, because of the stage `needs`."""
+
+    name: StageName
+    check: Callable[[Inspection], AsyncIterator[CheckResult]]
+    needs: StageName = "configuration"
+    is_ready: Callable[[Inspection], bool] = lambda inspection: inspection.configured is not None

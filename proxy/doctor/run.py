@@ -1,0 +1,31 @@
+"""One run of `v3bridge doctor`: the stages in their order, and what happens to those that cannot run.
+
+A stage is a module with `check`, which yields findings, and the diagnoses that it can make. It takes from the
+Inspection what earlier stages left there, and leaves values for later ones. To add a stage, add its StageCheck.
+"""
+
+from collections.abc import AsyncIterator, Callable
+
+from proxy.doctor import configuration
+from proxy.doctor.findings import CheckResult, Report, Stage, StageName
+from proxy.doctor.inspection import Inspection, StageCheck, skipped
+
+STAGES = (StageCheck("configuration", configuration.check, is_ready=lambda _: True),)
+
+Observer = Callable[[StageName, CheckResult], None]
+
+
+async def run(inspection: Inspection, observe: Observer) -> Report:
+    """Run all stages; `observe` gets each finding when it is made. The caller closes `inspection.resources`."""
+    stages: list[Stage] = []
+    for stage in STAGES:
+        findings: list[CheckResult] = []
+        async for finding in stage.check(inspection) if stage.is_ready(inspection) else _skip(stage):
+            findings.append(finding)
+            observe(stage.name, finding)
+        stages.append(Stage(stage.name, tuple(findings)))
+    return Report(tuple(stages))
+
+
+async def _skip(stage: StageCheck) -> AsyncIterator[CheckResult]:
+    yield skipped(f"needs the stage {stage.needs}")
