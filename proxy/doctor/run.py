@@ -6,11 +6,17 @@ Inspection what earlier stages left there, and leaves values for later ones. To 
 
 from collections.abc import AsyncIterator, Callable
 
-from proxy.doctor import configuration
+from proxy.doctor import configuration, graphql, identity, network, plan
 from proxy.doctor.findings import CheckResult, Report, Stage, StageName
 from proxy.doctor.inspection import Inspection, StageCheck, skipped
 
-STAGES = (StageCheck("configuration", configuration.check, is_ready=lambda _: True),)
+STAGES = (
+    StageCheck("configuration", configuration.check, is_ready=lambda _: True),
+    StageCheck("network", network.check),
+    StageCheck("identity", identity.check, "network", lambda inspection: inspection.session is not None),
+    StageCheck("graphql", graphql.check, "identity", lambda inspection: bool(inspection.tokens)),
+    StageCheck("plan", plan.check, "graphql", lambda inspection: bool(inspection.accepted)),
+)
 
 Observer = Callable[[StageName, CheckResult], None]
 
