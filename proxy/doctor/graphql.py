@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proxy import errors, model
 from proxy.doctor import identity, services
 from proxy.doctor.findings import CheckResult
@@ -68,6 +70,7 @@ _OF_APPLICATION = {
         identity.GRANT_REFUSED,
         identity.RATE_LIMITED,
         identity.TOKEN_UNUSABLE,
+        identity.CLOCK_WRONG,
     )
 }
 
@@ -118,7 +121,11 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
     try:
         await send(inspection, name, graphql.PROBE)
     except DiagnosedError as error:
-        if error.finding.code != TOKEN_REFUSED.code or name not in inspection.stored_tokens:
+        if error.finding.code != TOKEN_REFUSED.code:
+            raise
+        if inspection.identity_clock is not None:
+            raise DiagnosedError(_of_clock(inspection.identity_clock, name)) from error
+        if name not in inspection.stored_tokens:
             raise
         await identity.forget(inspection, name)
         async for finding in identity.request(inspection, name):
@@ -128,6 +135,11 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
         return passed("token_replaced", "the stored token was refused, a new one is accepted", name)
     milliseconds = (inspection.clock.monotonic() - started) * 1000
     return passed("token_accepted", f"the token is accepted; a query took {milliseconds:.0f} ms", name)
+
+
+def _of_clock(clock: CheckResult, name: str) -> CheckResult:
+    """Return the finding for a token that is refused because of the clock of the identity service."""
+    return msgspec.structs.replace(clock, text=f"the token is refused; {clock.text}", application=name)
 
 
 async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:

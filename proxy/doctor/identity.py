@@ -20,6 +20,7 @@ from proxy.upstream.auth import identity, token_requests, token_store
 
 WAIT_SECONDS_MAX = 2.0  # for the rate limit of token requests
 STORED_SECONDS_MIN = 60.0  # that a stored token must live on
+DATE_SECONDS = 5.0  # that a Date header may differ without a wrong clock: its unit is a second, and responses take time
 SECRET_LENGTH_MIN = 16  # characters; a shorter one is probably cut
 _GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _QUOTES = "\"'`“”„‘’"
@@ -51,6 +52,11 @@ TOKEN_UNUSABLE = Diagnosis(
     "the token has expired on arrival, has no known lifetime, or cannot be sent in a header",
     "check this machine's clock (`date -u`) and upstream.token_url",
 )
+CLOCK_WRONG = Diagnosis(
+    "identity_clock_wrong",
+    "the clock of the identity service differs from that of the GraphQL service, which may refuse its tokens",
+    "nothing on this machine is wrong: its clock agrees with the other service's; tell the service's operators",
+)
 _GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type", "access_denied"}
 
 
@@ -60,19 +66,18 @@ class _HasToken(msgspec.Struct):
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Leave an access token of each application."""
-    has_skew = False
+    codes: set[str] = set()
     for name in inspection.settings.applications:
         if token := await _stored_token(inspection, name):
             inspection.tokens[name] = token.token
             inspection.stored_tokens.add(name)
             yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
             continue
-        findings = [finding async for finding in request(inspection, name)]
-        for finding in findings:
+        async for finding in request(inspection, name):
             # The clocks are the same for all applications.
-            if not (has_skew and finding.code in (network.CLOCK_WRONG.code, network.CLOCK_INEXACT.code)):
+            if finding.application is not None or finding.code not in codes:
                 yield finding
-            has_skew = has_skew or finding.code == network.CLOCK_WRONG.code
+            codes.add(finding.code)
 
 
 async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
@@ -102,10 +107,28 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         inspection.tokens[name] = token.token
         finding = passed("token_received", f"a new token, {_lifetime(token, inspection)}", name)
         await stored.keep_token(inspection, _keys(inspection, credentials).token, token)
-    skew = network.of_clock(reply.date, now, identity.SERVICE) if reply.date else None
-    if skew is not None and skew.outcome != "passed":
-        yield skew
     yield finding
+    if reply.date and (skew := _clock(inspection, reply.date, now)):
+        yield skew
+
+
+def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
+    """Compare the clock with the identity service's; None if they agree."""
+    skew, ahead = network.of_clock(date, now, identity.SERVICE), network.seconds_behind(date, now)
+    if skew is None or ahead is None or abs(ahead) <= DATE_SECONDS:
+        return None
+    if inspection.clock_agrees_with is None:
+        return None if skew.outcome == "passed" else skew
+    direction = "ahead of" if ahead > 0 else "behind"
+    text = (
+        f"the clock of {identity.SERVICE} is {network.duration(abs(ahead))} {direction} this machine's, which agrees "
+        f"with that of {inspection.clock_agrees_with}"
+    )
+    # A small difference is a problem only where the GraphQL service refuses the tokens for it.
+    inspection.identity_clock = CLOCK_WRONG.finding(text)
+    return (
+        None if skew.outcome == "passed" else msgspec.structs.replace(inspection.identity_clock, outcome=skew.outcome)
+    )
 
 
 def of_response(

@@ -59,6 +59,8 @@ class Inspection:
     requests: tuple[Path, ...] = ()
     configured: config.Config | None = None  # by stage configuration: as the service would use it
     session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
+    clock_agrees_with: str | None = None  # by stage network: a host whose clock agrees with this machine's
+    identity_clock: CheckResult | None = None  # by stage identity: that of the identity service alone differs
     tokens: dict[str, str] = field(default_factory=dict)  # by stage identity: access tokens by application
     stored_tokens: set[str] = field(default_factory=set)  # of these, the applications whose token is from the store
     accepted: set[str] = field(default_factory=set)  # by stage graphql: applications whose token is accepted

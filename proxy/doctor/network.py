@@ -106,16 +106,18 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
                 dates[route.host] = reached.date
     for host, date in dates.items():
         skew = of_clock(date, inspection.clock.now(), host)
-        if skew is not None:
-            yield skew
-            if skew.outcome != "passed":
-                break  # one clock is compared with several: the other difference would be the same
+        if skew is None:
+            continue
+        yield skew
+        if skew.outcome != "passed":
+            break  # one clock is compared with several: the other difference would be the same
+        inspection.clock_agrees_with = host
     if not has_failed:
         inspection.session = session.open_session(inspection.upstream)
         inspection.resources.push_async_callback(inspection.session.close)
 
 
-def of_route(route: routes.Route, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
+def of_route(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
     """Return the finding for a connection that failed."""
     diagnosis = DIAGNOSES[error.step]
     advice = diagnosis.remedy
@@ -135,14 +137,13 @@ def of_route(route: routes.Route, error: routes.RouteError, environ: Mapping[str
 
 def of_clock(date: str, now: float, host: str) -> CheckResult | None:
     """Compare this machine's clock with a Date header; None for one that cannot be read."""
-    try:
-        behind = parsedate_to_datetime(date).timestamp() - now
-    except (ValueError, OverflowError):
+    behind = seconds_behind(date, now)
+    if behind is None:
         return None
     # A Date has whole seconds, and the response took a moment.
     if abs(behind) <= identity.TOLERANCE:
         return passed("clock_right", f"the clock agrees with that of {host}")
-    text = f"this machine's clock is {_duration(abs(behind))} {'behind' if behind > 0 else 'ahead of'} that of {host}"
+    text = f"this machine's clock is {duration(abs(behind))} {'behind' if behind > 0 else 'ahead of'} that of {host}"
     if abs(behind) < CLOCK_WRONG_SECONDS:
         return CLOCK_INEXACT.finding(f"{text}; up to {identity.TOLERANCE:.0f} s make no difference")
     return CLOCK_WRONG.finding(
@@ -151,7 +152,16 @@ def of_clock(date: str, now: float, host: str) -> CheckResult | None:
     )
 
 
-def _duration(seconds: float) -> str:
+def seconds_behind(date: str, now: float) -> float | None:
+    """Return by how many seconds a Date header is ahead of this machine's clock; None if it cannot be read."""
+    try:
+        return parsedate_to_datetime(date).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words, in the unit that fits."""
     if seconds < 120:
         return counted(round(seconds), "second")
     if seconds < 7200:

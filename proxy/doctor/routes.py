@@ -58,7 +58,7 @@ class Reached(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class OriginRoute:
     """Way to an origin, such as https://api.nexar.com, directly or through a proxy."""
 
     origin: yarl.URL
@@ -191,11 +191,11 @@ class Route:
             return await work
 
 
-def routes(upstream: config.UpstreamSettings) -> list[Route]:
+def routes(upstream: config.UpstreamSettings) -> list[OriginRoute]:
     """Return the ways to the identity service and to the GraphQL service; one if both have the same origin."""
     proxy = yarl.URL(upstream.proxy.reveal()) if upstream.proxy else None
     origins = dict.fromkeys(yarl.URL(url).origin() for url in (upstream.token_url, upstream.graphql_url))
-    return [Route(origin, proxy, upstream.tls, upstream.timeouts.connect_seconds) for origin in origins]
+    return [OriginRoute(origin, proxy, upstream.tls, upstream.timeouts.connect_seconds) for origin in origins]
 
 
 def _head(request: str, host: str, headers: str) -> bytes:
