@@ -3,15 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.conformance import expressions, part_objects
+from proxy.conformance import expressions, part_objects, redaction
 from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.conformance.probes import Account, ProbeError, Prober, ProbeResponse
 from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Outcome, RunResult
+from proxy.conformance.results import Outcome, RunCost
 
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
@@ -64,29 +64,40 @@ def _priority(catalogue: Catalogue) -> Callable[[str], tuple[int, int]]:
     return lambda name: (tiers[name], catalogue.requests[name].parts)
 
 
+class Observations(NamedTuple):
+    """Outcomes of all assumptions, and what they cost. `uncertain` parts may have been billed by requests without a
+    response."""
+
+    outcomes: tuple[Outcome, ...]
+    cost: RunCost
+    uncertain: int
+
+
 async def run(
     catalogue: Catalogue, selection: Selection, prober: Prober, progress: Callable[[int], None] = lambda _: None
-) -> RunResult:
+) -> Observations:
     """Send the selected requests, each once, and judge all assumptions. `progress` is called with the number of
-    requests that are done."""
+    requests that are done. The outcomes are redacted."""
     responses: dict[str, ProbeResponse] = {}
     failures = dict(selection.left_out)
-    parts = 0
+    parts = uncertain = 0
     for done, name in enumerate(selection.requests, 1):
         try:
             responses[name] = await prober.send(catalogue.requests[name])
         except ProbeError as error:
             failures[name] = str(error)
+            uncertain += catalogue.requests[name].parts
         else:
             parts += part_objects.count(catalogue.requests[name], responses[name])
         progress(done)
-    judge = _Judge(catalogue, responses, failures)
-    return RunResult(
-        outcomes=tuple(judge.outcome(assumption) for assumption in catalogue.assumptions),
-        requests=len(selection.requests),
-        token_requests=prober.token_requests,
-        at_worst=selection.at_worst,
-        parts=parts,
+    judge, hidden = _Judge(catalogue, responses, failures), redaction.ResultRedaction(prober.secrets)
+    return Observations(
+        tuple(
+            hidden.outcome(judge.outcome(assumption), is_private=judge.is_private(assumption))
+            for assumption in catalogue.assumptions
+        ),
+        RunCost(len(selection.requests), prober.token_requests, selection.at_worst, parts),
+        uncertain,
     )
 
 
@@ -109,6 +120,10 @@ class _Judge:
             return Outcome(assumption.id, assumption.tier, "not tested", reason=unrelated)
         reason = reason or self._error_messages(assumption)
         return Outcome(assumption.id, assumption.tier, "contradicted", expected, observed, reason)
+
+    def is_private(self, assumption: Assumption) -> bool:
+        """Whether it observes data of a user's organization."""
+        return any(self.catalogue.requests[name].needs == "user_token" for name in assumption.requests)
 
     def _observe(self, assumption: Assumption) -> tuple[Any, str]:
         """Return the observed value, and why it cannot be computed."""

@@ -58,6 +58,7 @@ class Inspection:
     resources: AsyncExitStack
     requests: tuple[Path, ...] = ()
     configured: config.Config | None = None  # by stage configuration: as the service would use it
+    is_embedded: bool = False  # by stage configuration: the upstream is the embedded sandbox
     session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
     clock_agrees_with: str | None = None  # by stage network: a host whose clock agrees with this machine's
     identity_clock: CheckResult | None = None  # by stage identity: that of the identity service alone differs

@@ -4,6 +4,8 @@ Nothing of it is needed: where the store cannot be used, there is no stored stat
 that does not exist is not made: it would belong to whoever runs the check.
 """
 
+import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +14,7 @@ from proxy import errors
 from proxy.doctor.inspection import Inspection
 from proxy.kit import windows
 from proxy.stores import open as opening
+from proxy.stores import sqlite_schema
 from proxy.stores.protocols import Store
 from proxy.upstream.auth import identity, token_store
 
@@ -64,9 +67,8 @@ async def _opened(inspection: Inspection) -> Store | None:
 
 async def _open(inspection: Inspection) -> Store | None:
     address = inspection.settings.store
-    scheme, _, path = address.reveal().partition(":")
-    file = Path(path) if path else opening.default_file(inspection.environ)
-    if scheme == "memory" or (scheme == "sqlite" and not file.exists()):
+    file = opening.file_of(address, inspection.environ)
+    if address.reveal() == "memory:" or (file is not None and not await asyncio.to_thread(_is_current, file)):
         return None
     try:
         store = await opening.open_store(address, inspection.clock, inspection.environ)
@@ -74,3 +76,12 @@ async def _open(inspection: Inspection) -> Store | None:
         return None
     inspection.resources.push_async_callback(store.aclose)
     return store
+
+
+def _is_current(file: Path) -> bool:
+    """Return whether a file can be used as it is: to open one of an earlier version would convert it, perhaps under a
+    service that is running."""
+    try:
+        return file.exists() and sqlite_schema.try_out(file) == sqlite_schema.VERSION
+    except (sqlite3.Error, OSError):
+        return False
