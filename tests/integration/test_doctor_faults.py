@@ -214,8 +214,5 @@ async def test_healthy_upstream_has_no_finding(upstream: StartUpstream, tmp_path
         result = await inspected(tmp_path, sandbox)
         assert sandbox.journal.totals.requests == {"token": 1, "graphql": 3}
     assert (result.failed, result.warned) == (set(), set())
-    assert [stage.name for stage in result.report.stages if stage.name in STAGES] == STAGES
+    assert {stage.name for stage in result.report.stages} >= set(inspected_upstream.UPSTREAM_STAGES)
     assert [finding for _, finding in result.observed] == result.findings
-
-
-STAGES = ["network", "identity", "graphql", "plan"]

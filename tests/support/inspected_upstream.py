@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from proxy import config
 from proxy.doctor import inspection, run
@@ -17,6 +17,7 @@ APPLICATION: Mapping[str, Any] = {
     "client_id": "an-id",
     "client_secret": "a-secret-of-24-characters",
 }
+UPSTREAM_STAGES: tuple[StageName, ...] = ("network", "identity", "graphql", "plan")
 # Above what a loaded machine needs, below what makes the faults that hold responses back slow tests.
 TIMEOUTS = {"connect_seconds": 2, "first_byte_seconds": 1, "total_seconds": 1.5}
 
@@ -40,15 +41,16 @@ class Inspected:
 
     @property
     def warned(self) -> set[str]:
-        """Codes of all warnings."""
-        return self._codes("warning")
+        """Codes of the warnings about the upstream; others depend on the machine."""
+        return self._codes("warning", UPSTREAM_STAGES)
 
     def finding(self, code: str) -> CheckResult:
         """Return the first finding with this code."""
         return next(finding for finding in self.findings if finding.code == code)
 
-    def _codes(self, outcome: str) -> set[str]:
-        return {finding.code for finding in self.findings if finding.outcome == outcome}
+    def _codes(self, outcome: str, stages: tuple[StageName, ...] = get_args(StageName)) -> set[str]:
+        chosen = [stage for stage in self.report.stages if stage.name in stages]
+        return {finding.code for stage in chosen for finding in stage.findings if finding.outcome == outcome}
 
 
 async def inspect(
@@ -63,7 +65,7 @@ async def inspect(
     """Run all stages on a configuration with this upstream; `blocks` are further blocks of it."""
     file = folder / "config.yaml"
     content = {
-        "store": "memory:",
+        "store": "sqlite:state.sqlite",
         "listen": {"port": 0},
         "upstream": {"timeouts": TIMEOUTS, **upstream},
         "applications": applications or {"demo": APPLICATION},
