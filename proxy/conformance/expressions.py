@@ -39,7 +39,7 @@ def compile_expression(text: str) -> parser.ParsedResult:
         return jmespath.compile(text)
     except exceptions.JMESPathError as error:
         # Its messages go on with a drawing of the place in further lines.
-        raise ValueError(str(error).splitlines()[0]) from None
+        raise ValueError(str(error).splitlines()[0].removesuffix(", for expression:")) from None
 
 
 def evaluate(expression: parser.ParsedResult, value: dict[str, Any]) -> Any:

@@ -56,6 +56,10 @@ class ProbeResponse(msgspec.Struct, frozen=True):
 class ProbeError(Exception):
     """A request has no response, or could not be sent. The message is the reason, without credentials."""
 
+    def __init__(self, reason: str, *, was_sent: bool = False) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
 
 class Pacer:
     """Keeps a minimum interval in seconds between requests."""
@@ -172,9 +176,11 @@ class Prober:
             ) as response:
                 return ProbeResponse(response.status, _headers(response), _decoded(await response.read()))
         except TimeoutError:
-            raise ProbeError("no response in time") from None
+            raise ProbeError("no response in time", was_sent=True) from None
+        except aiohttp.ClientConnectorError:
+            raise ProbeError("no connection") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ProbeError(f"no response: {type(error).__name__}") from None
+            raise ProbeError(f"no response: {type(error).__name__}", was_sent=True) from None
 
 
 def _query(request: ProbeRequest) -> str:

@@ -86,7 +86,7 @@ async def run(
             responses[name] = await prober.send(catalogue.requests[name])
         except ProbeError as error:
             failures[name] = str(error)
-            uncertain += catalogue.requests[name].parts
+            uncertain += catalogue.requests[name].parts if error.was_sent else 0
         else:
             parts += part_objects.count(catalogue.requests[name], responses[name])
         progress(done)
