@@ -132,10 +132,11 @@ class Explainer:
         except errors.ClientError as error:
             return _failed(explanation, error, suppress)
         operations = tuple(plan.operations)
+        values = understanding.parameter_values(endpoint, parameters)
         projection = plan.request.projection
         return msgspec.structs.replace(
             explanation,
-            parameters=understanding.parameter_values(endpoint, parameters),
+            parameters=values,
             queries=plan.understood,
             ignored=(*understanding.ignored(endpoint, parameters, self.mappings), *plan.ignored),
             operations=operations,
@@ -145,7 +146,7 @@ class Explainer:
             items=envelope.ITEMS[endpoint.action],
             envelope=envelope.of_endpoint(endpoint, operations),
             fields=response_fields.of_object(self.mappings, endpoint.object, projection),
-            changes=changes.of_request(endpoint, self._settings, operations, plan.understood),
+            changes=changes.of_request(endpoint, self._settings, operations, plan.understood, values),
         )
 
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:
