@@ -74,7 +74,7 @@ class ConformOptions:
 
 def run(options: ConformOptions) -> None:
     """Test what this program assumes about the Nexar services, and say which assumptions hold."""
-    from proxy.conformance import reading
+    from proxy.conformance import reading, results
 
     catalogue = reading.load()
     if (options.against is None) is (options.result is None):
@@ -84,7 +84,7 @@ def run(options: ConformOptions) -> None:
             catalogue = catalogue.only(options.only)
         except KeyError as error:
             raise typer.BadParameter(f"no assumption is called {error.args[0]!r}", param_hint="--only") from None
-    result = _read(options.result) if options.result else event_loop.run(_Run(options, catalogue).result())
+    result = results.load(options.result) if options.result else event_loop.run(_Run(options, catalogue).result())
     if options.json:
         typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
@@ -101,17 +101,6 @@ def _exit_code(result: "results.RunResult") -> int:
     if result.of("contradicted"):
         return CONTRADICTED
     return CONFIRMED if result.of("confirmed") else UNTESTED
-
-
-def _read(file: Path) -> "results.RunResult":
-    from proxy.conformance import results
-
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=results.RunResult)
-    except OSError as error:
-        raise errors.ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise errors.ConfigError(f"{file}: is not a result of `v3bridge conform --json`: {error}") from error
 
 
 def _update(file: Path, result: "results.RunResult") -> None:

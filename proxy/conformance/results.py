@@ -1,9 +1,11 @@
 """Results of a run: one outcome for each assumption, and what the run cost. `--json` prints them as they are."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from proxy import errors
 from proxy.conformance.assumptions import Tier
 
 Verdict = Literal["confirmed", "contradicted", "not tested"]
@@ -61,3 +63,13 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:
         """The outcomes with this verdict."""
         return tuple(outcome for outcome in self.outcomes if outcome.verdict == verdict)
+
+
+def load(file: Path) -> RunResult:
+    """Read what `v3bridge conform --json` has printed. Raises ConfigError."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=RunResult)
+    except OSError as error:
+        raise errors.ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise errors.ConfigError(f"{file}: is not a result of `v3bridge conform --json`: {error}") from error
