@@ -41,14 +41,14 @@ MEANINGS = {
     "admit": "rate limit of the API key",
     "parse": "parameters",
     "plan search": "filters, with the ids of names",
-    "compile": "documents and mapping function, if the projection is a new one",
+    "compile": "documents and mapping of a new projection",
     "look up shared": "results of other workers",
     "plan": "GraphQL operations",
     "wait": "for an equal query in flight",
-    "wait for worker": "that executes the same query",
-    "batch": "with queries of the same moment; for a connection",
+    "wait for worker": "that executes an equal query",
+    "batch": "waits for a connection",
     "back off": "before a retry",
-    "invalidate token": "refused by the upstream: once more with a new one",
+    "invalidate token": "refused by the upstream",
     "decode": "the upstream's JSON",
     "build list": "an index of it",
     "search list": "in this process",
@@ -57,18 +57,19 @@ MEANINGS = {
     "reply": "JSON of the response",
 }
 """What is done in the steps that have no facts."""
-FACTS = {
-    "application": "application {}",
-    "api_key": "API key {}",
-    "bytes": "{:,} bytes",
-    "entries": "{:,} entries",
-    "expires_in": "expires in {:,} s",
-    "merged": "in one operation with queries of other requests",
-    "parts": "{:,} parts",
-    "queries": "{:,} queries",
-    "source": "from the {}",
-    "status": "HTTP {}",
-    "uncertain_parts": "{:,} parts may have been billed",
+FACTS: dict[str, Callable[[Any], str]] = {
+    "application": "application {}".format,
+    "api_key": "API key {}".format,
+    "billed_parts": lambda number: f"{counted(number, 'part')} billed",
+    "bytes": "{:,} bytes".format,
+    "entries": "{:,} entries".format,
+    "expires_in": "expires in {:,} s".format,
+    "merged": lambda _: "in one operation with queries of other requests",
+    "parts": lambda number: counted(number, "part"),
+    "queries": lambda number: counted(number, "query", "queries"),
+    "source": lambda place: "cached" if place == "memory" else f"from the {place}",
+    "status": "HTTP {}".format,
+    "uncertain_parts": lambda number: f"{counted(number, 'part')} may have been billed",
 }
 
 
@@ -212,13 +213,13 @@ def _facts(facts: dict[str, Any]) -> Iterator[str]:
     """Yield facts in words."""
     for name, value in facts.items():
         if name == "used":
-            yield f"{value:,} used {_limit(facts['limit'])}"
+            yield _used(value, facts["limit"])
         elif name != "limit" and value is not False:
-            yield FACTS.get(name, "{}").format(value)
+            yield FACTS.get(name, str)(value)
 
 
-def _limit(limit: int | None) -> str:
-    return "without a limit" if limit is None else f"of {limit:,}"
+def _used(parts: int, limit: int | None) -> str:
+    return f"{parts:,} used, no limit" if limit is None else f"{parts:,} of {limit:,} used"
 
 
 def _queries(executed: Trace) -> Table:
@@ -246,7 +247,7 @@ def _result(executed: Trace) -> Iterator[Text]:
     if quota is not None:
         is_reset = quota.limit is not None and quota.resets_in is not None
         reset = f"; reset in {(quota.resets_in or 0) / 86_400:.1f} days" if is_reset else ""
-        yield _text(f"quota: {counted(quota.used, 'part')} used {_limit(quota.limit)}{reset}")
+        yield _text(f"quota: {_used(quota.used, quota.limit)}{reset}")
     if executed.unsupported:
         yield _text(f"ignored (X-V3-Unsupported): {', '.join(executed.unsupported)}", "yellow")
 

@@ -148,7 +148,7 @@ async def test_parts_are_reserved_and_settled(environment: ProxyEnvironment, ope
     whole = await matched(gateway, A, B)
     reserved, settled = step(whole, "reserve").facts, step(whole, "settle").facts
     assert reserved == {"parts": 5, "account": "demo/1", "used": 0, "limit": 100}
-    assert settled == {"parts": whole.parts, "account": "demo/1", "used": whole.parts, "limit": 100}
+    assert settled == {"billed_parts": whole.parts, "account": "demo/1", "used": whole.parts, "limit": 100}
     assert whole.quota is not None
     assert (whole.quota.used, whole.quota.limit) == (whole.parts, 100)
     assert whole.parts == environment.billed_parts > 0
