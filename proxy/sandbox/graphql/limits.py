@@ -9,31 +9,32 @@ from typing import Any
 
 from proxy.sandbox.catalog import currencies
 from proxy.sandbox.graphql import countries, distributors
+from proxy.sandbox.supply_behaviour import SupplyBehaviour
 
 MAX_START = 1000
 MAX_LIMIT = 100
 MAX_PARTS = 100
 MAX_QUERIES = 100
 MAX_IDS = 100
-DEFAULT_LIMIT = 10
+DEFAULT_LIMIT, DEFAULT_MATCH_LIMIT = 10, 3
 
 # Root fields that return part objects, and so are counted.
 PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch"})
 SEARCHES = frozenset({"supSearch", "supSearchMpn"})
 
 
-def violations(field: str, arguments: Mapping[str, Any]) -> list[str]:
+def violations(field: str, arguments: Mapping[str, Any], behaviour: SupplyBehaviour) -> list[str]:
     """One message for each limit that the arguments of a root field exceed."""
     messages = _of_field(field, arguments)
-    return messages + _market(arguments) if field.startswith("sup") else messages
+    return messages + _market(arguments, behaviour) if field.startswith("sup") else messages
 
 
-def _market(arguments: Mapping[str, Any]) -> list[str]:
+def _market(arguments: Mapping[str, Any], behaviour: SupplyBehaviour) -> list[str]:
     messages = []
     country, currency = arguments.get("country"), arguments.get("currency")
-    if country is not None and country not in countries.CODES:
+    if country is not None and country not in countries.CODES and behaviour.unknown_countries_refused:
         messages.append(f"country {country!r} is not supported")
-    if currency is not None and currency not in currencies.PER_DOLLAR:
+    if currency is not None and currency not in currencies.PER_DOLLAR and behaviour.unknown_currencies_refused:
         messages.append(f"currency {currency!r} is not supported")
     try:
         distributors.parse_duration(arguments.get("distributorApiTimeout", "0s"))

@@ -261,7 +261,9 @@ class QueryService:
             status = self._settings.part_limit_status
             raise errors.RequestError(status, [errors.part_limit(limit)], null_data=True, fixed=True)
         violations = [
-            _limit_error(root, message) for root in roots for message in limits.violations(root.name, root.arguments)
+            _limit_error(root, message)
+            for root in roots
+            for message in limits.violations(root.name, root.arguments, self._settings.behaviour)
         ]
         if violations:
             raise errors.RequestError(200, violations)
