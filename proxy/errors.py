@@ -34,9 +34,10 @@ StartError and exits. Messages are for people and never hold an API key, a secre
 # ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
@@ -224,8 +225,19 @@ class StartError(BridgeError):
     """The service cannot start with this configuration. The message names file, line and key."""
 
 
+class ConfigMistake(NamedTuple):
+    """One mistake in a configuration: a stable `code` of its kind, and `text` in one line."""
+
+    code: str
+    text: str
+
+
 class ConfigError(StartError):
-    """Mistake in the configuration file or in a file that it refers to."""
+    """Mistakes in the configuration file or in a file that it refers to. The message has a line for each."""
+
+    def __init__(self, message: str = "", mistakes: Sequence[ConfigMistake] = ()) -> None:
+        super().__init__(message or "\n".join(mistake.text for mistake in mistakes))
+        self.mistakes = tuple(mistakes)
 
 
 class MappingError(StartError):

@@ -11,8 +11,7 @@ from proxy.cli import embedded
 from proxy.kit import clock, event_loop
 
 if TYPE_CHECKING:
-    from proxy.conformance import probes, reading, results
-    from proxy.sandbox import app as sandbox_app
+    from proxy.conformance import reading, results
 
 SANDBOX = "sandbox"
 DEFAULT_BUDGET = 20  # parts
@@ -52,35 +51,15 @@ async def _against_sandbox(catalogue: "reading.Catalogue", budget: int, deviatio
 
     from proxy.conformance import probes, runner
     from proxy.sandbox import app
+    from proxy.sandbox import deviations as sandbox_deviations
 
     try:
-        settings = embedded.conformance_sandbox(deviations)
+        settings = embedded.conformance_sandbox(sandbox_deviations.behaviour(deviations))
     except ValueError as error:
         raise errors.ConfigError(str(error)) from error
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(app.serve(settings))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        target = sandbox_target(upstream)
+        target = embedded.conformance_target(upstream)
         prober = probes.Prober(target, session, clock.SystemClock())
-        return await runner.run(catalogue, runner.select(catalogue, budget, target.accounts.keys()), prober)
-
-
-def sandbox_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
-    """Return the target that is a running sandbox of `embedded.conformance_sandbox`."""
-    from proxy.conformance import probes
-
-    def account(name: str) -> "probes.Account":
-        application = next(each for each in upstream.applications.all if each.name == name)
-        return probes.Account(application.client_id, application.client_secret)
-
-    design = account("Sandbox design application")
-    return probes.Target(
-        upstream.graphql_url,
-        upstream.token_url,
-        {
-            None: account("Sandbox application"),
-            "no_parts": account("no parts"),
-            "feature_missing": account("without features"),
-            "user_token": probes.Account(design.client_id, design.client_secret, embedded.USER_LOGIN),
-        },
-    )
+        return await runner.run(catalogue, runner.select(catalogue, budget, target.accounts), prober)

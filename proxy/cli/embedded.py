@@ -1,6 +1,5 @@
 """Sandbox embedded in a command, and the configuration derived for it."""
 
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +16,9 @@ Deviations = Annotated[
 ]
 
 if TYPE_CHECKING:
+    from proxy.conformance import probes
     from proxy.sandbox import app as sandbox_app
+    from proxy.sandbox import behaviour
     from proxy.sandbox import settings as sandbox_settings
 
 
@@ -74,36 +75,47 @@ def sandbox_edition() -> str:
     return f"{proxy.__version__} {digest.hexdigest()[:16]}"
 
 
-USER_LOGIN = {
-    "grant_type": "password",
-    "username": "ada@sandbox.example",
-    "password": "sandbox-ada",
-    "scope": "design.domain user.access",
-}
-"""Form of the token request that signs the sandbox's first user in."""
-
-
-def conformance_sandbox(deviations: Iterable[str] = ()) -> "sandbox_settings.SandboxSettings":
-    """Return settings of a sandbox with an application for each condition of an assumption's request. Raises
-    ValueError for an unknown deviation."""
+def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.SandboxSettings":
+    """Return settings of a sandbox with an application for each condition of an assumption's request."""
     import dataclasses
 
     from proxy.sandbox import applications, settings
-    from proxy.sandbox import deviations as sandbox_deviations
 
     default, design = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
 
-    def another(number: int, name: str, **changes: Any) -> applications.SandboxApplication:
+    def another(number: int, **changed: Any) -> applications.SandboxApplication:
         identity = f"8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9b{number:02}"
         client = f"55555555-5555-4555-8555-5555555555{number:02}"
-        return dataclasses.replace(default, name=name, application_id=identity, client_id=client, plan=None, **changes)
+        return dataclasses.replace(default, application_id=identity, client_id=client, plan=None, **changed)
 
     return settings.SandboxSettings(
         applications=(
             default,
+            # A browser's login takes several requests; the password grant takes one.
             dataclasses.replace(design, flows=design.flows | {applications.PASSWORD}),
-            another(1, "no parts", part_limit=0),
-            another(2, "without features", features=frozenset()),
+            another(1, name="no_parts", part_limit=0),
+            another(2, name="feature_missing", features=frozenset()),
         ),
-        behaviour=sandbox_deviations.behaviour(deviations),
+        behaviour=changes,
     )
+
+
+def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
+    """Return a sandbox of `conformance_sandbox` as the target of probe requests."""
+    from proxy.conformance import probes
+    from proxy.sandbox import user_directory
+
+    default, design, *others = (
+        probes.Account(each.client_id, each.client_secret, application_id=each.application_id, features=each.features)
+        for each in upstream.applications.all
+    )
+    login = (
+        ("grant_type", "password"),
+        ("username", user_directory.DEFAULT_USERS[0].email),
+        ("password", user_directory.DEFAULT_PASSWORD),
+        ("scope", "design.domain user.access"),
+    )
+    user = probes.Account(design.client_id, design.client_secret, login, application_id=default.application_id)
+    conditions = zip((each.name for each in upstream.applications.all[2:]), others, strict=True)
+    accounts: dict[str | None, probes.Account] = {None: default, "user_token": user, **dict(conditions)}
+    return probes.Target(upstream.graphql_url, upstream.token_url, accounts)

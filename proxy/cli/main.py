@@ -69,8 +69,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """Run the command line. A mistake in an option, the configuration, mappings or the port is one line and exit
-    code 2."""
+    """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
+    code is 2."""
     garbage.collect_rarely()
     try:
         # Not standalone: typer would print usage and boxes around its errors.
@@ -91,8 +91,8 @@ def main() -> None:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    if message:  # there is none where the help has been printed instead
-        typer.echo(f"v3bridge: {printable(message)}", err=True)
+    for line in printable(message).splitlines():  # none where the help has been printed instead
+        typer.echo(f"v3bridge: {line}", err=True)
     sys.exit(code)
 
 

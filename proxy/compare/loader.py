@@ -1,6 +1,6 @@
 """Loader of compare.yaml: frozen settings, with everything resolved and checked. Used once, at start.
 
-Every mistake is a ConfigError of the form `compare.yaml:12:5: rules[0].path: …`, which never holds a key.
+A ConfigError has every mistake, one line each, such as `compare.yaml:12:5: rules[0].path: …`; none holds a key.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from proxy.compare.judging import thresholds
 from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, ShippedRule
 from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import secret
-from proxy.config.blocks import Blocks
+from proxy.config.blocks import WRONG, Blocks
 from proxy.config.settings import Settings as Block
 from proxy.kit import located_yaml, shipped
 
@@ -51,7 +51,7 @@ def _shipped(settings: ComparisonSettings) -> tuple[IgnoreRule, ...]:
 
 
 def _read(path: Path, environ: Mapping[str, str]) -> ComparisonSettings:
-    return _Reader(located_yaml.load(path, errors.ConfigError), path.parent, environ).settings()
+    return _Reader(located_yaml.read(path, errors.ConfigError), path.parent, environ).settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,15 @@ class _Reader(Blocks):
         read["fail_on"] = [self.value(thresholds.Threshold, each, ("fail_on", at)) for at, each in self._fail_on(raw)]
         read |= {name: raw[name] for name in ("noise", "ready") if name in raw}
         settings = self.block(ComparisonSettings, read, ())
-        self._check_names("keys", [key.name for key in settings.keys])
-        self._check_names("rules", [rule.name or "" for rule in settings.rules])
-        return settings
+        self._check_names("keys", [key.name for key in read["keys"]])
+        self._check_names("rules", [rule.name or "" for rule in read["rules"]])
+        return self.checked(settings)
 
     def _listed(self, raw: dict[str, Any], name: str) -> list[tuple[int, Any]]:
         entries = raw.get(name)
         if entries is not None and not isinstance(entries, list):  # the value is not shown: it may be a key
-            self.fail((name,), "is a list: each entry begins with a dash")
+            self.report((name,), "is a list: each entry begins with a dash")
+            return []
         return list(enumerate(entries or []))
 
     def _fail_on(self, raw: dict[str, Any]) -> list[tuple[int, Any]]:
@@ -85,14 +86,14 @@ class _Reader(Blocks):
         """Check keys as in every configuration file; a renamed key is reported with its new name."""
         for key in raw if isinstance(raw, dict) else ():
             if key in RENAMED and RENAMED[key] in kind.__struct_fields__:
-                self.fail((*at, key), f"{key!r} is now called {RENAMED[key]!r}")
+                self.report((*at, key), f"{key!r} is now called {RENAMED[key]!r}", "renamed_key")
         # not super(): a dataclass with slots is a new class, so the implicit class cell is stale
         return Blocks.known(self, kind, raw, at)
 
     def _key(self, raw: Any, at: located_yaml.Trail) -> ClientKeys:
         self.known(ClientKeys, {} if not isinstance(raw, dict) else {k: v for k, v in raw.items() if k in RENAMED}, at)
         if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be an API key
-            self.fail(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
+            self.report(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
         return self.block(ClientKeys, raw, at)
 
     def _rule(self, raw: Any, at: located_yaml.Trail) -> IgnoreRule:
@@ -103,7 +104,7 @@ class _Reader(Blocks):
         if raw.get("expires") == "never":
             raw["expires"] = None
         elif "expires" in raw and raw["expires"] is None:
-            self.fail((*at, "expires"), "is empty; a rule that shall last says never")
+            self.report((*at, "expires"), "is empty; a rule that shall last says never")
         if "tolerate" in raw:
             raw["tolerate"] = self._tolerance(raw["tolerate"], (*at, "tolerate"))
         rule = self.block(IgnoreRule, raw, at)
@@ -113,25 +114,27 @@ class _Reader(Blocks):
     def _tolerance(self, raw: Any, at: located_yaml.Trail) -> Tolerance:
         tolerance = self.block(Tolerance, raw, at)
         if tolerance == Tolerance():
-            self.fail(at, f"says nothing; it is a block with {', '.join(Tolerance.__struct_fields__)}")
+            self.report(at, f"says nothing; it is a block with {', '.join(Tolerance.__struct_fields__)}")
         return tolerance
 
     def _check(self, rule: IgnoreRule, raw: dict[str, Any], at: located_yaml.Trail) -> None:
         """Check conditions that involve several keys of a rule."""
         if rule.path is None and rule.cause is None:
-            self.fail(at, "says neither path nor cause: which differences is it for?")
+            self.report(at, "says neither path nor cause: which differences is it for?")
         given = [name for name in WAYS if raw.get(name)]
         if len(given) != 1:
-            self.fail(at, f"needs exactly one of {', '.join(WAYS)}" + (f", not {' and '.join(given)}" if given else ""))
+            self.report(
+                at, f"needs exactly one of {', '.join(WAYS)}" + (f", not {' and '.join(given)}" if given else "")
+            )
 
     def _line(self, at: located_yaml.Trail) -> str:
         return self.located.place(at).rpartition(":")[0]
 
     def _check_names(self, name: str, names: list[str]) -> None:
         for at, each in enumerate(names):
-            if each in names[:at]:
+            if each is not WRONG and each in names[:at]:
                 first = self.located.place((name, names.index(each)))
-                self.fail((name, at), f"the name {each} is already given in {first}")
+                self.report((name, at), f"the name {each} is already given in {first}")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
         if isinstance(raw, kind):  # inner blocks have already been converted

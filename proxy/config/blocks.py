@@ -1,12 +1,11 @@
-"""Reader of blocks of settings in a YAML file. Every error names file, line and key.
+"""Reader of blocks of settings in a YAML file. Every mistake names file, line and key.
 
 Used for the configuration and for the rules of a comparison, each of which has types of its own to decode.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,60 +14,101 @@ from proxy.config import mistakes, settings
 from proxy.kit import located_yaml
 
 S = TypeVar("S", bound=settings.Settings)
-T = TypeVar("T")
+
+WRONG: Any = object()
+"""Stands for a value with a mistake. The settings that contain it are never returned; it is no None, which a check
+across settings would take for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks(ABC):
-    """Reader of the blocks in one file. Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port:
-    …`."""
+    """Reader of the blocks in one file. It collects mistakes and goes on, so that one run shows all of them: `checked`
+    raises them, each as `config.yaml:12:5: listen.port: …`."""
 
     located: located_yaml.LocatedYaml
+    _mistakes: list[tuple[located_yaml.Position | None, errors.ConfigMistake]] = field(default_factory=list, init=False)
+    _wrong: set[located_yaml.Trail] = field(default_factory=set, init=False)
 
     @abstractmethod
     def decode(self, kind: type[Any], raw: Any) -> Any:
         """Convert a value to a type that msgspec does not know. Raises TypeError or ValueError, whose message never
         has the value."""
 
+    def checked(self, settings: S) -> S:
+        """Return the settings. Raises ConfigError with all mistakes, in the order of the file."""
+        for position, message in self.located.duplicates:
+            text = f"{self.located.name}:{position.line}:{position.column}: {message}"
+            self._mistakes.append((position, errors.ConfigMistake("duplicate_key", text)))
+        if self._mistakes:
+            ordered = sorted(self._mistakes, key=lambda mistake: mistake[0] or (0, 0))
+            raise errors.ConfigError(mistakes=[mistake for _, mistake in ordered])
+        return settings
+
+    def report(self, at: located_yaml.Trail, message: str, code: str = "value_not_accepted") -> None:
+        """Record a mistake, unless it is the consequence of one at the same place or around it."""
+        if any(at[:length] in self._wrong for length in range(len(at) + 1)):
+            return
+        self._wrong.add(at)
+        name = f"{mistakes.dotted(at)}: " if at else ""
+        mistake = errors.ConfigMistake(code, f"{self.located.place(at)}: {name}{message}")
+        self._mistakes.append((self.located.position(at), mistake))
+
     def block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
         """Convert a block, including nested blocks; a missing one has its defaults."""
         raw = self.known(kind, raw, at)
-        # Inner blocks first, so that a mistake in one has its own place in the file.
-        inner = {name: self.block(block, raw[name], (*at, name)) for name, block in _inner_blocks(kind) if name in raw}
-        try:
-            return msgspec.convert(raw | inner, kind, dec_hook=self.decode)
-        except msgspec.ValidationError as error:
-            path, message = mistakes.explain(error, kind, raw, at)
-            self.fail(path, message)
+        values: dict[str, Any] = {}
+        for setting in msgspec.structs.fields(kind):
+            name, inner = setting.name, (*at, setting.name)
+            nested = getattr(setting.type, "__origin__", setting.type)  # without its description
+            if name not in raw:
+                if setting.required:
+                    self.report(inner, mistakes.missing(kind, name), "setting_missing")
+                    values[name] = WRONG
+            elif isinstance(nested, type) and issubclass(nested, settings.Settings):
+                values[name] = self.block(nested, raw[name], inner)
+            else:
+                values[name] = self._setting(kind, name, setting.type, raw[name], inner)
+        return kind(**values)
 
     def known(self, kind: type[settings.Settings], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
-        """Return the block as a dict, empty if missing. Raises ConfigError for unknown keys."""
+        """Return the block as a dict of its known keys, empty if it is missing or no block; report the others."""
         if raw is None:
             return {}
         if not isinstance(raw, dict):
-            self.fail(at, f"is a block of settings: {', '.join(kind.__struct_fields__)}")
-        for key in raw:
-            # msgspec would stop at the first error of any kind; this names the key, its place and the most similar one.
-            if key not in kind.__struct_fields__:
-                self.fail((*at, key), mistakes.unknown_key(key, kind))
-        return raw
+            self.report(at, f"is a block of settings: {', '.join(kind.__struct_fields__)}")
+            return {}
+        known = {key: value for key, value in raw.items() if key in kind.__struct_fields__}
+        for key in raw.keys() - known.keys():
+            code, message, meant = mistakes.unknown_key(key, kind)
+            self.report((*at, key), message, code)
+            if meant is not None and meant not in known:  # it would else be reported as missing, too
+                known[meant] = WRONG
+                self._wrong.add((*at, meant))
+        return known
 
-    def value(self, kind: type[T], raw: Any, at: located_yaml.Trail) -> T:
-        """Convert a single value."""
+    def value(self, kind: type[Any], raw: Any, at: located_yaml.Trail) -> Any:
+        """Convert a single value; WRONG after a mistake."""
         try:
-            value: T = self.decode(kind, raw)
+            return self.decode(kind, raw)
         except (TypeError, ValueError) as error:
-            self.fail(at, str(error))
-        return value
+            self.report(at, str(error), mistakes.code(error))
+            return WRONG
 
-    def fail(self, at: located_yaml.Trail, message: str) -> NoReturn:
-        """Raise ConfigError for the value at a place."""
-        name = f"{mistakes.dotted(at)}: " if at else ""
-        raise errors.ConfigError(f"{self.located.place(at)}: {name}{message}")
-
-
-def _inner_blocks(kind: type[settings.Settings]) -> Iterator[tuple[str, type[settings.Settings]]]:
-    """Yield the settings that are nested blocks."""
-    for name, hint in get_type_hints(kind).items():
-        if isinstance(hint, type) and issubclass(hint, settings.Settings):
-            yield name, hint
+    def _setting(self, kind: type[settings.Settings], name: str, hint: Any, raw: Any, at: located_yaml.Trail) -> Any:
+        """Convert the value of one setting; WRONG after a mistake."""
+        first = 0
+        while True:
+            try:
+                value = msgspec.convert(raw, hint, dec_hook=self.decode)
+            except msgspec.ValidationError as error:
+                path, code, message = mistakes.explain(error, kind, name, raw)
+            else:
+                return WRONG if first else value
+            if not isinstance(raw, list) or not path or not isinstance(path[0], int):
+                self.report((*at, *path), message, code)
+                return WRONG
+            self.report((*at, first + path[0], *path[1:]), message, code)
+            # msgspec stops at the first wrong entry of a list: go on with those after it.
+            first, raw = first + path[0] + 1, raw[path[0] + 1 :]
+            if not raw:
+                return WRONG

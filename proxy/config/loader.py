@@ -1,17 +1,17 @@
 """Configuration loader: a YAML file to frozen settings, with secrets resolved and checked. Used once, at start.
 
-Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`, which never holds a secret.
+A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proxy import errors
 from proxy.config import mistakes, secret, settings
-from proxy.config.blocks import Blocks
+from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml
 
 # Placeholders for values that are not needed where no request is sent to the upstream.
@@ -30,7 +30,7 @@ def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> se
     Without `upstream` no request will be sent to it: missing credentials, outgoing proxy and TLS files are accepted.
     The settings of the store are always required.
     """
-    located = located_yaml.load(path, errors.ConfigError)
+    located = located_yaml.read(path, errors.ConfigError)
     return _Reader(located, path.parent, environ, upstream).config()
 
 
@@ -39,6 +39,7 @@ class _Reader(Blocks):
     folder: Path
     environ: Mapping[str, str]
     upstream: bool
+    _first_uses: dict[Any, located_yaml.Trail] = field(default_factory=dict, init=False)
 
     def config(self) -> settings.Config:
         blocks = self.known(settings.Config, self.located.data, ())
@@ -47,7 +48,7 @@ class _Reader(Blocks):
         applications = self._applications(blocks.get("applications"), upstream)
         # Across blocks, so neither block can check it by itself.
         self._check_shadow(shadow, applications)
-        return settings.Config(
+        read = settings.Config(
             applications=applications,
             store=self._store(blocks.get("store")),
             store_key=self._store_key(blocks.get("store_key")),
@@ -63,6 +64,7 @@ class _Reader(Blocks):
             tracing=self.block(settings.TracingSettings, blocks.get("tracing"), ("tracing",)),
             shadow=shadow,
         )
+        return self.checked(read)
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:
         # The sandbox is the default so that a first start needs no account and sends nothing to anybody.
@@ -70,14 +72,16 @@ class _Reader(Blocks):
         if raw == "sandbox":
             return raw
         if not isinstance(raw, dict):
-            self.fail(("upstream",), "is either sandbox or a block with graphql_url and token_url")
+            self.report(("upstream",), "is either sandbox or a block with graphql_url and token_url")
+            return "sandbox"
         upstream = self.block(settings.UpstreamSettings, raw, ("upstream",))
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
-            self.fail(("upstream", "tls", "client_key"), "has no client_cert beside it")
+            self.report(("upstream", "tls", "client_key"), "has no client_cert beside it", "client_cert_missing")
         return upstream
 
     def _store(self, raw: Any) -> secret.StoreUrl:
-        return self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
+        store: secret.StoreUrl = self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
+        return store
 
     def _uids(self, raw: Any) -> secret.File | None:
         return None if raw is None else self.value(secret.File, raw, ("uids",))
@@ -93,23 +97,22 @@ class _Reader(Blocks):
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.ApplicationSettings]:
         at = ("applications",)
         if not isinstance(raw, dict) or not raw:
-            self.fail(at, "at least one application is needed: a name, and below it its apikeys")
-        applications = {name: self._application(name, block, upstream) for name, block in raw.items()}
-        self._check_apikeys(applications)
-        return applications
+            self.report(at, "at least one application is needed: a name, and below it its apikeys", "setting_missing")
+            return {}
+        return {name: self._application(name, block, upstream) for name, block in raw.items()}
 
     def _application(self, name: Any, raw: Any, upstream: Any) -> settings.ApplicationSettings:
         at = ("applications", name)
-        # YAML reads an unquoted 123 as a number.
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.fail(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
         application = self.block(
             settings.ApplicationSettings, self._inner(self.known(settings.ApplicationSettings, raw, at), at), at
         )
         for key in ("client_id", "client_secret"):
             # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
-                self.fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.ApplicationSettings, key)}")
+                self.report((*at, key), mistakes.missing(settings.ApplicationSettings, key), "setting_missing")
+        # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
         return application
 
     def _inner(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
@@ -121,47 +124,41 @@ class _Reader(Blocks):
             inner["reconcile"] = self.block(settings.ReconciliationSettings, raw["reconcile"], (*at, "reconcile"))
         return inner
 
-    def _apikey(self, raw: Any, at: located_yaml.Trail) -> settings.ApiKeySettings:
-        if not isinstance(raw, dict):
-            return settings.ApiKeySettings(self.value(secret.Digest, raw, at))
-        if not raw.keys() <= set(
-            settings.ApiKeySettings.__struct_fields__
-        ):  # not named: the unknown key may be the apikey itself
-            self.fail(at, f"holds an unknown key; known here: {', '.join(settings.ApiKeySettings.__struct_fields__)}")
-        return self.block(settings.ApiKeySettings, raw, at)
+    def _apikey(self, raw: Any, at: located_yaml.Trail) -> Any:
+        if isinstance(raw, dict):
+            # Not named: the unknown key may be the apikey itself.
+            if not raw.keys() <= set(settings.ApiKeySettings.__struct_fields__):
+                known = ", ".join(settings.ApiKeySettings.__struct_fields__)
+                self.report(at, f"holds an unknown key; known here: {known}", "unknown_key")
+            apikey = self.block(settings.ApiKeySettings, raw, at)
+        else:
+            apikey = settings.ApiKeySettings(self.value(secret.Digest, raw, at))
+        self._check_first((), apikey.key, "apikey", "this apikey", at)
+        name = apikey.name or str(int(at[-1]) + 1)
+        self._check_first(at[:-1], name, "name", f"the name {name}", at)
+        return apikey
 
-    def _check_apikeys(self, applications: dict[str, settings.ApplicationSettings]) -> None:
-        """Raise ConfigError for a duplicate API key, or a duplicate name within an application."""
-        first: dict[Any, located_yaml.Trail] = {}
-        for name, application in applications.items():
-            for index, apikey in enumerate(application.apikeys):
-                at = ("applications", name, "apikeys", index)
-                self._check_first(first, apikey.key, "this apikey", at)
-                name_or_number = apikey.name or str(index + 1)
-                self._check_first(first, (name, name_or_number), f"the name {name_or_number}", at)
+    def _check_first(
+        self, scope: located_yaml.Trail, value: Any, noun: str, shown: str, at: located_yaml.Trail
+    ) -> None:
+        """Report an API key, or its name, that an earlier one within `scope` has."""
+        earlier = self._first_uses.setdefault((scope, value), at)
+        if earlier is not at and value is not WRONG:
+            place = f"{mistakes.dotted(earlier)} ({self.located.place(earlier)})"
+            self.report(at, f"{shown} is already given in {place}", f"duplicate_{noun}")
 
     def _check_shadow(
         self, shadow: settings.ShadowSettings, applications: dict[str, settings.ApplicationSettings]
     ) -> None:
-        """Raise ConfigError if an application needs the old service, and its address is missing."""
+        """Report each application that needs the old service, if its address is missing."""
+        if shadow.baseline_url is not None:
+            return
         for name, application in applications.items():
-            key = (
-                "response"
-                if application.shadow.response == "baseline"
-                else "share"
-                if application.shadow.share
-                else None
-            )
-            if key is not None and shadow.baseline_url is None:
-                self.fail(
-                    ("applications", name, "shadow", key), "needs the old service's address in shadow.baseline_url"
-                )
-
-    def _check_first(self, first: dict[Any, located_yaml.Trail], value: Any, noun: str, at: located_yaml.Trail) -> None:
-        earlier = first.setdefault(value, at)
-        if earlier is not at:
-            place = f"{mistakes.dotted(earlier)} ({self.located.place(earlier)})"
-            self.fail(at, f"{noun} is already given in {place}")
+            from_baseline = application.shadow.response == "baseline"
+            if from_baseline or application.shadow.share:
+                at = ("applications", name, "shadow", "response" if from_baseline else "share")
+                message = "needs the old service's address in shadow.baseline_url"
+                self.report(at, message, "baseline_url_missing")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
         if isinstance(raw, kind):  # an inner block has been read before
@@ -183,7 +180,7 @@ class _Reader(Blocks):
             return secret.resolve(raw, self.folder, self.environ)
         except ValueError:
             # Only a reference may be unresolved; a value that is written out must be valid even where it is not used.
-            if self.upstream or not raw.startswith(("env:", "file:")):
+            if self.upstream or kind not in ABSENT or not raw.startswith(("env:", "file:")):
                 raise
             return ABSENT[kind]
 

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from proxy.config import settings
+from proxy.config import secret, settings
 from proxy.kit import located_yaml
 
 # Names of keys in earlier versions, and the current ones, by block.
@@ -40,34 +40,38 @@ def accepted(kind: type[settings.Settings], key: str) -> str:
     return next(str(meta.description) for meta in get_args(hint)[1:] if isinstance(meta, msgspec.Meta))
 
 
-def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
-    """Return the message for a key that does not exist, or has been renamed or removed."""
+def unknown_key(key: Any, kind: type[settings.Settings]) -> tuple[str, str, str | None]:
+    """Return code and message for a key that does not exist, or has been renamed or removed, and the key that was
+    probably meant."""
     if new := RENAMED.get(kind, {}).get(str(key)):
-        return f"{str(key)!r} is now called {new!r}"
+        return "renamed_key", f"{str(key)!r} is now called {new!r}", new
     if reason := REMOVED.get(kind, {}).get(str(key)):
-        return f"there is no {str(key)!r} any more: {reason}"
-    similar = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
-    guess = f"did you mean {similar[0]}? " if similar else ""
-    return f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}"
+        return "removed_key", f"there is no {str(key)!r} any more: {reason}", None
+    similar = next(iter(difflib.get_close_matches(str(key), kind.__struct_fields__, 1)), None)
+    guess = f"did you mean {similar}? " if similar else ""
+    return "unknown_key", f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}", similar
+
+
+def missing(kind: type[settings.Settings], key: str) -> str:
+    """Return the message for a setting that is required."""
+    return f"is missing; it accepts {accepted(kind, key)}"
 
 
 def explain(
-    error: msgspec.ValidationError, kind: type[settings.Settings], raw: dict[str, Any], at: located_yaml.Trail
-) -> tuple[located_yaml.Trail, str]:
-    """Return place and message of the mistake in a block `raw` at `at` that cannot be converted to `kind`."""
-    message, path = located_yaml.explain(error, at)
-    if path == at:
-        # msgspec reports a missing key at the block; its name is in the message: Object missing required field `key`.
-        key = message.split("`")[1]
-        return (*at, key), f"is missing; it accepts {accepted(kind, key)}"
-    key = str(path[len(at)])
+    error: msgspec.ValidationError, kind: type[settings.Settings], key: str, raw: Any
+) -> tuple[located_yaml.Trail, str, str]:
+    """Return place within the value `raw` of setting `key`, code and message of the mistake that msgspec reports."""
+    _, path = located_yaml.explain(error)
     # Raised by a type of this service, whose messages say what is accepted; msgspec adds only the place.
     if isinstance(error.__cause__, ValueError | TypeError):
-        return path, f"{error.__cause__}"
-    return (
-        path,
-        f"{_shown(key, _value(raw, path[len(at) :]))} is not accepted; it accepts {accepted(kind, key)}",
-    )
+        return path, code(error.__cause__), str(error.__cause__)
+    message = f"{_shown(key, _value(raw, path))} is not accepted; it accepts {accepted(kind, key)}"
+    return path, "value_not_accepted", message
+
+
+def code(error: Exception) -> str:
+    """Return the code of a mistake that a type of this service has found in a value."""
+    return error.code if isinstance(error, secret.UnresolvedError) else "value_not_accepted"
 
 
 def _value(raw: Any, path: located_yaml.Trail) -> Any:

@@ -26,6 +26,14 @@ _REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
 
+class UnresolvedError(ValueError):
+    """A reference to an environment variable or a file leads to no value. `code` is the kind of mistake."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class ClientId(str):
     """An application's client id. Not a secret, but it may be read from the same places."""
 
@@ -199,7 +207,7 @@ def readable(text: str, folder: Path) -> File:
         with file.open("rb"):
             return File(file)
     except OSError as error:
-        raise ValueError(f"the file {file} cannot be read: {error.strerror}") from None
+        raise UnresolvedError("file_unreadable", f"the file {file} cannot be read: {error.strerror}") from None
 
 
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
@@ -215,9 +223,9 @@ def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
 
 def _from_environment(name: str, environ: Mapping[str, str]) -> str:
     if name not in environ:
-        raise ValueError(f"the environment variable {name} is not set")
+        raise UnresolvedError("variable_missing", f"the environment variable {name} is not set")
     if not (text := environ[name].strip()):
-        raise ValueError(f"the environment variable {name} is empty")
+        raise UnresolvedError("variable_empty", f"the environment variable {name} is empty")
     return text
 
 
@@ -225,11 +233,11 @@ def _from_file(file: Path) -> str:
     try:
         text = file.read_text(encoding="utf-8").strip()
     except UnicodeDecodeError:
-        raise ValueError(f"the file {file} is not UTF-8 text") from None
+        raise UnresolvedError("file_not_text", f"the file {file} is not UTF-8 text") from None
     except OSError as error:
-        raise ValueError(f"the file {file} cannot be read: {error.strerror}") from None
+        raise UnresolvedError("file_unreadable", f"the file {file} cannot be read: {error.strerror}") from None
     if not text:
-        raise ValueError(f"the file {file} is empty")
+        raise UnresolvedError("file_empty", f"the file {file} is empty")
     return text
 
 

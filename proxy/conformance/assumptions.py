@@ -17,9 +17,10 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `graphql` posts `document` and `variables` with the application's token; `token` posts the fields of `form` to the
     token endpoint; `http` sends `method` and `body` to `url`, both as given. In texts `{client_id}`, `{client_secret}`,
-    `{token}`, `{graphql_url}` and `{token_url}` are replaced. `headers` replace those that would be sent; null omits
-    one. `needs` names a condition that not every account meets, such as an application without parts: where it is not
-    met, the assumptions that observe the request are not tested.
+    `{application_id}`, `{token}`, `{graphql_url}` and `{token_url}` are replaced. `headers` replace those that would be
+    sent; null omits one. `needs` names a condition that not every account meets, such as an application without parts,
+    and `features` are the plan features that the selection needs: where one is not met, the assumptions that observe
+    the request are not tested.
     """
 
     kind: Kind = "graphql"
@@ -32,6 +33,7 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, str | None] = {}
     parts: int = 0
     needs: str | None = None
+    features: tuple[str, ...] = ()
 
 
 class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,12 +21,15 @@ _MEDIA_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Credentials of an application. `form` replaces fields of its token request; `token` is a token that exists."""
+    """Credentials of an application, and its plan features (None: all). `form` replaces fields of its token request;
+    `token` is a token that exists."""
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
-    form: Mapping[str, str] = field(default_factory=dict, repr=False)
+    form: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     token: str | None = field(default=None, repr=False)
+    application_id: str = ""
+    features: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Prober:
         self._target, self._session = target, session
         self._token_pacer = Pacer(TOKEN_INTERVAL, clock, sleep)
         self._query_pacer = Pacer(target.interval, clock, sleep)
-        self._tokens: dict[str | None, str | ProbeError] = {}
+        self._tokens: dict[Account, str | ProbeError] = {}
         self.token_requests = 0
 
     async def send(self, request: ProbeRequest) -> ProbeResponse:
@@ -93,12 +96,13 @@ class Prober:
         values = {
             "client_id": account.client_id,
             "client_secret": account.client_secret,
+            "application_id": account.application_id,
             "graphql_url": self._target.graphql_url,
             "token_url": self._target.token_url,
         }
         # Only where it is used: probes of the identity service need no token of their own.
         if request.kind == "graphql" or "{token}" in str(msgspec.to_builtins(request)):
-            values["token"] = await self._token(request.needs)
+            values["token"] = await self._token(account)
         if request.kind == "token":
             return await self._send_token_request(request, values)
         await self._query_pacer.wait()
@@ -116,14 +120,23 @@ class Prober:
         headers = {"Content-Type": _FORM, "Accept": _MEDIA_TYPE}
         return await self._exchange(request, values, self._target.token_url, body, headers)
 
-    async def _token(self, needs: str | None) -> str:
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Everything that was sent or received and must not be shown."""
+        accounts = self._target.accounts.values()
+        configured = {value for each in accounts for value in (each.client_id, each.client_secret, each.token)}
+        ids = {each.application_id for each in accounts}
+        received = {token for token in self._tokens.values() if isinstance(token, str)}
+        return frozenset(value for value in (configured | ids | received) if value)
+
+    async def _token(self, account: Account) -> str:
         """Return the access token of an account, which is requested once, whether or not that succeeds."""
-        if needs not in self._tokens:
+        if account not in self._tokens:
             try:
-                self._tokens[needs] = await self._request_token(self._target.accounts[needs])
+                self._tokens[account] = await self._request_token(account)
             except ProbeError as error:
-                self._tokens[needs] = error
-        token = self._tokens[needs]
+                self._tokens[account] = error
+        token = self._tokens[account]
         if isinstance(token, ProbeError):
             raise token
         return token
@@ -136,7 +149,7 @@ class Prober:
             "client_id": account.client_id,
             "client_secret": account.client_secret,
             "scope": self._target.scope,
-            **account.form,
+            **dict(account.form),
         }
         response = await self._send_token_request(ProbeRequest(kind="token", form=form), {})
         token = response.body.get("access_token") if isinstance(response.body, dict) else None

@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 import msgspec
 from jmespath import parser
 
-from proxy import errors
+from proxy import config, errors
 from proxy.conformance import expressions
 from proxy.conformance.assumptions import CONDITIONS, Assumption, AssumptionFile, ProbeRequest
 from proxy.kit import located_yaml
@@ -122,6 +122,8 @@ def _request_mistakes(name: str, request: ProbeRequest, earlier: dict[str, Probe
         yield "an http request needs a url"
     if request.parts < 0:
         yield "parts must not be negative"
+    for feature in sorted(set(request.features) - set(config.FEATURES)):
+        yield f"unknown feature {feature!r}; known are {', '.join(config.FEATURES)}"
     if request.needs is not None and request.needs not in CONDITIONS:
         yield f"unknown condition {request.needs!r}; known are {', '.join(CONDITIONS)}"
 

@@ -1,7 +1,7 @@
 """One run: selects the probe requests that budget and accounts allow, sends them, judges the assumptions."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.conformance import expressions, part_objects
 from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
-from proxy.conformance.probes import ProbeError, Prober, ProbeResponse
+from proxy.conformance.probes import Account, ProbeError, Prober, ProbeResponse
 from proxy.conformance.reading import Catalogue
 from proxy.conformance.results import Outcome, RunResult
 
@@ -29,15 +29,19 @@ class Selection:
     at_worst: int
 
 
-def select(catalogue: Catalogue, budget: int, conditions: Collection[str | None]) -> Selection:
+def select(catalogue: Catalogue, budget: int, accounts: Mapping[str | None, Account]) -> Selection:
     """Select requests whose condition is met, core and cheap ones first, up to `budget` parts at worst."""
     left_out: dict[str, str] = {}
     chosen: set[str] = set()
     remaining = budget
     for name in sorted(catalogue.requests, key=_priority(catalogue)):
         request = catalogue.requests[name]
-        if request.needs not in conditions:
+        account = accounts.get(request.needs)
+        lacking = [] if account is None else _lacking(request, account)
+        if account is None:
             left_out[name] = f"needs {CONDITIONS[request.needs or '']}"
+        elif lacking:
+            left_out[name] = f"the application's plan lacks {', '.join(lacking)} (`features`)"
         elif request.parts > remaining:
             left_out[name] = f"the budget of {budget} parts is too small"
         else:
@@ -46,6 +50,10 @@ def select(catalogue: Catalogue, budget: int, conditions: Collection[str | None]
     # Sent in the order of the files, whose authors may let a request follow another.
     ordered = tuple(name for name in catalogue.requests if name in chosen)
     return Selection(ordered, left_out, budget - remaining)
+
+
+def _lacking(request: ProbeRequest, account: Account) -> list[str]:
+    return [] if account.features is None else sorted(set(request.features) - account.features)
 
 
 def _priority(catalogue: Catalogue) -> Callable[[str], tuple[int, int]]:

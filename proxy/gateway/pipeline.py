@@ -33,8 +33,8 @@ from proxy.gateway.queries import (
 from proxy.gateway.quota.reservations import Quota, QuotaStatus
 from proxy.gateway.rate_limit import RateLimits
 from proxy.kit.slices import Slices
-from proxy.mapping.tables import Tables, UnlistedError
-from proxy.planning import match, projection_cache, search, search_filters, search_support, wildcards
+from proxy.mapping.tables import Tables
+from proxy.planning import match, projection_cache, search, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
 from proxy.telemetry.metrics import Metrics
@@ -253,22 +253,22 @@ async def _search_plan(
 ) -> search.Plan:
     """Plan a search with the shipped tables, and with upstream's lists for a name that is not in them."""
     features, credentials = request.client.application.features, request.client.application.credentials
-    since, complete = request.metadata.since, False
     filters = await _in_turns(search_support.parse_filters(parameters))
+    planning = search.plan_with_lists(parameters, filters, tables, features)
+    fetched: Any = None
     while True:
         try:
-            return search.plan(parameters, filters, tables, features, complete=complete)
-        except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
-            if complete:
-                raise
-            specs, complete = await directory.specs(credentials, since), True
-            tables = msgspec.structs.replace(tables, specs=specs.specs)
-        except UnlistedError as missing:
-            listing = await directory.listing(missing.name, credentials, since)
-            # Patterns are matched in slices here, so that the next plan finds them in the index's cache.
-            for pattern in filters.patterns:
-                await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
-            tables = tables.with_list(missing.name, listing.ids)
+            name = planning.send(fetched)
+        except StopIteration as done:
+            plan: search.Plan = done.value
+            return plan
+        if name == projection_cache.ATTRIBUTES:
+            fetched = await directory.specs(credentials, request.metadata.since)
+            continue
+        fetched = await directory.listing(name, credentials, request.metadata.since)
+        # Patterns are matched in slices here, so that the plan finds them in the index's cache.
+        for pattern in filters.patterns:
+            await _in_turns(fetched.ids.like(pattern, wildcards.matcher(pattern)))
 
 
 async def _in_turns(work: Slices[T]) -> T:

@@ -1,7 +1,7 @@
 """Queries of one request for parts: their cache keys, their renderer, and their execution plans. Pure."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -30,6 +30,20 @@ class GatewayRequest(NamedTuple):
     context: model.MappingContext
     metadata: ResponseMetadata
     refresh: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        client: Client,
+        projection: model.Projection,
+        slices: dict[model.Path, slice],
+        metadata: ResponseMetadata,
+    ) -> Self:
+        """Make the request of a client; the slices of its lists become part of the context."""
+        context = client.application.context
+        if slices:
+            context = msgspec.structs.replace(context, cuts=slices)
+        return cls(client, projection, context, metadata)
 
     def key(self, *query: Hashable) -> CacheKey:
         """Return the cache key of a query. Applications share no entries: each pays for its own."""

@@ -6,9 +6,10 @@ values, which may be secrets.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -46,16 +47,29 @@ for _tag, _pattern, _first in (
         _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
+class Position(NamedTuple):
+    """Line and column in a file, from 1."""
+
+    line: int
+    column: int
+
+
 @dataclass(frozen=True, slots=True)
 class LocatedYaml:
-    """Document as plain Python `data`, with the position of each of its values."""
+    """Document as plain Python `data`, with the position of each of its values. Of a duplicate key, `data` has the
+    last value."""
 
     data: Any
     name: str
     root: yaml.Node | None
+    duplicates: tuple[tuple[Position, str], ...] = ()  # positions of duplicate keys, and messages about them
 
     def place(self, path: Trail) -> str:
         """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
+        return _at(self.name, self.position(path))
+
+    def position(self, path: Trail) -> Position | None:
+        """Return the position of the value at `path`, or of the nearest parent; None in an empty file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark
         for step in path:
             child = _child(node, step)
@@ -63,22 +77,38 @@ class LocatedYaml:
                 break
             label, node = child
             mark = label.start_mark
-        return self.name if mark is None else _at(self.name, mark)
+        return None if mark is None else _position(mark)
+
+    def without_duplicates(self, mistake: type[Exception]) -> "LocatedYaml":
+        """Return this document. Raises `mistake` if it has a duplicate key."""
+        for position, message in self.duplicates:
+            raise mistake(f"{_at(self.name, position)}: {message}")
+        return self
 
 
 def load(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
     """Read a file with one document. Raises `mistake` if it is unreadable, not YAML, or has a duplicate key."""
+    return read(file, mistake).without_duplicates(mistake)
+
+
+def read(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
+    """Read a file, and leave its duplicate keys to the caller, who may find more mistakes. Raises `mistake` if it is
+    unreadable or not YAML."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise mistake(f"{file}: is not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise mistake(f"{file}: cannot be read: {error.strerror}") from error
-    return loads(text, file.name, mistake)
+    return _parse(text, file.name, mistake)
 
 
 def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> LocatedYaml:
     """Parse text; `name` is the file name in messages."""
+    return _parse(text, name, mistake).without_duplicates(mistake)
+
+
+def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
     try:
         return _read(_QuickLoader(text), name, mistake)
     except yaml.YAMLError:
@@ -87,8 +117,8 @@ def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> Located
 
 def _read(loader: Any, name: str, mistake: type[Exception]) -> LocatedYaml:
     root = loader.get_single_node()
-    _check(root, name, mistake)
-    return LocatedYaml(None if root is None else loader.construct_document(root), name, root)
+    duplicates = tuple(_duplicates(root, name, mistake))
+    return LocatedYaml(None if root is None else loader.construct_document(root), name, root, duplicates)
 
 
 def _read_slowly(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
@@ -97,7 +127,7 @@ def _read_slowly(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
         return _read(_Loader(text), name, mistake)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise mistake(f"{_at(name, mark) if mark else name}: {_reason(error)}") from None
+        raise mistake(f"{_at(name, _position(mark) if mark else None)}: {_reason(error)}") from None
     except yaml.YAMLError:
         raise mistake(f"{name}: holds a character that YAML does not allow") from None
 
@@ -116,8 +146,12 @@ def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]
     return message, (*at, *steps, unknown[1]) if unknown else (*at, *steps)
 
 
-def _at(name: str, mark: yaml.Mark) -> str:
-    return f"{name}:{mark.line + 1}:{mark.column + 1}"
+def _position(mark: yaml.Mark) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
+
+
+def _at(name: str, position: Position | None) -> str:
+    return name if position is None else f"{name}:{position.line}:{position.column}"
 
 
 def _reason(error: yaml.MarkedYAMLError) -> str:
@@ -128,14 +162,14 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
     """Return the node that has the position of a child (of a mapping: the key), and the child."""
     if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
+        return next(((key, value) for key, value in reversed(node.value) if key.value == str(step)), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     return None
 
 
-def _check(root: yaml.Node | None, name: str, mistake: type[Exception]) -> None:
-    """Raise `mistake` for duplicate keys. Visits a node once, however many aliases refer to it."""
+def _duplicates(root: yaml.Node | None, name: str, mistake: type[Exception]) -> Iterator[tuple[Position, str]]:
+    """Yield duplicate keys. Visits a node once, however many aliases refer to it."""
     visited: set[int] = set()
     waiting = [root]
     while waiting:
@@ -145,18 +179,18 @@ def _check(root: yaml.Node | None, name: str, mistake: type[Exception]) -> None:
             continue
         visited.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            _check_keys(node, name, mistake)
+            yield from _duplicate_keys(node, name, mistake)
             waiting += [part for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
 
 
-def _check_keys(node: yaml.MappingNode, name: str, mistake: type[Exception]) -> None:
+def _duplicate_keys(node: yaml.MappingNode, name: str, mistake: type[Exception]) -> Iterator[tuple[Position, str]]:
     first: dict[str, yaml.Mark] = {}
     for key, _ in node.value:
+        position = _position(key.start_mark)
         if not isinstance(key, yaml.ScalarNode):
-            raise mistake(f"{_at(name, key.start_mark)}: a key must be a word, not a list or a block")
+            raise mistake(f"{_at(name, position)}: a key must be a word, not a list or a block")
         if key.value in first:
-            line = first[key.value].line + 1
-            raise mistake(f"{_at(name, key.start_mark)}: the key {key.value} was already given in line {line}")
-        first[key.value] = key.start_mark
+            yield position, f"the key {key.value} was already given in line {first[key.value].line + 1}"
+        first.setdefault(key.value, key.start_mark)

@@ -39,16 +39,17 @@ def _row(mappings: Mappings, name: str, field: str) -> FieldCoverage:
     return FieldCoverage(
         name,
         field,
-        _kind(rule),
+        kind_of(rule),
         _upstream(rules.reads, rule),
-        _note(rule),
+        note_of(rule),
         rule.include,
         rule.feature,
         rules.source,
     )
 
 
-def _kind(rule: FieldRule) -> Kind:
+def kind_of(rule: FieldRule) -> Kind:
+    """Return whether a field is exact, derived, constant, or has no source."""
     if rule.none is not None:
         return "no source"
     if rule.constant:
@@ -62,7 +63,7 @@ def _upstream(reads: str, rule: FieldRule) -> str:
     return ", ".join(reads if text == "." else f"{reads}.{text}".replace(".^", " ^") for text in texts)
 
 
-def _note(rule: FieldRule) -> str:
+def note_of(rule: FieldRule) -> str:
     """Return how a value is derived, or why it has no source and which value a client sees instead."""
     if rule.none is not None:
         return f"{rule.none}; a client sees {json.dumps(rule.blank)}"

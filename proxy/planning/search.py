@@ -1,17 +1,19 @@
 """Execution plan of parts/search: one supSearch for the page and its counts, and one more without parts for each
 count with other filters (a facet query, or a facet with `exclude_filter`)."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from proxy.mapping.tables import Tables
+from msgspec import structs
+
+from proxy.mapping.tables import Tables, UnlistedError
 from proxy.model import Drilldown, FacetField, MappingContext, Projection, SearchRequest
 from proxy.planning import facets, mpn_search, search_filters, search_support, spec_fields
 from proxy.planning.lucene import Condition
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
-from proxy.planning.projection_cache import CompiledParts, ProjectionCache
+from proxy.planning.projection_cache import ATTRIBUTES, CompiledParts, ProjectionCache
 
 NOTHING = OperationResult([], 0, result_set=SimpleNamespace(hits=0))  # the result of an operation that is not needed
 
@@ -184,6 +186,25 @@ class SearchPlan:
 
 
 Plan = SearchPlan | mpn_search.MpnSearchPlan
+
+
+def plan_with_lists(
+    request: SearchRequest, filters: search_support.RequestFilters, tables: Tables, features: frozenset[str]
+) -> Generator[str, Any, Plan]:
+    """Plan a search with the shipped tables. Yields the name of each upstream list that they are not enough for, and
+    expects that list: a Listing, or the Tables of all specs for ATTRIBUTES. Raises BadRequest."""
+    complete = False
+    while True:
+        try:
+            return plan(request, filters, tables, features, complete=complete)
+        except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
+            if complete:
+                raise
+            specs: Tables = yield ATTRIBUTES
+            tables, complete = structs.replace(tables, specs=specs.specs), True
+        except UnlistedError as missing:
+            listing = yield missing.name
+            tables = tables.with_list(missing.name, listing.ids)
 
 
 def plan(

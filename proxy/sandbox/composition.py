@@ -108,7 +108,7 @@ def _shared(
         rng=rng,
         state_store=state_store,
         catalog=catalog,
-        schema_variants=schema.SchemaVariants(full_schema),
+        schema_variants=schema.SchemaVariants(full_schema, settings.behaviour),
         request_counts=journal.RequestCounts(),
         journal=journal.RequestJournal(clock),
         faults=fault_injector,

@@ -23,11 +23,9 @@ TOKEN_WINDOWS = (
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """Units: `token_lifetime` and `refresh_lifetime` seconds, `parts` the number of catalog parts in all
-    (None: those shipped).
+    """Units: `refresh_lifetime` seconds, `parts` the number of catalog parts in all (None: those shipped).
 
-    `part_limit_status` is the HTTP status of an exhausted part limit: 200 as clients see it, 500 as documented
-    (contract graphql.md §3.2). `token_windows` () switches the rate limits off. `no_auth` accepts requests without a
+    `token_windows` () switches the rate limits off. `no_auth` accepts requests without a
     valid token, for the first application with supply data and the first user. `execution_timeout`: seconds per query,
     as in the service's software; `answer_fields`: maximum number of fields of a response, repeated ones included.
     `issuer` None: the URL of the token request. `faults` are active from the start. `users` may sign in, each in one of
@@ -46,10 +44,8 @@ class SandboxSettings:
     applications: tuple[SandboxApplication, ...] = (DEFAULT_APPLICATION,)
     organisations: tuple[user_directory.Organisation, ...] = (user_directory.DEFAULT_ORGANISATION,)
     users: tuple[user_directory.SandboxUser, ...] = user_directory.DEFAULT_USERS
-    token_lifetime: int = 86_400
     refresh_lifetime: int = 30 * 86_400
     token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
-    part_limit_status: int = 200
     no_auth: bool = False
     execution_timeout: float = 30.0
     answer_fields: int = 500_000
@@ -64,8 +60,6 @@ class SandboxSettings:
     behaviour: behaviours.Behaviour = field(default_factory=behaviours.Behaviour)
 
     def __post_init__(self) -> None:
-        if self.token_lifetime < 1:
-            raise ValueError(f"token_lifetime must be at least 1 second, not {self.token_lifetime}")
         if self.refresh_lifetime < 1:
             raise ValueError(f"refresh_lifetime must be at least 1 second, not {self.refresh_lifetime}")
         if self.execution_timeout <= 0:
@@ -74,5 +68,3 @@ class SandboxSettings:
             raise ValueError(f"answer_fields must be at least 1, not {self.answer_fields}")
         if not 0 <= self.design_port <= LAST_DESIGN_PORT:
             raise ValueError(f"design_port must be from 0 to {LAST_DESIGN_PORT}, not {self.design_port}")
-        if self.part_limit_status not in (200, 500):
-            raise ValueError(f"part_limit_status must be 200 or 500, not {self.part_limit_status}")

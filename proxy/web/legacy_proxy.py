@@ -16,10 +16,11 @@ from multidict import CIMultiDict
 from proxy import config, errors
 from proxy.compare.running import failures, http_side
 from proxy.compare.shadow import baseline_client
+from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters
 from proxy.upstream import session
 from proxy.web.authentication import Authenticator
-from proxy.web.v3 import path_suggestions, responses
+from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT
 
 NEW_HANDLER: web.RequestKey[Handler] = web.RequestKey("new_handler")  # the handler that the old service replaces

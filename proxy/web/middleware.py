@@ -12,6 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
@@ -20,7 +21,7 @@ from proxy.telemetry.tracing import Tracing
 from proxy.web import operator_endpoints
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.server import PLAIN
-from proxy.web.v3 import path_suggestions, responses
+from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT, METADATA, USAGE
 
 log = structlog.get_logger()

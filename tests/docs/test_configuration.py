@@ -119,4 +119,4 @@ def test_every_mistake_gives_its_documented_message(page: Any, load: Any) -> Non
     for mistake, message in pairs:
         with pytest.raises(errors.ConfigError) as caught:
             load(mistake.text)
-        assert f"v3bridge: {caught.value.message}\n" == message.text
+        assert "".join(f"v3bridge: {line}\n" for line in caught.value.message.splitlines()) == message.text

@@ -14,7 +14,18 @@ import msgspec
 import pytest
 from graphql import GraphQLObjectType
 
-from proxy.sandbox import admin, app, applications, faults, journal, part_usage, plans, settings, user_directory
+from proxy.sandbox import (
+    admin,
+    app,
+    applications,
+    behaviour,
+    faults,
+    journal,
+    part_usage,
+    plans,
+    settings,
+    user_directory,
+)
 from proxy.sandbox.catalog import currencies, store
 from proxy.sandbox.design import files, sample_workspaces
 from proxy.sandbox.graphql import (
@@ -168,7 +179,7 @@ async def test_identity_service_behaves_as_documented(page: Any, sandbox: Any) -
     good = {row[0]: int(row[1].split()[0]) for row in page.table("what")}
     chosen = settings.SandboxSettings()
     assert list(good.values()) == [
-        chosen.token_lifetime,
+        chosen.behaviour.token_lifetime,
         authorizations.CODE_SECONDS,
         chosen.refresh_lifetime,
         sessions.LIFETIME,
@@ -249,8 +260,10 @@ def test_supply_queries_behave_as_documented(page: Any) -> None:
     queries = Counter(name[:3] for name in _root(built.query_type).fields)
     assert (f"All {queries['sup']} `sup*`", queries["adm"]) == ("All 19 `sup*`", 2)
     assert "All 19 `sup*` queries and both `adm*` queries" in text
-    assert f"`start` is 0 to {limits.MAX_START} and `limit` 0 to {limits.MAX_LIMIT}, {limits.DEFAULT_LIMIT} in" in text
-    most = (limits.MAX_QUERIES, limits.MAX_PARTS, limits.MAX_IDS)
+    contract = behaviour.Behaviour()
+    ranges = f"`start` is 0 to {contract.search_start_max} and `limit` 0 to {contract.search_limit_max}"
+    assert f"{ranges}, {limits.DEFAULT_LIMIT} in" in text
+    most = (contract.multi_match_queries_max, contract.multi_match_parts_max, contract.part_ids_max)
     assert "{} queries and {} parts by the sum of their limits in one `supMultiMatch`, {} ids".format(*most) in text
     assert f"for {len(currencies.PER_DOLLAR)} currencies" in text
     assert f"{round(100 - 100 * distributors.CUSTOMER_PRICE)} % lower" in text

@@ -12,9 +12,9 @@ from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.parsing import match_queries
+from proxy.parsing import match_queries, v3_parameters
 from proxy.parsing import request_parameters as readers
-from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas, surface_page
+from proxy.web.v3.description import field_names, object_schemas, response_schemas, surface_page
 
 PAGE = Path(__file__).parents[2] / "docs/reference/v3-surface.md"
 RENEW = "v3bridge surface > docs/reference/v3-surface.md"
@@ -67,13 +67,13 @@ def test_field_without_source_has_a_reason_and_client_value(pages: Any) -> None:
 @pytest.mark.parametrize("name", ["Part", "Brand", "Category", "Seller"])
 def test_fields_of_show_hide_and_slice_are_those_of_the_object(book: Any, name: str) -> None:
     known = set(object_schemas.paths_of(book, name))
-    by_name = {each.name: field_names.named(book, name, each) for each in parameters.GLOBALS}
+    by_name = {each.name: field_names.named(book, name, each) for each in v3_parameters.GLOBALS}
     assert set(by_name["include[]"]) == book.includable(name)
-    assert set(by_name[f"slice[{parameters.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
+    assert set(by_name[f"slice[{v3_parameters.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
 
 
 def test_documented_query_keys_and_defaults_are_those_of_the_code() -> None:
-    assert {key.name: key.default for key in parameters.QUERY} == match_queries.DEFAULTS
+    assert {key.name: key.default for key in v3_parameters.QUERY} == match_queries.DEFAULTS
     echo = next(each for each in response_schemas.MATCH if each.name == "PartsMatchQuery")
     assert [field.name for field in echo.fields] == list(match_queries.DEFAULTS)
 
@@ -107,7 +107,7 @@ class _Reads:
 
 def _read_as(parameter: Any) -> Any:
     """The name that code asks for: without the brackets of an array, with a field in its place."""
-    return parameter.name.removesuffix("[]").replace(parameters.FIELD, FIELD)
+    return parameter.name.removesuffix("[]").replace(v3_parameters.FIELD, FIELD)
 
 
 def _target(endpoint: Any, own: Any) -> Any:
@@ -132,10 +132,10 @@ async def client() -> Any:
 async def test_documented_parameters_are_those_of_the_code(
     endpoint: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = [parameters.APIKEY, *parameters.of(endpoint), *parameters.GLOBALS]
+    told = [v3_parameters.APIKEY, *v3_parameters.of(endpoint), *v3_parameters.GLOBALS]
     own = {_read_as(each): each for each in told if f"{{{each.name}}}" not in endpoint.path}
     reads = _Reads(monkeypatch)
-    await client.get(_target(endpoint, parameters.of(endpoint)))
+    await client.get(_target(endpoint, v3_parameters.of(endpoint)))
     flags = {name for name, each in own.items() if each.kind == "flag"}
     wholes = {name: (each.default, each.maximum) for name, each in own.items() if each.kind == "whole"}
     elsewhere = {name for name, each in own.items() if each.kind == "slice"} | UNREAD

@@ -32,12 +32,12 @@ class ConformanceRun:
         async def sleep(seconds: float) -> None:
             time.advance(seconds)
 
-        settings = embedded.conformance_sandbox(names)
+        settings = embedded.conformance_sandbox(deviations.behaviour(names))
         rng = random.Random(1)
         running = app.serve(settings, clock=time, rng=rng, catalog=self._catalog, key=self._key)
         async with running as sandbox, aiohttp.ClientSession() as session:
-            target = conform.sandbox_target(sandbox)
-            selection = runner.select(self._catalogue, conform.DEFAULT_BUDGET, target.accounts.keys())
+            target = embedded.conformance_target(sandbox)
+            selection = runner.select(self._catalogue, conform.DEFAULT_BUDGET, target.accounts)
             result = await runner.run(self._catalogue, selection, probes.Prober(target, session, time, sleep))
             self.parts_billed = sandbox.journal.totals.parts
         return result

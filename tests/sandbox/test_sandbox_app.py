@@ -175,8 +175,6 @@ async def test_twenty_matches_with_all_offers_are_fast(caller: SandboxClient, ca
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"token_lifetime": 0},
-        {"part_limit_status": 404},
         {"execution_timeout": 0},
         {"answer_fields": 0},
         {"design_port": 65_533},

@@ -12,6 +12,7 @@ from support.design_client import APPLICATION, DesignClient
 
 from proxy.kit import clock
 from proxy.sandbox import app, faults, settings, user_directory
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
@@ -56,7 +57,10 @@ async def both(own: Any) -> Any:
         dataclasses.replace(user_directory.DEFAULT_USERS[0], name="Ada of the First"),
         *user_directory.DEFAULT_USERS[1:],
     )
-    async with _started(1, *own[0], users=others, token_lifetime=3600) as first, _started(2, *own[1]) as second:
+    async with (
+        _started(1, *own[0], users=others, behaviour=Behaviour(token_lifetime=3600)) as first,
+        _started(2, *own[1]) as second,
+    ):
         yield first, second
 
 

@@ -21,12 +21,14 @@ from graphql import (
     InlineFragmentNode,
     OperationDefinitionNode,
     OperationType,
+    SelectionNode,
     SelectionSetNode,
     parse,
     validate,
     value_from_ast_untyped,
 )
 
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.graphql import errors, validation_rules
 
 # Characters of all cached documents; their syntax trees take a few hundred times as many bytes.
@@ -36,6 +38,7 @@ MAX_TOKENS = 20_000
 MAX_ERRORS = 50
 # Prefix of the root fields of design data.
 DESIGN_PREFIX = "des"
+SCHEMA_FIELDS = frozenset({"__schema", "__type"})
 TOKEN_IN_INPUT = frozenset({"desOnCommentUpdated"})
 
 
@@ -93,22 +96,30 @@ class ParsedDocument:
 
     def is_introspection(self) -> bool:
         """Return true if all root fields are introspection."""
-        operations = [
-            definition
-            for definition in (self.node.definitions if self.node else ())
-            if isinstance(definition, OperationDefinitionNode)
-        ]
-        roots = [field for operation in operations for field in operation.selection_set.selections]
+        roots = self._roots()
         return bool(roots) and all(
             isinstance(field, FieldNode) and field.name.value.startswith("__") for field in roots
         )
+
+    def reads_schema(self) -> bool:
+        """Return true if a root field is about the schema or one of its types."""
+        return any(isinstance(field, FieldNode) and field.name.value in SCHEMA_FIELDS for field in self._roots())
+
+    def _roots(self) -> list[SelectionNode]:
+        operations = (
+            definition
+            for definition in (self.node.definitions if self.node else ())
+            if isinstance(definition, OperationDefinitionNode)
+        )
+        return [field for operation in operations for field in operation.selection_set.selections]
 
 
 class DocumentCache:
     """Cache of parsed documents by text, for one schema."""
 
-    def __init__(self, schema: GraphQLSchema) -> None:
-        self._schema = schema
+    def __init__(self, schema: GraphQLSchema, behaviour: Behaviour) -> None:
+        self._schema, self._behaviour = schema, behaviour
+        self._rules = validation_rules.rules(behaviour)
         self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
 
     def read(self, text: str) -> ParsedDocument:
@@ -125,9 +136,9 @@ class DocumentCache:
         try:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
-            return ParsedDocument(None, (errors.with_code(error, "HC0011"),), length=len(text))
+            return ParsedDocument(None, (errors.with_code(error, self._behaviour.syntax_error_code),), length=len(text))
         # Validation takes time in proportion to the size, so a document over the limits is not validated.
-        errors_ = size_errors(node) or validate(self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS)
+        errors_ = size_errors(node) or validate(self._schema, node, self._rules, max_errors=MAX_ERRORS)
         formatted = tuple({**error.formatted} for error in errors_)
         return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
 

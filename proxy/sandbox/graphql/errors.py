@@ -8,9 +8,11 @@ from typing import Any
 
 from graphql import GraphQLError
 
+from proxy.sandbox import behaviour as behaviours
+
 SCHEMA_NAME = "Supply"
 DESIGN_NAME = "Design"
-INVALID_TOKEN = "Token validation failed. Please provide a valid access token."  # noqa: S105 (a message)
+ADMIN_NAME = "Admin"
 EXPIRED_TOKEN = "The access token has expired"  # noqa: S105 (a message)
 
 
@@ -18,6 +20,10 @@ class ServiceError(Exception):
     """The service behind the gateway rejects a field; the message is for the client."""
 
     schema_name = SCHEMA_NAME
+
+
+class FeatureError(ServiceError):
+    """The field is outside the plan."""
 
 
 class DesignError(ServiceError):
@@ -29,53 +35,99 @@ class DesignError(ServiceError):
 class RequestError(Exception):
     """The whole request fails with an HTTP status, "errors", and `data: null` or no data.
 
-    A `fixed` status is sent in every media type; others become 200 in `application/json`.
+    `json_status` is sent to clients that name `application/json`; None: the same status.
     """
 
     def __init__(
-        self, status: int, errors: Sequence[dict[str, Any]], null_data: bool = False, fixed: bool = False
+        self,
+        status: int,
+        errors: Sequence[dict[str, Any]],
+        null_data: bool = False,
+        json_status: int | None = 200,
     ) -> None:
         super().__init__(status)
-        self.status, self.errors, self.null_data, self.fixed = status, list(errors), null_data, fixed
+        self.status, self.errors, self.null_data, self.json_status = status, list(errors), null_data, json_status
 
 
-def stitched(
-    message: str, path: list[str | int], locations: list[dict[str, int]], schema_name: str = SCHEMA_NAME
-) -> dict[str, Any]:
-    """An error of a field, as the gateway forwards it from the service behind it."""
-    remote = {"message": message, "path": path}
-    extensions = {"remote": remote, "schemaName": schema_name}
-    return {"message": message, "locations": locations, "path": path, "extensions": extensions}
+class ErrorFormat:
+    """Errors in the formats of the service, with the changed details of a `behaviour`."""
 
+    def __init__(self, behaviour: behaviours.Behaviour) -> None:
+        self._behaviour = behaviour
 
-def part_limit(limit: int) -> dict[str, Any]:
-    """The part limit is exceeded: no path, no locations, no code."""
-    message = (
-        f"You have exceeded your part limit of {limit}. Please upgrade your plan. "
-        "Contact us at api@nexar.com for assistance."
-    )
-    return {"message": message, "extensions": {"remote": {"message": message}, "schemaName": SCHEMA_NAME}}
+    def stitched(
+        self,
+        message: str,
+        path: list[str | int] | None,
+        locations: list[dict[str, int]],
+        schema_name: str = SCHEMA_NAME,
+        code: str | None = None,
+    ) -> dict[str, Any]:
+        """An error as the gateway forwards it from the service behind it. `path` None: it is about no field."""
+        place: dict[str, Any] = {} if path is None else {"locations": locations, "path": path}
+        coded = {} if code is None else {"code": code}
+        if not self._behaviour.remote_errors:
+            return {"message": message, **place, **({"extensions": coded} if coded else {})}
+        remote: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
+        remote |= {"extensions": coded} if coded else {}
+        return {"message": message, **place, "extensions": {**coded, "remote": remote, "schemaName": schema_name}}
 
+    def part_limit(self, limit: int) -> dict[str, Any]:
+        """The part limit is exceeded: no path, no locations, no code."""
+        message = self._behaviour.part_limit_message.format(limit=limit)
+        return self.stitched(message, None, [], code=self._behaviour.part_limit_code)
 
-def unauthorized(expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]) -> dict[str, Any]:
-    """The token is missing, invalid or expired. `path` None: the document could not be parsed."""
-    message, code = (EXPIRED_TOKEN, "AuthExpiredToken") if expired else (INVALID_TOKEN, "AuthInvalidToken")
-    return _auth(message, code, path, locations, SCHEMA_NAME)
+    def limit(self, message: str, path: list[str | int], locations: list[dict[str, int]]) -> dict[str, Any]:
+        """An argument of a root field is out of its range."""
+        return self.stitched(message, path if self._behaviour.range_error_path else None, locations)
 
+    def unauthorized(
+        self, token: str | None, expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]
+    ) -> RequestError:
+        """The token is missing (None), invalid or expired. `path` None: the document could not be parsed."""
+        behaviour = self._behaviour
+        message, code = (
+            (EXPIRED_TOKEN, "AuthExpiredToken")
+            if expired
+            else (behaviour.invalid_token_message, behaviour.invalid_token_code)
+        )
+        status = behaviour.invalid_token_status
+        if not token:
+            status, code = behaviour.missing_token_status, behaviour.missing_token_code
+        error = self.stitched(message, path if behaviour.token_error_path else None, locations, code=code)
+        return RequestError(status, [error], null_data=behaviour.token_error_data, json_status=None)
 
-def out_of_scope(path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
-    """The token lacks a scope that the operation needs. Not in the contract: message and code are those of the
-    service's software, Hot Chocolate (contract graphql.md §3.3)."""
-    message = "The current user is not authorized to access this resource."
-    return _auth(message, "AUTH_NOT_AUTHORIZED", path, locations, schema_name)
+    def out_of_scope(self, path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
+        """The token lacks a scope that the operation needs. Not in the contract: message and code are those of the
+        service's software, Hot Chocolate (contract graphql.md §3.3)."""
+        message = "The current user is not authorized to access this resource."
+        return self.stitched(message, path, locations, schema_name, self._behaviour.scope_error_code)
 
+    def document(self, errors: Sequence[dict[str, Any]]) -> RequestError:
+        """The document, its operation name or a variable is invalid."""
+        behaviour = self._behaviour
+        return RequestError(behaviour.document_error_status, errors, json_status=behaviour.document_error_status_json)
 
-def _auth(
-    message: str, code: str, path: list[str | int] | None, locations: list[dict[str, int]], schema_name: str
-) -> dict[str, Any]:
-    place: dict[str, Any] = {} if path is None else {"locations": locations, "path": path}
-    remote = {"message": message, **({} if path is None else {"path": path}), "extensions": {"code": code}}
-    return {"message": message, **place, "extensions": {"code": code, "remote": remote, "schemaName": schema_name}}
+    def variable(self, error: GraphQLError) -> dict[str, Any]:
+        """An invalid value of a variable; an error without a location is about the operation and has no code."""
+        if not error.nodes:
+            return {**error.formatted}
+        is_null = "of non-null type" in error.message
+        return with_code(error, self._behaviour.null_variable_code if is_null else self._behaviour.variable_error_code)
+
+    def execution(self, error: GraphQLError) -> dict[str, Any]:
+        """An error of an execution: a ServiceError in the stitched format, an unexpected one without its message."""
+        original, path = error.original_error, error.path or []
+        if isinstance(original, FeatureError):
+            shown_path = path if self._behaviour.feature_error_path else None
+            code = self._behaviour.feature_error_code
+            return self.stitched(str(original), shown_path, locations_of(error), code=code)
+        if isinstance(original, ServiceError):
+            return self.stitched(str(original), path, locations_of(error), original.schema_name)
+        if original is None:
+            return {**error.formatted}
+        plain = GraphQLError("Unexpected Execution Error", error.nodes, path=error.path)
+        return {**plain.formatted}
 
 
 def missing_feature(name: str, field: str) -> str:
@@ -85,7 +137,7 @@ def missing_feature(name: str, field: str) -> str:
 
 def bad_request(message: str, code: str, status: int = 400) -> RequestError:
     """The request is not a GraphQL request (codes of contract graphql.md §3.3)."""
-    return RequestError(status, [{"message": message, "extensions": {"code": code}}], fixed=True)
+    return RequestError(status, [{"message": message, "extensions": {"code": code}}], json_status=None)
 
 
 def too_large(limit: int) -> RequestError:
@@ -106,18 +158,24 @@ def not_acceptable(accept: str) -> RequestError:
 
 def not_safe() -> RequestError:
     """A GET is not a query; the message of the service's software, which has no code for it."""
-    return RequestError(405, [{"message": "The specified operation kind is not allowed."}], fixed=True)
+    return RequestError(405, [{"message": "The specified operation kind is not allowed."}], json_status=None)
 
 
 def no_socket() -> RequestError:
     """A subscription was sent by POST (ours)."""
     message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
-    return RequestError(400, [{"message": message}], fixed=True)
+    return RequestError(400, [{"message": message}], json_status=None)
 
 
-def not_persisted() -> RequestError:
+def not_persisted(code: str) -> RequestError:
     """A persisted query is requested; there are none (contract graphql.md §3.3)."""
-    return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": "HC0020"}}])
+    return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": code}}])
+
+
+def no_introspection() -> RequestError:
+    """Introspection is forbidden; message and code are those of the service's software."""
+    message = "Introspection is not allowed for the current request."
+    return RequestError(400, [{"message": message, "extensions": {"code": "HC0046"}}])
 
 
 def timed_out(seconds: float) -> RequestError:
@@ -143,24 +201,6 @@ def with_code(error: GraphQLError, code: str) -> dict[str, Any]:
     return formatted
 
 
-def execution_error(error: GraphQLError) -> dict[str, Any]:
-    """An error of an execution: a ServiceError in the stitched format, an unexpected one without its message."""
-    original = error.original_error
-    if isinstance(original, ServiceError):
-        return stitched(str(original), error.path or [], locations_of(error), original.schema_name)
-    if original is None:
-        return {**error.formatted}
-    plain = GraphQLError("Unexpected Execution Error", error.nodes, path=error.path)
-    return {**plain.formatted}
-
-
 def locations_of(error: GraphQLError) -> list[dict[str, int]]:
     """The locations of an error in the document."""
     return [{"line": place.line, "column": place.column} for place in error.locations or ()]
-
-
-def variable_error(error: GraphQLError) -> dict[str, Any]:
-    """An invalid value of a variable; an error without a location is about the operation and has no code."""
-    if not error.nodes:
-        return {**error.formatted}
-    return with_code(error, "HC0018" if "of non-null type" in error.message else "HC0016")

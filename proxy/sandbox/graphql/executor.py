@@ -223,7 +223,8 @@ def build_executor(
     )
     if not isinstance(executor, SupplyExecutor):
         build_errors = executor if isinstance(executor, list) else []
-        raise errors.RequestError(400, [errors.variable_error(error) for error in build_errors])
+        formats = errors.ErrorFormat(resolver_context.behaviour)
+        raise formats.document([formats.variable(error) for error in build_errors])
     executor.budget = budget
     return executor
 
@@ -246,6 +247,7 @@ async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
     if prepared.is_awaitable(events):
         events = await events
     if isinstance(events, ExecutionResult):
-        failures = [errors.execution_error(error) for error in events.errors or ()]
+        formats = errors.ErrorFormat(prepared.context_value.behaviour)
+        failures = [formats.execution(error) for error in events.errors or ()]
         raise errors.RequestError(200, failures, null_data=True)
     return cast(AsyncGenerator[Any, None], events)

@@ -7,15 +7,10 @@ messages for too many parts, queries and ids are our choice; those of the two ra
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import currencies
 from proxy.sandbox.graphql import countries, distributors
-from proxy.sandbox.supply_behaviour import SupplyBehaviour
 
-MAX_START = 1000
-MAX_LIMIT = 100
-MAX_PARTS = 100
-MAX_QUERIES = 100
-MAX_IDS = 100
 DEFAULT_LIMIT, DEFAULT_MATCH_LIMIT = 10, 3
 
 # Root fields that return part objects, and so are counted.
@@ -23,13 +18,21 @@ PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch
 SEARCHES = frozenset({"supSearch", "supSearchMpn"})
 
 
-def violations(field: str, arguments: Mapping[str, Any], behaviour: SupplyBehaviour) -> list[str]:
+def is_billed(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> bool:
+    """Return true if a root field needs a part limit that is not exhausted."""
+    if behaviour.free_counts and field in SEARCHES and arguments.get("limit") == 0:
+        return False
+    return field in PART_FIELDS or (not behaviour.free_lists and field.startswith("sup"))
+
+
+def violations(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
     """One message for each limit that the arguments of a root field exceed."""
-    messages = _of_field(field, arguments)
-    return messages + _market(arguments, behaviour) if field.startswith("sup") else messages
+    messages = _of_field(field, arguments, behaviour)
+    messages += _market(arguments, behaviour) if field.startswith("sup") else []
+    return messages if behaviour.all_range_errors else messages[:1]
 
 
-def _market(arguments: Mapping[str, Any], behaviour: SupplyBehaviour) -> list[str]:
+def _market(arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
     messages = []
     country, currency = arguments.get("country"), arguments.get("currency")
     if country is not None and country not in countries.CODES and behaviour.unknown_countries_refused:
@@ -43,29 +46,29 @@ def _market(arguments: Mapping[str, Any], behaviour: SupplyBehaviour) -> list[st
     return messages
 
 
-def _of_field(field: str, arguments: Mapping[str, Any]) -> list[str]:
+def _of_field(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
     if field in SEARCHES:
-        return _range(arguments.get("start"), arguments.get("limit"))
+        return _range(arguments.get("start"), arguments.get("limit"), behaviour)
     if field == "supMultiMatch":
-        return _multi_match(arguments["queries"])
-    if field == "supParts" and len(arguments["ids"]) > MAX_IDS:
-        return [f"the number of ids must not exceed {MAX_IDS}"]
+        return _multi_match(arguments["queries"], behaviour)
+    if field == "supParts" and len(arguments["ids"]) > behaviour.part_ids_max:
+        return [f"the number of ids must not exceed {behaviour.part_ids_max}"]
     return []
 
 
-def _range(start: int | None, limit: int | None) -> list[str]:
+def _range(start: int | None, limit: int | None, behaviour: Behaviour) -> list[str]:
     messages = []
-    if start is not None and not 0 <= start <= MAX_START:
-        messages.append(f"start must be between 0 and {MAX_START}")
-    if limit is not None and not 0 <= limit <= MAX_LIMIT:
-        messages.append(f"limit must be between 0 and {MAX_LIMIT}")
+    if start is not None and not 0 <= start <= behaviour.search_start_max:
+        messages.append(f"start must be between 0 and {behaviour.search_start_max}")
+    if limit is not None and not 0 <= limit <= behaviour.search_limit_max:
+        messages.append(f"limit must be between 0 and {behaviour.search_limit_max}")
     return messages
 
 
-def _multi_match(queries: Sequence[Mapping[str, Any]]) -> list[str]:
-    messages = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"]))
-    if len(queries) > MAX_QUERIES:
-        messages[f"the number of queries must not exceed {MAX_QUERIES}"] = None
-    if not messages and sum(query["limit"] for query in queries) > MAX_PARTS:
-        messages[f"the sum of all limits must not exceed {MAX_PARTS}"] = None
+def _multi_match(queries: Sequence[Mapping[str, Any]], behaviour: Behaviour) -> list[str]:
+    messages = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"], behaviour))
+    if len(queries) > behaviour.multi_match_queries_max:
+        messages[f"the number of queries must not exceed {behaviour.multi_match_queries_max}"] = None
+    if not messages and sum(query["limit"] for query in queries) > behaviour.multi_match_parts_max:
+        messages[f"the sum of all limits must not exceed {behaviour.multi_match_parts_max}"] = None
     return sorted(messages, key=lambda text: not text.startswith("start"))

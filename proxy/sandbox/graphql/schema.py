@@ -25,6 +25,7 @@ from graphql import (
 )
 from graphql.validation.validate import assert_valid_sdl
 
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.graphql import context, documents, errors, executor, naming
 from proxy.sandbox.graphql.resolvers import (
     administration,
@@ -76,7 +77,7 @@ def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldRe
     def resolve(source: Any, info: context.Info, **arguments: Any) -> Any:
         application = info.context.application
         if application is None or feature not in application.features:
-            raise errors.ServiceError(errors.missing_feature(feature, f"{type_name}.{field_name}"))
+            raise errors.FeatureError(errors.missing_feature(feature, f"{type_name}.{field_name}"))
         return resolver(source, info, **arguments)
 
     return resolve
@@ -197,8 +198,9 @@ class SchemaVariant:
 class SchemaVariants:
     """The complete schema, and the last variant without some fields."""
 
-    def __init__(self, full_schema: GraphQLSchema) -> None:
-        self.complete = SchemaVariant(full_schema, documents.DocumentCache(full_schema))
+    def __init__(self, full_schema: GraphQLSchema, behaviour: Behaviour) -> None:
+        self._behaviour = behaviour
+        self.complete = SchemaVariant(full_schema, documents.DocumentCache(full_schema, behaviour))
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
@@ -210,5 +212,5 @@ class SchemaVariants:
         # Only the last variant is kept: faults change rarely.
         if self._reduced[0] != missing:
             reduced = build(missing)
-            self._reduced = (missing, SchemaVariant(reduced, documents.DocumentCache(reduced)))
+            self._reduced = (missing, SchemaVariant(reduced, documents.DocumentCache(reduced, self._behaviour)))
         return self._reduced[1]

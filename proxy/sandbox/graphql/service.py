@@ -13,10 +13,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphql import ExecutionResult, GraphQLError, OperationType
+from graphql import DocumentNode, ExecutionResult, GraphQLError, OperationType
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, faults, part_usage, settings, user_directory
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import client
 from proxy.sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
@@ -26,6 +27,7 @@ from proxy.sandbox.injection import exchanges, injector
 # Scopes that root fields need, by the prefix of their name: supply data (contract graphql.md §4.1); design data (§5),
 # which also needs a user's token. Fields about the organisation need no scope of their own.
 SUPPLY, SUPPLY_SCOPES = "sup", frozenset({applications.SUPPLY_SCOPE})
+ADMIN = "adm"
 DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
 RecordRequest = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
@@ -33,11 +35,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueryResponse:
-    """HTTP status and body of a response. `fixed`: the status is the same in every media type."""
+    """HTTP status and body of a response. `json_status` is sent to clients that name `application/json`; None: the same
+    status."""
 
     status: int
     body: dict[str, Any]
-    fixed: bool = False
+    json_status: int | None = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class PreparedOperation:
 
 class QueryService:
     """Executes requests. `record` is called with document and variables of each; `design` returns the client of the
-    design services."""
+    design services. `behaviour` is that of the settings."""
 
     def __init__(
         self,
@@ -106,9 +109,11 @@ class QueryService:
         design: Callable[[], client.DesignClient],
     ) -> None:
         self._settings, self._catalog = sandbox_settings, catalog
+        self.behaviour, self._errors = sandbox_settings.behaviour, errors.ErrorFormat(sandbox_settings.behaviour)
         self._applications, self._users = application_registry, users
         self._part_usage, self._tokens, self._rng, self._record = usage, issued_tokens, rng, record
         self._clock, self._started = clock, clock.now()
+        self._admission = _Admission(self.behaviour, self._errors, usage)
         self._injector, self._schemas, self._design = fault_injector, schema_variants, design
 
     async def execute(
@@ -126,11 +131,13 @@ class QueryService:
     def error_response(self, error: errors.RequestError) -> QueryResponse:
         """The response for an error of the whole request."""
         content: dict[str, Any] = {"errors": error.errors} | ({"data": None} if error.null_data else {})
-        return self._with_request_id(QueryResponse(error.status, content, error.fixed))
+        return self._with_request_id(QueryResponse(error.status, content, error.json_status))
 
     def _with_request_id(self, response: QueryResponse) -> QueryResponse:
-        request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
-        response.body["extensions"] = {"requestId": str(request_id)}
+        failed = "errors" in response.body
+        if self.behaviour.error_request_id if failed else self.behaviour.request_id:
+            request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
+            response.body["extensions"] = {"requestId": str(request_id)}
         return response
 
     async def stream(
@@ -174,26 +181,37 @@ class QueryService:
         if request.safe and not document.is_query(request.operation_name):
             raise errors.not_safe()
         access_token = document.input_token(request.variables) or token
+        if not self.behaviour.token_before_document:
+            self._check_document(document, request.query, missing, exchange)
         caller = self._authenticate(access_token, document, exchange)
         exchange.entry.application = caller.application.application_id if caller.application else None
         # After authentication: the service reports a bad token before a bad document (contract graphql.md §3).
-        if document.node is None or document.errors:
-            # The fault took effect only if the document is valid with the field.
-            if missing and not self._schemas.complete.documents.read(request.query).errors:
-                exchange.record_fault(faults.MissingFieldFault)
-            raise errors.RequestError(400, document.errors)
+        node = self._check_document(document, request.query, missing, exchange)
         resolver_context = self._resolver_context(caller, exchange)
         prepared = executor.build_executor(
             variant.schema,
-            document.node,
+            node,
             resolver_context,
             request.variables,
             operation_name=request.operation_name,
             budget=self._budget(),
             is_async=document.is_async,
         )
-        self._check_limits(prepared, caller, exchange)
+        self._admission.check(prepared, caller, exchange)
         return PreparedOperation(prepared, resolver_context, document, access_token)
+
+    def _check_document(
+        self, document: documents.ParsedDocument, text: str, missing: frozenset[str], exchange: exchanges.Exchange
+    ) -> DocumentNode:
+        """The document's syntax tree. Raises RequestError for an invalid document."""
+        if document.node is None or document.errors:
+            # The fault took effect only if the document is valid with the field.
+            if missing and not self._schemas.complete.documents.read(text).errors:
+                exchange.record_fault(faults.MissingFieldFault)
+            raise self._errors.document(document.errors)
+        if document.reads_schema() and not self.behaviour.introspection:
+            raise errors.no_introspection()
+        return document.node
 
     def _budget(self) -> executor.ExecutionBudget:
         return executor.ExecutionBudget(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
@@ -214,7 +232,7 @@ class QueryService:
             self._settings.site_url,
             self._started,
             self._clock.now(),
-            self._settings.behaviour,
+            self.behaviour,
             session,
         )
 
@@ -223,7 +241,7 @@ class QueryService:
     ) -> QueryCaller:
         """The caller of the token; without an application for introspection without a valid token."""
         if exchange.fault is not None:
-            _apply_token_fault(self._tokens, token or "", document, exchange)
+            self._apply_token_fault(token or "", document, exchange)
         expired = False
         try:
             claims = self._tokens.access(token or "")
@@ -238,35 +256,17 @@ class QueryService:
                 exchange.record_fault(faults.ExpiredTokenFault)
         if caller.application is None and self._settings.no_auth:
             return _default_caller(self._settings, self._applications)
-        if caller.application is None and not document.is_introspection():
-            status = self._settings.behaviour.unauthorized_status
-            raise errors.RequestError(status, [_token_error(expired, document)], fixed=True)
+        if caller.application is None and (self.behaviour.introspection_needs_token or not document.is_introspection()):
+            raise _token_error(self._errors, token, expired, document)
         return caller
 
-    def _check_limits(
-        self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange
-    ) -> None:
-        """Check scopes, quota and the limits of arguments. Raises RequestError."""
-        application, roots = caller.application, _root_fields(prepared)
-        scope_errors = [scope_error for root in roots if (scope_error := _scope_error(root, caller)) is not None]
-        if scope_errors:
-            raise errors.RequestError(200, scope_errors, null_data=True)
-        # Only parts are billed: a request without such a field passes with an exhausted quota.
-        is_billed = any(root.name in limits.PART_FIELDS for root in roots)
-        if application is not None and is_billed and self._part_usage.is_exhausted(application):
-            limit = self._part_usage.limit(application)
-            # A lower limit than the application's own is that of a quota fault.
-            if limit < application.part_limit:
-                exchange.record_fault(faults.QuotaFault)
-            status = self._settings.part_limit_status
-            raise errors.RequestError(status, [errors.part_limit(limit)], null_data=True, fixed=True)
-        violations = [
-            _limit_error(root, message)
-            for root in roots
-            for message in limits.violations(root.name, root.arguments, self._settings.behaviour)
-        ]
-        if violations:
-            raise errors.RequestError(200, violations)
+    def _apply_token_fault(self, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange) -> None:
+        if isinstance(exchange.fault, faults.ExpiredTokenFault):
+            # Revoked, and not only refused, so that the client needs a new one.
+            self._tokens.end(token)
+        if isinstance(exchange.fault, faults.InvalidTokenFault):
+            exchange.record_fault(faults.InvalidTokenFault)
+            raise _token_error(self._errors, token, False, document)
 
     async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
         prepared, resolver_context = operation.prepared, operation.resolver_context
@@ -285,26 +285,64 @@ class QueryService:
             return {"data": result.data}
         for error in result.errors:
             _log_failure(error)
-        return {"errors": [errors.execution_error(error) for error in result.errors], "data": result.data}
+        return {"errors": [self._errors.execution(error) for error in result.errors], "data": result.data}
 
 
-def _apply_token_fault(
-    issued_tokens: tokens.TokenIssuer, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange
-) -> None:
-    if isinstance(exchange.fault, faults.ExpiredTokenFault):
-        # Revoked, and not only refused, so that the client needs a new one.
-        issued_tokens.end(token)
-    if isinstance(exchange.fault, faults.InvalidTokenFault):
-        exchange.record_fault(faults.InvalidTokenFault)
-        raise errors.RequestError(401, [_token_error(False, document)], fixed=True)
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """Checks of scopes, quota and the limits of arguments, before any field is resolved."""
 
+    _behaviour: Behaviour
+    _errors: errors.ErrorFormat
+    _part_usage: part_usage.PartUsage
 
-def _root_fields(prepared: executor.SupplyExecutor) -> list[executor.RootField]:
-    """The root fields with their arguments. Raises RequestError for an invalid one."""
-    try:
-        return prepared.root_fields()
-    except GraphQLError as error:
-        raise errors.RequestError(400, [errors.variable_error(error)]) from error
+    def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
+        """Raises RequestError."""
+        application, roots, behaviour = caller.application, self._root_fields(prepared), self._behaviour
+        scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
+        if scope_errors:
+            raise errors.RequestError(behaviour.scope_error_status, scope_errors, null_data=True, json_status=None)
+        # Only parts are billed: a request without such a field passes with an exhausted quota.
+        is_billed = any(limits.is_billed(root.name, root.arguments, behaviour) for root in roots)
+        if application is not None and is_billed and self._part_usage.is_exhausted(application):
+            limit = self._part_usage.limit(application)
+            # A lower limit than the application's own is that of a quota fault.
+            if limit < application.part_limit:
+                exchange.record_fault(faults.QuotaFault)
+            raise errors.RequestError(
+                behaviour.part_limit_status,
+                [self._errors.part_limit(limit)],
+                null_data=behaviour.part_limit_data,
+                json_status=None,
+            )
+        violations = [
+            self._errors.limit(message, [root.key], errors.locations_of(GraphQLError(message, root.node)))
+            for root in roots
+            for message in limits.violations(root.name, root.arguments, behaviour)
+        ]
+        if violations:
+            raise errors.RequestError(
+                behaviour.range_error_status, violations, null_data=behaviour.range_error_data, json_status=None
+            )
+
+    def _root_fields(self, prepared: executor.SupplyExecutor) -> list[executor.RootField]:
+        """The root fields with their arguments. Raises RequestError for an invalid one."""
+        try:
+            return prepared.root_fields()
+        except GraphQLError as error:
+            raise self._errors.document([self._errors.variable(error)]) from error
+
+    def _scope_error(self, root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:
+        """The error of a root field for which the token lacks a scope; None if it has them."""
+        if root.name.startswith(SUPPLY) and not caller.may_read_supply:
+            schema_name = errors.SCHEMA_NAME
+        elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
+            schema_name = errors.DESIGN_NAME
+        elif root.name.startswith(ADMIN) and caller.user is None and not self._behaviour.admin_by_applications:
+            schema_name = errors.ADMIN_NAME
+        else:
+            return None
+        return self._errors.out_of_scope([root.key], errors.locations_of(GraphQLError("", root.node)), schema_name)
 
 
 def _default_caller(
@@ -334,24 +372,11 @@ def _log_failure(error: GraphQLError) -> None:
         _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
 
 
-def _limit_error(root: executor.RootField, message: str) -> dict[str, Any]:
-    return errors.stitched(message, [root.key], errors.locations_of(GraphQLError(message, root.node)))
-
-
-def _scope_error(root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:
-    """The error of a root field for which the token lacks a scope; None if it has them."""
-    if root.name.startswith(SUPPLY) and not caller.may_read_supply:
-        schema_name = errors.SCHEMA_NAME
-    elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
-        schema_name = errors.DESIGN_NAME
-    else:
-        return None
-    return errors.out_of_scope([root.key], errors.locations_of(GraphQLError("", root.node)), schema_name)
-
-
-def _token_error(expired: bool, document: documents.ParsedDocument) -> dict[str, Any]:
+def _token_error(
+    formats: errors.ErrorFormat, token: str | None, expired: bool, document: documents.ParsedDocument
+) -> errors.RequestError:
     field = document.first_field()
     if field is None:
-        return errors.unauthorized(expired, None, [])
+        return formats.unauthorized(token, expired, None, [])
     key = field.alias.value if field.alias else field.name.value
-    return errors.unauthorized(expired, [key], errors.locations_of(GraphQLError("", field)))
+    return formats.unauthorized(token, expired, [key], errors.locations_of(GraphQLError("", field)))

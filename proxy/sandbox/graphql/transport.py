@@ -11,6 +11,7 @@ import codecs
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -37,12 +38,12 @@ class MediaType:
     name: str
     named: bool
 
-    def status(self, status: int, *, fixed: bool, has_data: bool) -> int:
-        """The HTTP status in this media type. A `fixed` one is about HTTP or the token, or configured, and stays."""
+    def status(self, status: int, json_status: int | None, *, has_data: bool) -> int:
+        """The HTTP status in this media type. `json_status` is that of JSON where the client names it; None: the same,
+        as for a status that is about HTTP or the token."""
         if self.name == GRAPHQL:
             return 400 if status == 200 and not has_data else status
-        # 200 for every well-formed request, as Hot Chocolate 13 and the specification have it.
-        return 200 if self.named and not fixed else status
+        return status if json_status is None or not self.named else json_status
 
 
 # For a client that accepts none of the types.
@@ -100,9 +101,6 @@ PATHS = ("/graphql", "/graphql/")
 # Bytes of a body after decompression; our choice.
 MAX_BODY = 2**20
 OFFERED = (JSON, GRAPHQL)
-
-# ASCII characters that are escaped, and their escapes.
-_ESCAPED = tuple((character.encode(), b"\\u%04X" % ord(character)) for character in "+&<>'")
 _JSON_ESCAPES = "v3bridge.sandbox.graphql.escapes"
 
 Page = Callable[[web.Request], web.Response]
@@ -113,6 +111,12 @@ class HttpTransport:
 
     def __init__(self, queries: service.QueryService, page: Page, schema_download: SchemaDownload) -> None:
         self._queries, self._page, self._schema_download = queries, page, schema_download
+        behaviour = self._behaviour = queries.behaviour
+        offered = OFFERED if behaviour.graphql_media_type else (JSON,)
+        self._offered = tuple(sorted(offered, key=lambda name: name != behaviour.default_media_type))
+        self._escapes = tuple(
+            (character.encode(), b"\\u%04X" % ord(character)) for character in behaviour.escaped_ascii
+        )
 
     def add_routes(
         self,
@@ -128,32 +132,58 @@ class HttpTransport:
                 return await websocket.serve(request)
             if "sdl" in request.query and "query" not in request.query:
                 return self._schema_download.respond(request)
-            return self._page(request) if _wants_page(request) else await execute(request)
+            if _wants_page(request):
+                return self._page(request)
+            if not self._behaviour.get_requests:
+                raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+            return await execute(request)
 
-        for path in PATHS:
+        for path in PATHS if self._behaviour.trailing_slash else PATHS[:1]:
             router.add_post(path, execute)
             router.add_get(path, get)
 
     async def execute(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """Handle one GraphQL request."""
         accept = request.headers.getall("Accept", [])
-        media_type = negotiate(accept, OFFERED)
+        media_type = negotiate(accept, self._offered)
+        token = websockets.access_token(request.headers, self._behaviour.token_header)
         try:
             if media_type is None:
                 raise errors.not_acceptable(", ".join(accept))
-            graphql_request = await _read(request)
+            graphql_request = await self._read(request)
         except errors.RequestError as error:
-            result = self._queries.error_response(error)
-        else:
-            result = await self._queries.execute(graphql_request, websockets.access_token(request.headers), exchange)
-        return _response(result, media_type or FALLBACK)
+            return self._response(self._queries.error_response(error), media_type or FALLBACK)
+        if isinstance(graphql_request, list):
+            results = [await self._queries.execute(item, token, exchange) for item in graphql_request]
+            return self._encoded([result.body for result in results], 200, media_type)
+        return self._response(await self._queries.execute(graphql_request, token, exchange), media_type)
 
+    async def _read(self, request: web.Request) -> requests.GraphQLRequest | list[requests.GraphQLRequest]:
+        if request.method != "POST":
+            return requests.parse_url(request.query, self._behaviour)
+        if not self._behaviour.other_content_types:
+            requests.check_type(request.headers.get("Content-Type"), request.charset)
+        return requests.parse_body(await _body(request), self._behaviour)
 
-async def _read(request: web.Request) -> requests.GraphQLRequest:
-    if request.method != "POST":
-        return requests.parse_url(request.query)
-    requests.check_type(request.headers.get("Content-Type"), request.charset)
-    return requests.parse_body(await _body(request))
+    def _response(self, result: service.QueryResponse, media_type: MediaType) -> web.Response:
+        status = media_type.status(result.status, result.json_status, has_data="data" in result.body)
+        return self._encoded(result.body, status, media_type)
+
+    def _encoded(self, body: Any, status: int, media_type: MediaType) -> web.Response:
+        charset = _CHARSET if self._behaviour.charset else ""
+        headers = {"Content-Type": media_type.name + charset, "Vary": "Accept"}
+        if status == 405:
+            headers["Allow"] = "POST"
+        return web.Response(body=self._escaped(orjson.dumps(body)), status=status, headers=headers)
+
+    def _escaped(self, body: bytes) -> bytes:
+        """JSON as the service writes it: ASCII, with `+ & < > '` escaped and hex digits in upper case."""
+        # Five replacements and a codec take a fraction of the time of one pattern, which visits every character.
+        for character, escape in self._escapes:
+            body = body.replace(character, escape)
+        if not self._behaviour.escaped_unicode or body.isascii():
+            return body
+        return body.decode().encode("ascii", _JSON_ESCAPES)
 
 
 async def _body(request: web.Request) -> bytes:
@@ -168,27 +198,11 @@ async def _body(request: web.Request) -> bytes:
     return bytes(body)
 
 
-def _response(result: service.QueryResponse, media_type: MediaType) -> web.Response:
-    status = media_type.status(result.status, fixed=result.fixed, has_data="data" in result.body)
-    headers = {"Content-Type": f"{media_type.name}; charset=utf-8", "Vary": "Accept"}
-    if status == 405:
-        headers["Allow"] = "POST"
-    return web.Response(body=_escaped(orjson.dumps(result.body)), status=status, headers=headers)
-
-
 def _wants_page(request: web.Request) -> bool:
     """Return true if a GET has no query and its client accepts HTML at least as well as JSON."""
     accept = request.headers.getall("Accept", [])
     best = negotiate(accept, (HTML, *OFFERED))
     return "query" not in request.query and best is not None and best.name == HTML
-
-
-def _escaped(body: bytes) -> bytes:
-    """JSON as the service writes it: ASCII, with `+ & < > '` escaped and hex digits in upper case."""
-    # Five replacements and a codec take a fraction of the time of one pattern, which visits every character.
-    for character, escape in _ESCAPED:
-        body = body.replace(character, escape)
-    return body if body.isascii() else body.decode().encode("ascii", _JSON_ESCAPES)
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

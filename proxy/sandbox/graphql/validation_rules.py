@@ -35,6 +35,7 @@ from graphql import (
 from graphql.language import ArgumentNode
 from graphql.utilities import validate_input_literal
 from graphql.validation import (
+    ASTValidationRule,
     FieldsOnCorrectTypeRule,
     KnownArgumentNamesRule,
     NoUndefinedVariablesRule,
@@ -45,6 +46,8 @@ from graphql.validation import (
     VariablesInAllowedPositionRule,
 )
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
+
+from proxy.sandbox.behaviour import UNKNOWN_FIELD, Behaviour
 
 
 def literal_errors(
@@ -116,6 +119,8 @@ def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLErr
 class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
     """Every field exists."""
 
+    message = UNKNOWN_FIELD
+
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
         parent = self.context.get_parent_type()
         if not parent or self.context.get_field_def():
@@ -127,7 +132,7 @@ class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
             "responseName": node.alias.value if node.alias else name,
             "specifiedBy": SPECIFICATION + "Field-Selections-on-Objects-Interfaces-and-Unions-Types",
         }
-        message = f"The field `{name}` does not exist on the type `{parent}`."
+        message = self.message.format(field=name, type=parent)
         self.report_error(GraphQLError(message, node, extensions=extensions))
 
 
@@ -255,8 +260,14 @@ SERVICE_RULES = (
     NoUnusedVariables,
     VariablesInAllowedPosition,
 )
-# The service's rules take the places of those that they extend; the others are graphql-core's.
-RULES = (
-    *(next((own for own in SERVICE_RULES if issubclass(own, rule)), rule) for rule in specified_rules),
-    *recommended_rules,
-)
+
+
+def rules(behaviour: Behaviour) -> tuple[type[ASTValidationRule], ...]:
+    """All rules. The service's take the places of those that they extend; the others are graphql-core's."""
+    fields = type("FieldsOnCorrectType", (FieldsOnCorrectType,), {"message": behaviour.unknown_field_message})
+    leafs = ScalarLeafs if behaviour.empty_selections else ScalarLeafsRule
+    own_rules = (fields, leafs, *(rule for rule in SERVICE_RULES if rule not in (FieldsOnCorrectType, ScalarLeafs)))
+    return (
+        *(next((own for own in own_rules if issubclass(own, rule)), rule) for rule in specified_rules),
+        *recommended_rules,
+    )

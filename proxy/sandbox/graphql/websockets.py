@@ -156,7 +156,7 @@ class _Connection:
         if id_ in self._running:
             raise CloseError(DUPLICATE_ID, f"Subscriber for {id_[:50]} already exists")
         try:
-            graphql_request = requests.parse_body(orjson.dumps(message.get("payload")))
+            graphql_request = requests.parse_object(message.get("payload"), self._queries.behaviour)
         except errors.RequestError as error:
             raise CloseError(BAD_REQUEST, error.errors[0]["message"]) from None
         task = asyncio.create_task(self._run(id_, graphql_request), name="GraphQL operation on a socket")
@@ -205,12 +205,12 @@ def _close_reason(reason: str) -> bytes:
     return reason.encode()[:MAX_REASON].decode(errors="ignore").encode()
 
 
-def access_token(headers: Any) -> str | None:
+def access_token(headers: Any, token_header: bool = True) -> str | None:
     """The access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
     kind, _, value = headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return str(value).strip()
-    token = headers.get("token")
+    token = headers.get("token") if token_header else None
     return None if token is None else str(token)
 
 

@@ -17,6 +17,7 @@ from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 from authlib.oidc.rpinitiated import EndSessionEndpoint, EndSessionRequest
 
 from proxy.sandbox import applications, user_directory
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.identity import authorizations, keys, scopes, tokens
 from proxy.sandbox.identity.clients import OAuthClient, ProtocolRequest
 
@@ -90,8 +91,12 @@ class OAuthServer(AuthorizationServer):
         users: user_directory.UserDirectory,
         token_issuer: tokens.TokenIssuer,
         authorization_store: authorizations.AuthorizationStore,
+        behaviour: Behaviour,
     ) -> None:
         super().__init__()
+        self.behaviour = behaviour
+        # Ids of the last tokens without a user, by client id and requested scopes.
+        self._latest: dict[tuple[str, tuple[str, ...]], str] = {}
         self.registry, self.users = registry, users
         self.token_issuer, self.authorization_store = token_issuer, authorization_store
 
@@ -176,8 +181,17 @@ class OAuthServer(AuthorizationServer):
             ahead=protocol_request.ahead,
             endless=protocol_request.endless,
         )
-        body: dict[str, Any] = {"access_token": token, "expires_in": self.token_issuer.lifetime, "token_type": "Bearer"}
-        if authorization is not None:
+        body: dict[str, Any] = {
+            "access_token": token,
+            "expires_in": self.token_issuer.lifetime,
+            "token_type": self.behaviour.token_type,
+        }
+        if authorization is None:
+            earlier = self._latest.get((application.client_id, names))
+            if earlier is not None and not self.behaviour.earlier_tokens:
+                self.token_issuer.end_id(earlier)
+            self._latest[application.client_id, names] = jti
+        else:
             self.authorization_store.note(authorization, jti)
             if scopes.OFFLINE in authorization.scopes:
                 body["refresh_token"] = self.authorization_store.new_refresh_token(authorization)

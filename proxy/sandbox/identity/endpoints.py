@@ -38,6 +38,7 @@ class TokenEndpoint:
         record_request: Callable[[], None],
     ) -> None:
         self._server, self._issuer, self._clock = server, issuer, clock
+        self._behaviour = server.behaviour
         self._limits, self._record_request = limits, record_request
         self._windows: dict[str, windows.Windows] = {}
 
@@ -48,10 +49,20 @@ class TokenEndpoint:
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
         self._record_request()
-        form = await forms.oauth_form(request)
+        form = await self._form(request)
         if form is None:
-            return forms.json_response({"error": "invalid_request"}, 400)
+            return self._refused("invalid_request")
         return await self._ask(form, request, request.headers.get("Authorization"), exchange)
+
+    async def _form(self, request: web.Request) -> dict[str, str] | None:
+        if self._behaviour.json_token_requests and request.content_type == "application/json":
+            return {name: str(value) for name, value in (await request.json()).items()}
+        return await forms.oauth_form(request)
+
+    def _refused(self, error: str) -> web.Response:
+        """The response to a refused request, as in IdentityServer: mostly without a description."""
+        described = {"error_description": f"{error}."} if self._behaviour.error_description else {}
+        return forms.json_response({"error": error, **described}, self._behaviour.token_error_status)
 
     async def ask_for(
         self,
@@ -69,20 +80,29 @@ class TokenEndpoint:
     async def _ask(
         self, form: Mapping[str, str], request: web.Request, authorization: str | None, exchange: exchanges.Exchange
     ) -> web.Response:
+        behaviour = self._behaviour
         try:
-            credentials = clients.read_credentials(form, authorization)
+            credentials = clients.read_credentials(form, authorization if behaviour.basic_authentication else None)
             application = self._server.registry.by_client_id(credentials.client_id)
+            if application is None:
+                return self._refused(behaviour.unknown_client_error)
             # The rate limit applies before authentication, so that guessing secrets is limited, too.
-            wait = self._wait(credentials.client_id) if application else 0.0
-            if wait:
+            if wait := self._wait(credentials.client_id):
                 # The body is our own: the contract has none for this case.
                 slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
                 return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
-            application = clients.authenticate_client(application, credentials)
         except clients.ClientAuthenticationError as refused:
-            return forms.json_response({"error": refused.code}, 400)
+            return self._refused(refused.code)
+        try:
+            application = clients.authenticate_client(application, credentials)
+        except clients.ClientAuthenticationError:
+            return self._refused(behaviour.wrong_secret_error)
         exchange.entry.application = application.application_id
         sign_in = await self._sign_in(application, form)
+        if behaviour.scope_required and not form.get("scope"):
+            return self._refused("invalid_scope")
+        if behaviour.unknown_scopes:
+            form = {**form, "scope": " ".join(scopes.ALL.keys() & set(form.get("scope", "").split()))}
         return self._respond(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
 
     def _wait(self, client_id: str) -> float:
@@ -120,13 +140,28 @@ class TokenEndpoint:
         )
         response = self._server.token(protocol_request)
         if response.status != 200:
-            return forms.json_response(response.body, response.status)
-        body = {name: value for name, value in forms.order_token_fields(response.body).items() if name not in lacks}
+            return self._refused(self._grant_error(form, response.body["error"]))
+        body = {name: value for name, value in self._fields(response.body).items() if name not in lacks}
         if fault is not None and (ahead or lacks):
             exchange.record_fault(type(fault))
-        return forms.json_response(
-            body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None
-        )
+        headers = {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None
+        return forms.json_response(body, 200, headers, store=not self._behaviour.no_store)
+
+    def _grant_error(self, form: Mapping[str, str], error: str) -> str:
+        """The service's error for one of Authlib."""
+        behaviour = self._behaviour
+        unsupported = behaviour.unknown_grant_error if form.get("grant_type") else behaviour.missing_grant_error
+        own_errors = {"unsupported_grant_type": unsupported, "unauthorized_client": behaviour.forbidden_grant_error}
+        return own_errors.get(error, error)
+
+    def _fields(self, body: Mapping[str, object]) -> dict[str, object]:
+        """The fields of a token response, in the order of the service."""
+        fields = forms.order_token_fields(body)
+        if self._behaviour.expires_in_as_text:
+            fields["expires_in"] = str(fields["expires_in"])
+        if not self._behaviour.token_scope:
+            del fields["scope"]
+        return fields
 
 
 class ResourceEndpoints:
@@ -152,6 +187,8 @@ class ResourceEndpoints:
 
     async def discovery(self, request: web.Request) -> web.Response:
         """The discovery document."""
+        if not self._server.behaviour.discovery:
+            raise web.HTTPNotFound
         issuer = forms.issuer(request, self._issuer)
         return forms.json_response(discovery.document(issuer, self._server.registry.all), 200, store=True)
 

@@ -15,6 +15,7 @@ import jwt
 from jwt.types import Options
 
 from proxy.kit import clock as clocks
+from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.identity import keys
 from proxy.sandbox.state import store as state
 
@@ -59,15 +60,15 @@ class AccessToken:
 
 
 class TokenIssuer:
-    """Issues and verifies RS256 tokens. `lifetime` in seconds; `is_user` and `is_application` tell whether a user or
-    client id still exists."""
+    """Issues and verifies RS256 tokens, whose lifetime and claims are those of a `behaviour`. `is_user` and
+    `is_application` tell whether a user or client id still exists."""
 
     def __init__(
         self,
         key_ring: keys.KeyRing,
         clock: clocks.Clock,
         rng: random.Random,
-        lifetime: int,
+        behaviour: Behaviour,
         audience: str,
         *,
         is_user: Callable[[str], bool] = lambda _: True,
@@ -75,7 +76,7 @@ class TokenIssuer:
         state_store: state.StateStore | None = None,
     ) -> None:
         self._key_ring, self._clock, self._rng = key_ring, clock, rng
-        self.lifetime = lifetime
+        self._behaviour, self.lifetime = behaviour, behaviour.token_lifetime
         self._audience, self._is_user, self._is_application = audience, is_user, is_application
         # Values: whether a fault revoked the token.
         ended = (state_store or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
@@ -103,10 +104,12 @@ class TokenIssuer:
             "iss": issuer,
             "aud": self._audience,
             "client_id": client_id,
-            "scope": list(scopes),
+            "scope": " ".join(scopes) if self._behaviour.jwt_scope_as_text else list(scopes),
             "jti": jti,
             **_user_claims(sign_in),
+            **dict.fromkeys(self._behaviour.jwt_claims, ""),
         }
+        claims["exp"] += self._behaviour.jwt_validity
         if endless:
             del claims["exp"]
         return self._sign(claims, "at+jwt")
@@ -191,9 +194,10 @@ def _user_claims(sign_in: SignIn | None) -> dict[str, Any]:
 def _decode_claims(claims: dict[str, Any]) -> AccessToken:
     """Raises InvalidTokenError for missing claims, as in an id_token or another service's token."""
     try:
+        scope = claims["scope"]
         return AccessToken(
             claims["client_id"],
-            tuple(claims["scope"]),
+            tuple(scope.split() if isinstance(scope, str) else scope),
             claims.get("sub"),
             claims["jti"],
             claims["iss"],

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from proxy import bounds, errors, model
+from proxy import errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
@@ -16,12 +16,12 @@ from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
 from proxy.mapping.loader import Mappings
-from proxy.parsing import match_queries
+from proxy.parsing import match_queries, requests
 from proxy.parsing import search as search_parser
 from proxy.parsing.request_parameters import RequestParameters
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
-from proxy.web.v3 import path_suggestions, responses, search, unsupported
+from proxy.web.v3 import responses, search, unsupported
 from proxy.web.v3.encoded_cache import (
     CoalescedResult,
     EncodedResponse,
@@ -195,9 +195,8 @@ class V3Routes:
 
     async def _match(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws = match_queries.decode(received.parameters.text("queries"))
+        raws, request = requests.parse_match(received.parameters)
         received.metadata.unsupported = tuple(match_queries.unknown_keys(raws))
-        request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), received.parameters.flag("exact_only"))
         answers = await self._pipeline.match_parts(self._caller(endpoint, received), request)
         return match_response(raws, request, answers, self._msec(received))
 
@@ -217,17 +216,11 @@ class V3Routes:
 
     async def _get_multi(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
-        uids = [uid for uid in received.parameters.texts("uid") if uid]
-        if not uids:
-            raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
-        bounds.UIDS.check(len(set(uids)))
-        return await self._objects(endpoint, received, uids)
+        return await self._objects(endpoint, received, requests.parse_uids(received.parameters))
 
     async def _get(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """One object, without an envelope."""
-        uid = received.request.match_info["uid"]
-        if suggestion := path_suggestions.instead_of_uid(received.request.path, uid):
-            raise errors.NotFound(suggestion)
+        uid = requests.checked_uid(received.request.path, received.request.match_info["uid"])
         objects = await self._objects(endpoint, received, [uid])
         if uid not in objects:
             raise errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
@@ -244,11 +237,8 @@ class V3Routes:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
         application = received.client.application
         projection = received.parameters.projection(application.features, self._mappings, endpoint.object)
-        context = application.context
-        if projection.slices:
-            context = msgspec.structs.replace(context, cuts=projection.slices)
         self._metrics.observe_stage("parse", received.started)
-        return GatewayRequest(received.client, projection.projection, context, received.metadata)
+        return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)

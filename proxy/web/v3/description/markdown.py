@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.web.v3.description.parameters import Parameter
+from proxy.parsing.v3_parameters import Parameter
 from proxy.web.v3.description.response_schemas import Schema
 
 CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")

@@ -14,9 +14,10 @@ from proxy import __version__, bounds, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.mapping import loader
 from proxy.parsing import request_parameters as readers
+from proxy.parsing import v3_parameters
+from proxy.parsing.v3_parameters import Parameter
 from proxy.web.v3 import routes, unsupported
-from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas
-from proxy.web.v3.description.parameters import Parameter
+from proxy.web.v3.description import field_names, object_schemas, response_schemas
 from proxy.web.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
 
 PATH = "/openapi.json"
@@ -37,7 +38,7 @@ UNSUPPORTED = {
     }
 }
 RETRY_AFTER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
-KINDS: dict[parameters.Kind, Schema] = {
+KINDS: dict[v3_parameters.Kind, Schema] = {
     "text": TEXT,
     "texts": list_of(TEXT),
     "flag": FLAG,
@@ -113,7 +114,7 @@ def document(mappings: loader.Mappings) -> dict[str, Any]:
 
 
 def _apikey() -> dict[str, Any]:
-    key = parameters.APIKEY
+    key = v3_parameters.APIKEY
     return {"type": "apiKey", "in": "query", "name": key.name, "description": key.meaning}
 
 
@@ -160,7 +161,7 @@ def _content(schema: Schema) -> dict[str, Any]:
 
 def parameters_of(mappings: loader.Mappings, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     """Return all parameters of an endpoint except apikey, which is its security scheme."""
-    accepted = (*parameters.of(endpoint), *parameters.GLOBALS)
+    accepted = (*v3_parameters.of(endpoint), *v3_parameters.GLOBALS)
     for parameter in accepted:
         if parameter.head is None:
             yield _single(mappings, endpoint, parameter)
@@ -221,7 +222,7 @@ def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Paramet
 def _queries() -> Schema:
     properties = {
         key.name: {**(either(_value_schema(key), NULL) if key.kind != "any" else ANY), "description": key.meaning}
-        for key in parameters.QUERY
+        for key in v3_parameters.QUERY
     }
     query = {
         "type": "object",

@@ -10,12 +10,13 @@ from proxy import bounds
 from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
 from proxy.parameters import FALSE, TRUE
+from proxy.parsing import v3_parameters
+from proxy.parsing.v3_parameters import Parameter
 from proxy.planning import match, mpn_search, search_filters
 from proxy.web import fast_path, server
 from proxy.web.v3 import unsupported
-from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas
+from proxy.web.v3.description import field_names, object_schemas, response_schemas
 from proxy.web.v3.description.markdown import anchor, code, default, joined, kind, table, value
-from proxy.web.v3.description.parameters import Parameter
 
 HEAD = """\
 # The v3 surface
@@ -178,7 +179,7 @@ def _globals(mappings: loader.Mappings) -> str:
         if fields
     ]
     includable = "Fields of `include[]`:\n\n" + table(("object", "fields"), rows)
-    return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + includable
+    return forms + _table((v3_parameters.APIKEY, *v3_parameters.GLOBALS)) + includable
 
 
 def _ordered(mappings: loader.Mappings, name: str, fields: frozenset[str]) -> list[str]:
@@ -189,7 +190,7 @@ def _actions() -> list[Section]:
     """Return one section for each group of endpoints with the same parameters."""
     groups: dict[tuple[Action, tuple[Parameter, ...]], list[Endpoint]] = defaultdict(list)
     for endpoint in ENDPOINTS:
-        groups[endpoint.action, parameters.of(endpoint)].append(endpoint)
+        groups[endpoint.action, v3_parameters.of(endpoint)].append(endpoint)
     order = list(ACTIONS)
     ordered = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
     return [(_title(action, group), _action(own_parameters, group)) for (action, own_parameters), group in ordered]
@@ -204,7 +205,7 @@ def _action(own_parameters: tuple[Parameter, ...], group: list[Endpoint]) -> str
     text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own_parameters)}"
     if group[0].action == "match":
         text += "A query is an object. An error of one query is its `error`; the others are executed.\n\n"
-        text += _table(parameters.QUERY, "key")
+        text += _table(v3_parameters.QUERY, "key")
     return text
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.endpoints import ENDPOINTS
-from proxy.web.v3 import path_suggestions
+from proxy.parsing import path_suggestions
 
 PATHS = [each.path for each in ENDPOINTS if "{" not in each.path]
 

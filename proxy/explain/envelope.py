@@ -1,0 +1,84 @@
+"""Fields of a response around its v3 objects: what the proxy makes them of."""
+
+from proxy.endpoints import Action, Endpoint
+from proxy.explain.explanation import ExplainedField
+from proxy.mapping.coverage import Kind
+
+ITEMS: dict[Action, str] = {
+    "match": "results[].items[]",
+    "search": "results[].item",
+    "get_multi": "<uid>",
+    "get": "",
+}
+"""Path of the objects in a response; empty: the response is the object."""
+
+ECHO, MEASURED = "repeats the request, with defaults", "time that the proxy took, in milliseconds"
+
+
+def of_endpoint(endpoint: Endpoint) -> tuple[ExplainedField, ...]:
+    """Return the fields around the objects of a response; none for an endpoint that returns objects only."""
+    if endpoint.action == "match":
+        return _MATCH
+    if endpoint.action != "search":
+        return ()
+    return (*_SEARCH, *_PARTS_SEARCH) if endpoint.object == "Part" else (*_SEARCH, *_LIST_SEARCH)
+
+
+def _field(path: str, kind: Kind, note: str, *upstream: str) -> ExplainedField:
+    return ExplainedField(path=path, kind=kind, upstream=upstream, note=note)
+
+
+_MATCH = (
+    _field("msec", "derived", MEASURED),
+    _field("request", "derived", ECHO),
+    _field("results[].items", "exact", "the matching parts, see below"),
+    _field(
+        "results[].hits",
+        "derived",
+        "without partial matches, which v3 never had; counted apart where the page leaves it open",
+        "supMultiMatch[].hits",
+        "supSearchMpn.hits",
+        "supSearch.hits",
+    ),
+    _field("results[].reference", "derived", "the query's own: it is not sent"),
+    _field("results[].error", "exact", "or why the query is invalid", "supMultiMatch[].error", "errors[].message"),
+)
+
+_SEARCH = (
+    _field("msec", "derived", MEASURED),
+    _field("request", "derived", ECHO),
+)
+
+_PARTS_SEARCH = (
+    _field("results[].item", "exact", "the parts of the page, see below"),
+    _field("results[].snippet", "exact", "", "supSearch.results[].description"),
+    _field("hits", "exact", "by part number at most so many", "supSearch.hits"),
+    _field(
+        "facet_results",
+        "derived",
+        "`missing` is null",
+        *(f"supSearch.{name}[]" for name in ("manufacturerAgg", "distributorAgg", "categoryAgg", "inStockAgg")),
+        "supSearch.specAggs[].buckets[]",
+    ),
+    _field(
+        "stats_results",
+        "derived",
+        "`mean` and `stddev` are null",
+        "supSearch.specAggs[].siMin",
+        "supSearch.specAggs[].siMax",
+    ),
+    _field(
+        "spec_metadata", "derived", "of the specs that are filtered by or counted", "supSearch.specAggs[].attribute"
+    ),
+    _field("user_country", "derived", "the application's country"),
+    _field("user_currency", "derived", "the application's currency"),
+)
+
+_LIST_SEARCH = (
+    _field("results[].item", "exact", "the objects of the page, see below"),
+    _field("results[].snippet", "no source", "lists have no snippets; a client sees null"),
+    _field("hits", "derived", "counted in the list by the proxy"),
+    _field("facet_results", "derived", "counted in the list by the proxy"),
+    _field("stats_results", "derived", "computed from the list by the proxy"),
+    _field("spec_metadata", "constant", "{}: such objects have no specs"),
+)

@@ -1,0 +1,181 @@
+"""Explanation of a v3 request as values: `--json` prints them as they are, terminal text is made of them in cli.
+
+Values of one request, except in RequestKind. No value holds an API key or a client secret.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from proxy.endpoints import Action
+from proxy.mapping.coverage import Kind
+
+
+class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """Base class: `--json` shows every field, also those at their default."""
+
+
+class ParameterValue(_Value, frozen=True, kw_only=True):
+    """One parameter as the proxy understands it. `is_default`: the request does not have it."""
+
+    name: str
+    value: Any
+    is_default: bool
+    meaning: str = ""
+
+
+class IgnoredParameter(_Value, frozen=True, kw_only=True):
+    """Parameter, query key, or value without effect, and the reason."""
+
+    name: str
+    reason: str
+
+
+class UnderstoodQuery(_Value, frozen=True, kw_only=True):
+    """One query of parts/match with defaults, or its error: such a query is never sent upstream. `given` are the keys
+    that the request has."""
+
+    position: int
+    keys: dict[str, Any]
+    given: tuple[str, ...]
+    error: str | None = None
+
+
+class UnderstoodClient(_Value, frozen=True, kw_only=True):
+    """Application that the request is executed with: where it buys, and the features of its plan. `chosen_by` says why
+    it is this one; `problem` is the error of the proxy for the request's API key."""
+
+    application: str
+    api_key: str
+    country: str
+    currency: str
+    features: tuple[str, ...]
+    chosen_by: str
+    problem: str | None = None
+
+
+class ExplainedError(_Value, frozen=True, kw_only=True):
+    """Error response that the request gets, before anything is sent upstream."""
+
+    status: int
+    v3_class: str
+    message: str
+
+
+class ExplainedOperation(_Value, frozen=True, kw_only=True):
+    """GraphQL operation that the proxy sends. `document` is pretty-printed; what is sent differs in blanks only.
+
+    `queries` are the positions of the v3 queries (or uids) that it resolves. `records` is the path of the records in
+    `data` that the v3 objects are mapped from, such as `supMultiMatch[].parts[]`; empty if it returns none.
+    `condition` says when it is sent; None: always, unless a cache has the results.
+    """
+
+    name: str
+    document: str
+    variables: dict[str, Any]
+    parts_max: int
+    queries: tuple[int, ...]
+    records: str
+    condition: str | None = None
+
+
+class Cost(_Value, frozen=True, kw_only=True):
+    """Cost with empty caches. `requests` are GraphQL requests that are always sent, `requests_max` with those on
+    condition."""
+
+    parts_max: int
+    requests: int
+    requests_max: int
+    note: str
+
+
+class CacheEntry(_Value, frozen=True, kw_only=True):
+    """Key of the cache entry of one query: what must be equal for a hit."""
+
+    query: int
+    key: dict[str, Any]
+
+
+class CacheUse(_Value, frozen=True, kw_only=True):
+    """Caches that can serve the request without the upstream. Entries belong to `application`.
+
+    `seconds` is how long an entry is fresh, `stale_seconds` how much longer it may be served while the upstream fails;
+    `fields` is how many upstream fields an entry must have selected.
+    """
+
+    enabled: bool
+    application: str
+    entries: tuple[CacheEntry, ...]
+    seconds: float
+    stale_seconds: float
+    shared: bool
+    fields: int
+    notes: tuple[str, ...]
+
+
+class ExplainedField(_Value, frozen=True, kw_only=True):
+    """One field of the v3 response, by its path from the object (or, in an envelope, from the response).
+
+    `upstream` are paths from the upstream record; `$name` is a value of the request. `blank` is the value that a
+    client sees where `kind` is "no source" or "no feature", or where the upstream has null. `object` is the name of the
+    v3 object that the field holds.
+    """
+
+    path: str
+    kind: Kind | Literal["no feature", "emptied"]
+    upstream: tuple[str, ...] = ()
+    transform: str | None = None
+    feature: str | None = None
+    note: str = ""
+    blank: Any = None
+    object: str | None = None
+
+
+class Change(_Value, frozen=True, kw_only=True):
+    """What a client must change to use the Nexar API itself: what v3 did, and what the Nexar API does."""
+
+    subject: str
+    v3: str
+    nexar: str
+
+
+class Explanation(_Value, frozen=True, kw_only=True):
+    """Explanation of one request. With an `error`, everything behind it is empty.
+
+    `lists` are the upstream lists that the plan needs and that are not at hand: their operations come first in
+    `operations`, and `<id of NAME>` in the variables of others stands for ids that they have. `items` is the path
+    of the objects in the response.
+    """
+
+    request: str
+    method: str
+    endpoint: str
+    action: Action | None
+    object: str
+    client: UnderstoodClient | None
+    error: ExplainedError | None = None
+    parameters: tuple[ParameterValue, ...] = ()
+    queries: tuple[UnderstoodQuery, ...] = ()
+    ignored: tuple[IgnoredParameter, ...] = ()
+    operations: tuple[ExplainedOperation, ...] = ()
+    lists: tuple[str, ...] = ()
+    cost: Cost | None = None
+    cache: CacheUse | None = None
+    items: str = ""
+    envelope: tuple[ExplainedField, ...] = ()
+    fields: tuple[ExplainedField, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+class RequestKind(_Value, frozen=True, kw_only=True):
+    """Kind of requests in a file: endpoint, parameter names and query keys are equal, values are not. `example` is the
+    first of them; `parts_max` is the sum over all distinct requests of the kind."""
+
+    endpoint: str
+    parameters: tuple[str, ...]
+    query_keys: tuple[str, ...]
+    requests: int
+    occurrences: int
+    parts_max: int
+    first: str
+    example: Explanation

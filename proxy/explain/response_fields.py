@@ -1,0 +1,164 @@
+"""Fields of the v3 objects of a response in one projection: the upstream paths, transform and plan feature of each, or
+the reason why it is empty. Read from the mapping rules that the mapping function is compiled from."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from proxy.explain.explanation import ExplainedField
+from proxy.mapping import coverage, paths, rules
+from proxy.mapping.loader import Mappings
+from proxy.mapping.rules import ComputedValue, FieldRule
+from proxy.mapping.schema import FieldType
+from proxy.model import Path, Projection
+
+ANY_KEY = "<key>"
+
+
+class _Place(NamedTuple):
+    """Upstream object: its path from the record, and its type."""
+
+    path: str
+    type_name: str
+
+
+class _Here(NamedTuple):
+    """Upstream object that a v3 object is mapped from, and the one around it (`^` in a rule)."""
+
+    here: _Place
+    above: _Place | None
+
+
+def of_object(mappings: Mappings, name: str, projection: Projection) -> tuple[ExplainedField, ...]:
+    """Return every field that a v3 object has in this projection, nested ones included, in the order of the rules."""
+    walk = _Walk(mappings, projection)
+    return tuple(walk.fields(name, _Here(_Place("", mappings.rules[name].reads), None), (), ""))
+
+
+class _Walk:
+    """Visits the fields of an object as the mapping compiler does."""
+
+    def __init__(self, mappings: Mappings, projection: Projection) -> None:
+        self._mappings = mappings
+        self._projection = projection
+
+    def fields(self, name: str, scope: _Here, at: Path, prefix: str) -> Iterator[ExplainedField]:
+        """Yield the fields of one object; `prefix` is its path in the response."""
+        object_rules = self._mappings.rules[name]
+        for field in object_rules.fields:
+            rule = object_rules.rule(field)
+            if rules.shows(self._projection, rule, (*at, field)):
+                yield from self._field(rule, scope, (*at, field), f"{prefix}{field}")
+
+    def _field(self, rule: FieldRule, scope: _Here, at: Path, path: str) -> Iterator[ExplainedField]:
+        if (empty := self._empty(rule, at, path)) is not None:
+            yield empty
+            return
+        texts = [rule.paths] if isinstance(rule.paths, str) else rule.paths or []
+        item = self._item(rule, scope)
+        yield ExplainedField(
+            path=path,
+            kind=coverage.kind_of(rule),
+            upstream=tuple(self._shown(text, scope) for text in texts),
+            transform=rule.through,
+            feature=rule.feature,
+            note="; ".join(filter(None, (coverage.note_of(rule), *self._conditions(rule, scope, item)))),
+            blank=rule.always if rule.constant and rule.none is None else rule.blank,
+            object=rule.target,
+        )
+        if rule.target is not None and item is not None:
+            yield from self._below(rule, rule.target, item, at, path)
+
+    def _empty(self, rule: FieldRule, at: Path, path: str) -> ExplainedField | None:
+        """Return the field if it is not read from upstream because of the plan, or of slice[]; else None."""
+        if rule.constant:
+            return None
+        if rule.feature and rule.feature not in self._projection.features:
+            note = f"the application's features lack {rule.feature}: it is not selected, the upstream would refuse it"
+            return ExplainedField(path=path, kind="no feature", feature=rule.feature, note=note, blank=rule.blank)
+        if rules.emptied(self._projection, at):
+            return ExplainedField(path=path, kind="emptied", note="slice[] leaves nothing of the list", blank=[])
+        return None
+
+    def _below(self, rule: FieldRule, target: str, item: _Here, at: Path, path: str) -> Iterator[ExplainedField]:
+        """Yield the fields of a nested object, of the elements of a list, or of each key of a keyed object."""
+        if not rule.keyed:
+            yield from self.fields(target, item, at, f"{path}[]." if rule.each else f"{path}.")
+            return
+        keys = rules.keys(self._projection, at)
+        shared = [keys.representative] if keys.picked is None else sorted(keys.picked - set(keys.separate))
+        for key in (*keys.separate, *shared):
+            yield from self.fields(target, item, (*at, key), f"{path}.{ANY_KEY if key == rules.ANY else key}.")
+
+    def _item(self, rule: FieldRule, scope: _Here) -> _Here | None:
+        """Return the scope of the objects that a field holds; None for a scalar."""
+        if rule.target is None or not isinstance(rule.paths, str):
+            return None
+        route = paths.parse(rule.paths)
+        start = self._origin(route, scope)
+        if start is None:
+            return None
+        if rule.is_:
+            above = scope.above if rule.paths == "." else scope.here
+            return _Here(self._follow(start, route.steps), above)
+        here, above = start, scope.above
+        for steps in self._up_to_lists(route.steps, start):
+            here, above = self._follow(here, steps), here
+        if rule.through:
+            # A transform makes the list: its elements are texts.
+            here = _Place(f"{here.path} → {rule.through}", "String")
+        return _Here(here, above)
+
+    def _conditions(self, rule: FieldRule, scope: _Here, item: _Here | None) -> Iterator[str]:
+        """Yield what filters, orders, keys or replaces the elements of a list, in words."""
+        for words, value in (("only where", rule.only), ("sorted by", rule.order), ("keys are", rule.key)):
+            if value is not None and item is not None:
+                yield f"{words} {self._computed(value, item if not rule.is_ else scope)}"
+        if rule.or_else:
+            yield f"{self._shown(rule.or_else, scope)} if the list is empty"
+
+    def _computed(self, value: ComputedValue, scope: _Here) -> str:
+        texts = [value.paths] if isinstance(value.paths, str) else value.paths
+        shown = ", ".join(self._shown(text, scope) for text in texts)
+        return f"{value.through}({shown})" if value.through else shown
+
+    def _shown(self, text: str, scope: _Here) -> str:
+        """Return a path of a rule as a path from the upstream record."""
+        route = paths.parse(text)
+        start = self._origin(route, scope)
+        return text if start is None else self._follow(start, route.steps).path or "."
+
+    def _origin(self, route: paths.Route, scope: _Here) -> _Place | None:
+        """Return where a path starts; None for a value of the request."""
+        if route.origin == "context":
+            return None
+        return scope.above if route.origin == "above" else scope.here
+
+    def _follow(self, start: _Place, steps: tuple[paths.Step, ...]) -> _Place:
+        path, type_name = start
+        for step in steps:
+            kind = self._type(type_name, step)
+            path += f"{'.' if path else ''}{step.name}{step.arguments}{'[]' if kind.is_list else ''}{_braces(step)}"
+            type_name = kind.name
+        return _Place(path, type_name)
+
+    def _up_to_lists(self, steps: tuple[paths.Step, ...], start: _Place) -> Iterator[tuple[paths.Step, ...]]:
+        """Split the steps into groups that each end at a list; the last group may end at a single value."""
+        group: tuple[paths.Step, ...] = ()
+        type_name = start.type_name
+        for number, step in enumerate(steps, 1):
+            kind = self._type(type_name, step)
+            group, type_name = (*group, step), kind.name
+            if kind.is_list or number == len(steps):
+                yield group
+                group = ()
+
+    def _type(self, type_name: str, step: paths.Step) -> FieldType:
+        kind = self._mappings.schema.field(type_name, step.name)
+        # The compiler has checked every rule before (ProjectionCache.check).
+        assert kind is not None, f"{type_name}.{step.name}"  # noqa: S101
+        return kind
+
+
+def _braces(step: paths.Step) -> str:
+    """Return the selection in braces of a path's last step, which a transform reads."""
+    return f"{{{' '.join(child.name + _braces(child) for child in step.below)}}}" if step.below else ""

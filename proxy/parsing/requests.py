@@ -1,0 +1,37 @@
+"""Parameters of each endpoint, except those of searches (search.py): queries of parts/match, and uids."""
+
+from typing import Any, NamedTuple
+
+from proxy import bounds, errors, model
+from proxy.parameters import Parameters
+from proxy.parsing import match_queries, path_suggestions
+
+
+class ParsedMatch(NamedTuple):
+    """Request of parts/match, and its queries as they were sent, which the response repeats."""
+
+    raws: list[Any]
+    request: model.PartsMatchRequest
+
+
+def parse_match(parameters: Parameters) -> ParsedMatch:
+    """Parse parts/match. Raises BadRequest if `queries` or `exact_only` is invalid as a whole."""
+    raws = match_queries.decode(parameters.text("queries"))
+    queries = tuple(map(match_queries.parse, raws))
+    return ParsedMatch(raws, model.PartsMatchRequest(queries, parameters.flag("exact_only")))
+
+
+def parse_uids(parameters: Parameters) -> list[str]:
+    """Parse the uids of get_multi, in the order sent. Raises BadRequest without any, and for too many."""
+    uids = [uid for uid in parameters.texts("uid") if uid]
+    if not uids:
+        raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
+    bounds.UIDS.check(len(set(uids)))
+    return uids
+
+
+def checked_uid(path: str, uid: str) -> str:
+    """Return the uid in a path. Raises NotFound if it looks like a misspelt action, such as /sellers/searches."""
+    if suggestion := path_suggestions.instead_of_uid(path, uid):
+        raise errors.NotFound(suggestion)
+    return uid

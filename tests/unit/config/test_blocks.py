@@ -1,0 +1,140 @@
+"""Tests of mistakes that are collected: all of them at once, in the order of the file, and no consequences of them."""
+
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.config import loader
+
+SANDBOX = "applications:\n  demo:\n    apikeys: [a-key]\n"
+REAL = "upstream: {graphql_url: 'http://a/g', token_url: 'http://a/t'}\n"
+
+MANY = """\
+lisen: {port: 80}
+cache: {seconds: -1, byts: 3, bytes: 2.5}
+listen:
+  trusted_proxies: [x, 10.0.0.0/8, y]
+log: {level: info}
+log: {level: loud}
+store_key: [hidden, env:NOPE]
+shadow: {baseline_ul: "http://x"}
+uids: nofile
+upstream:
+  graphql_url: ftp://x
+  tls: {client_cert: no.pem, client_key: key.pem}
+  timeouts: {connect_seconds: 0}
+  breaker: 5
+applications:
+  demo:
+    apikeys: [hidden, hidden, {hidden: 1}, {key: b, name: "a b"}, {key: c, name: "c d"}, 5]
+    client_id: env:NOPE
+    client_secret: file:config.yaml/none
+    features: [LEADTIME, LEAD_TIME, LIFESPAN]
+    shadow: {share: 0.5}
+    reconcile: {token: hidden}
+  block: 5
+  typo: {apikys: [hidden], client_id: x}
+  "a b": {apikeys: [d], client_id: x, client_secret: ""}
+"""
+MISTAKES = """\
+1:1 lisen unknown_key
+2:9 cache.seconds value_not_accepted
+2:22 cache.byts unknown_key
+2:31 cache.bytes value_not_accepted
+4:21 listen.trusted_proxies[0] value_not_accepted
+4:36 listen.trusted_proxies[2] value_not_accepted
+6:1 the key log was already given in line 5 duplicate_key
+6:7 log.level value_not_accepted
+7:13 store_key[0] value_not_accepted
+7:21 store_key[1] variable_missing
+8:10 shadow.baseline_ul unknown_key
+9:1 uids file_unreadable
+10:1 upstream.token_url setting_missing
+11:3 upstream.graphql_url value_not_accepted
+12:9 upstream.tls.client_cert file_unreadable
+12:30 upstream.tls.client_key file_unreadable
+13:14 upstream.timeouts.connect_seconds value_not_accepted
+14:3 upstream.breaker value_not_accepted
+17:23 applications.demo.apikeys[1] duplicate_apikey
+17:31 applications.demo.apikeys[2] unknown_key
+17:53 applications.demo.apikeys[3].name value_not_accepted
+17:76 applications.demo.apikeys[4].name value_not_accepted
+17:90 applications.demo.apikeys[5] value_not_accepted
+18:5 applications.demo.client_id variable_missing
+19:5 applications.demo.client_secret file_unreadable
+20:16 applications.demo.features[0] value_not_accepted
+20:37 applications.demo.features[2] value_not_accepted
+22:5 applications.demo.reconcile.application_id setting_missing
+22:17 applications.demo.reconcile.token value_not_accepted
+23:3 applications.block value_not_accepted
+24:3 applications.typo.client_secret setting_missing
+24:10 applications.typo.apikys unknown_key
+25:3 applications.a b value_not_accepted
+25:39 applications.a b.client_secret value_not_accepted
+"""
+
+
+@pytest.fixture
+def mistakes(load: Any) -> Any:
+    def of(text: str, **environ: str) -> list[errors.ConfigMistake]:
+        with pytest.raises(errors.ConfigError) as caught:
+            load(text, **environ)
+        assert caught.value.message == "\n".join(mistake.text for mistake in caught.value.mistakes)
+        return list(caught.value.mistakes)
+
+    return of
+
+
+def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> None:
+    found = mistakes(MANY)
+    expected = [line.rsplit(" ", 1) for line in MISTAKES.splitlines()]
+    starts = [start.replace(" ", ": ", 1) for start, _ in expected]
+    assert [
+        mistake.text.removeprefix("config.yaml:")[: len(start)] for mistake, start in zip(found, starts, strict=True)
+    ] == starts
+    assert [mistake.code for mistake in found] == [code for _, code in expected]
+    assert "hidden" not in str(found)
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        pytest.param(SANDBOX.replace("apikeys", "apikys"), "unknown_key", id="a required key that is misspelt"),
+        pytest.param("aplications: {demo: {apikeys: [a]}}", "unknown_key", id="a required block that is misspelt"),
+        pytest.param(f"upstrem: {{graphql_url: 'http://a/'}}\n{SANDBOX}", "unknown_key", id="upstream is misspelt"),
+        pytest.param("applications: {demo: 5}", "value_not_accepted", id="no block"),
+        pytest.param("[]", "value_not_accepted", id="no settings at all"),
+        pytest.param("applications: {demo: {apikeys: [env:A]}}", "value_not_accepted", id="a wrong apikey"),
+        pytest.param(
+            f"{REAL}{SANDBOX}    client_id: a\n    client_secret: env:NOPE\n", "variable_missing", id="a secret not set"
+        ),
+        pytest.param(
+            f"shadow: {{baseline_url: x}}\n{SANDBOX}    shadow: {{share: 1}}", "value_not_accepted", id="wrong address"
+        ),
+        pytest.param(
+            f"shadow: {{old_url: 'http://a'}}\n{SANDBOX}    shadow: {{share: 1}}", "renamed_key", id="renamed address"
+        ),
+        pytest.param(f"{SANDBOX}    shadow: {{share: x}}", "value_not_accepted", id="a wrong share, and no address"),
+        pytest.param(
+            "upstream: {graphql_url: 'http://a/g', token_url: 'http://a/t', tls: {client_cert: no, client_key: "
+            f"config.yaml}}}}\n{SANDBOX}    client_id: a\n    client_secret: b\n",
+            "file_unreadable",
+            id="a key beside a missing certificate",
+        ),
+    ],
+)
+def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text: str, code: str) -> None:
+    assert [mistake.code for mistake in mistakes(text)] == [code]
+
+
+def test_mistakes_of_two_applications_with_one_cause_are_two(mistakes: Any) -> None:
+    text = f"{SANDBOX}    shadow: {{share: 1}}\n  other: {{apikeys: [b-key], shadow: {{response: baseline}}}}\n"
+    assert [mistake.code for mistake in mistakes(text)] == ["baseline_url_missing"] * 2
+
+
+def test_a_key_of_the_store_is_required_without_an_upstream_too(tmp_path: Any) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"store_key: env:NOPE\n{SANDBOX}")
+    with pytest.raises(errors.ConfigError, match="store_key: the environment variable NOPE is not set"):
+        loader.load(file, {}, upstream=False)
