@@ -219,7 +219,7 @@ def _equal(attribute: records.CatalogAttribute, value: float | str, text: str, s
     if isinstance(value, str):
         return plain_text == _plain(value) or plain_text in map(_plain, value.split(","))
     try:
-        return search_rules.plain_numbers_filter and float(text) == value
+        return float(text) == value and search_rules.plain_numbers_filter
     except ValueError:
         displayed = _plain(units.displayed(value, attribute.units_symbol).display)
         return search_rules.displayed_values_filter and plain_text == displayed

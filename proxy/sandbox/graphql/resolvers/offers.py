@@ -42,11 +42,12 @@ def sellers(
     behaviour = info.context.behaviour
     with_brokers = includeBrokers or behaviour.brokers_by_default
     only_authorized = authorizedOnly and behaviour.authorized_only_obeyed
+    by_default = behaviour.unauthorized_by_default or includeBrokers
     passing = [
         views.SellerView(seller, part)
         for seller in listed(part, info)
         if (seller.is_authorized or not only_authorized)
-        and (with_brokers if seller.is_broker else behaviour.unauthorized_by_default or seller.is_authorized)
+        and (with_brokers if seller.is_broker else by_default or seller.is_authorized)
     ]
     first = max(start or 0, 0)
     is_cut = limit is not None and limit >= 0 and behaviour.seller_limit_obeyed
@@ -117,8 +118,12 @@ def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
     """The price breaks with their conversion."""
     market, behaviour = offer.seller.part.market, info.context.behaviour
     key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
-    ascending = [price(step, market, behaviour, key) for step in offer.breaks]
-    return ascending if behaviour.prices_by_quantity else ascending[::-1]
+    shown = [price(step, market, behaviour, key) for step in offer.breaks]
+    if not behaviour.price_currency_kept:
+        shown = [
+            each._replace(price=each.converted_price, currency=market.currency, conversion_rate=1.0) for each in shown
+        ]
+    return shown if behaviour.prices_by_quantity else shown[::-1]
 
 
 def price(
@@ -130,8 +135,6 @@ def price(
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
     rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
-    if not behaviour.price_currency_kept:
-        step, rate = records.PriceBreak(step.quantity, step.price * rate, market.currency), 1.0
     if behaviour.conversion_inverted:
         rate = 1.0 / rate
     converted = round(step.price * rate, 2) if behaviour.converted_prices_rounded else step.price * rate

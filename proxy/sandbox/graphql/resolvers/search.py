@@ -134,7 +134,8 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
 
 def hits(result: views.SupPartResultSet, info: context.Info) -> int:
     """All hits, not the page."""
-    return result.hits.hits - (result.start if info.context.behaviour.hits_after_start else 0)
+    before = result.start if info.context.behaviour.hits_after_start else 0
+    return max(result.hits.hits - before, 0)
 
 
 def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:
