@@ -1,65 +1,301 @@
-"""`v3bridge conform`: tests what this program assumes about the Nexar services."""
+"""`v3bridge conform`: tests what this program assumes about the Nexar services, on the sandbox or on an account."""
 
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Annotated
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
-from proxy import errors
-from proxy.cli import embedded
-from proxy.kit import clock, event_loop
+import proxy
+from proxy import config, errors
+from proxy.cli import embedded, spending
+from proxy.cli.option_fields import command
+from proxy.cli.shown import FILE_WIDTH
+from proxy.config import loader
+from proxy.kit import clock as clocks
+from proxy.kit import event_loop
+from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
-    from proxy.conformance import reading, results
+    from proxy.conformance import probes, results
+    from proxy.conformance.reading import Catalogue
+    from proxy.conformance.runner import Observations, Selection
 
 SANDBOX = "sandbox"
 DEFAULT_BUDGET = 20  # parts
+CONFIRMED, CONTRADICTED, UNTESTED = 0, 1, 3  # exit codes; 2 is a mistake in options or configuration
+KEY = "conform"  # the API key that a run's parts are booked on in the usage ledger
+MAX_VALUE = 300  # characters of a value in the terminal; --json has all of it
+# In the order of the output: what differs is last, nearest to the totals.
+COLOURS = {"confirmed": "green", "not tested": "yellow", "contradicted": "red"}
 
 
-def conform(
-    against: Annotated[str, typer.Option(metavar="sandbox|CONFIG", help="The sandbox, or a configuration file.")],
-    budget: Annotated[int, typer.Option(min=0, help="The most parts that may be spent.")] = DEFAULT_BUDGET,
-    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Test this assumption only.")] = None,
-    deviation: embedded.Deviations = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, without credentials.")] = False,
-) -> None:
-    """Test what this program assumes about the Nexar services, assumption by assumption."""
-    from proxy.conformance import reading
+@dataclass(frozen=True, slots=True)
+class ConformOptions:
+    """Options of `v3bridge conform`."""
 
-    if against != SANDBOX:
-        raise typer.BadParameter(f"{against!r} is not {SANDBOX}", param_hint="--against")
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="sandbox|CONFIG", help="What is tested: the sandbox, or a configuration's account."),
+    ] = None
+    result: Annotated[
+        Path | None, typer.Option(help="Read the result of an earlier run (--json) instead; sends nothing.")
+    ] = None
+    application: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The application under test; the first one with parts if omitted."),
+    ] = None
+    budget: Annotated[
+        int | None, typer.Option(min=0, help=f"The most parts that may be spent; {DEFAULT_BUDGET} if omitted.")
+    ] = None
+    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Test this assumption only.")] = None
+    deviation: embedded.Deviations = None
+    yes: Annotated[bool, typer.Option("--yes", help="Spend parts without asking.")] = False
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; it holds no credentials and no ids.")
+    ] = False
+    update: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Merge the result into this evidence file, and renew the page beside it."),
+    ] = None
+
+
+def run(options: ConformOptions) -> None:
+    """Test what this program assumes about the Nexar services, and say which assumptions hold."""
+    from proxy.conformance import reading, results
+
     catalogue = reading.load()
-    if only:
+    if (options.against is None) is (options.result is None):
+        raise typer.BadParameter("either --against or --result is needed", param_hint="--against")
+    if options.only:
         try:
-            catalogue = catalogue.only(only)
+            catalogue = catalogue.only(options.only)
         except KeyError as error:
             raise typer.BadParameter(f"no assumption is called {error.args[0]!r}", param_hint="--only") from None
-    result = event_loop.run(_against_sandbox(catalogue, budget, deviation or []))
-    if as_json:
+    result = results.load(options.result) if options.result else event_loop.run(_Run(options, catalogue).result())
+    if options.json:
         typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
-        for outcome in result.outcomes:
-            got = "" if outcome.verdict != "contradicted" else f" expected {outcome.expected!r}, got {outcome.got!r}"
-            typer.echo(f"{outcome.verdict:12} {outcome.tier:8} {outcome.id}{got} {outcome.reason}")
-        typer.echo(f"{result.requests} requests, {result.parts} of at most {result.at_worst} parts")
-    raise typer.Exit(1 if result.of("contradicted") else 0)
+        _print(result, catalogue)
+    if options.update is not None:
+        _update(options.update, result)
+    raise typer.Exit(_exit_code(result))
 
 
-async def _against_sandbox(catalogue: "reading.Catalogue", budget: int, deviations: list[str]) -> "results.RunResult":
-    import aiohttp
+conform = command(ConformOptions, run)
 
-    from proxy.conformance import probes, runner
-    from proxy.sandbox import app
-    from proxy.sandbox import deviations as sandbox_deviations
 
-    try:
-        settings = embedded.conformance_sandbox(sandbox_deviations.behaviour(deviations))
-    except ValueError as error:
-        raise errors.ConfigError(str(error)) from error
+def _exit_code(result: "results.RunResult") -> int:
+    if result.of("contradicted"):
+        return CONTRADICTED
+    return CONFIRMED if result.of("confirmed") else UNTESTED
+
+
+def _update(file: Path, result: "results.RunResult") -> None:
+    from proxy.conformance import evidence, page, reading
+
+    if result.deviations:
+        raise errors.ConfigError("--update: a sandbox with deviations is no evidence")
+    catalogue = reading.load()  # all of it, whatever --only selects
+    merged = evidence.merge(evidence.load(file), result, catalogue)
+    evidence.save(file, merged)
+    file.with_suffix(".md").write_text(page.render(catalogue, merged), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    options: ConformOptions
+    catalogue: "Catalogue"
+
+    async def result(self) -> "results.RunResult":
+        if self.options.against == SANDBOX:
+            return await self._on_sandbox()
+        settings = loader.load(Path(self.options.against or ""), os.environ)
+        # Nothing of such a configuration is tested but its addresses, which are the sandbox's.
+        if settings.upstream == "sandbox":
+            return await self._on_sandbox()
+        if self.options.deviation:
+            raise typer.BadParameter("only the sandbox can deviate", param_hint="--deviation")
+        return await self._on_account(settings, settings.upstream)
+
+    async def _on_sandbox(self) -> "results.RunResult":
+        import aiohttp
+
+        from proxy.conformance import results
+        from proxy.sandbox import app
+        from proxy.sandbox import deviations as sandbox_deviations
+
+        names = tuple(self.options.deviation or ())
+        try:
+            settings = embedded.conformance_sandbox(sandbox_deviations.behaviour(names))
+        except ValueError as error:
+            raise errors.ConfigError(str(error)) from error
+        async with app.serve(settings) as upstream, aiohttp.ClientSession() as session:
+            target = embedded.conformance_target(upstream)
+            observed = await self._observe(target, session, self._selection(target))
+            billed = sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all)
+            plan = results.Plan("all", upstream.default_application.part_limit)
+        cost = msgspec.structs.replace(observed.cost, billed=billed)
+        return self._document("sandbox", plan, observed.outcomes, cost, names)
+
+    async def _on_account(self, settings: config.Config, upstream: config.UpstreamSettings) -> "results.RunResult":
+        from proxy.conformance import targets
+        from proxy.upstream import session as sessions
+
+        configured = targets.from_config(settings, upstream, self.options.application)
+        selection = self._selection(configured.target)
+        spending.say(
+            f"{counted(len(selection.requests), 'request')} as application {configured.name}: "
+            f"at most {counted(selection.at_worst, 'part')}"
+        )
+        if not spending.confirm_cost(selection.at_worst, self.options.budget, 0, yes=self.options.yes, free=False):
+            raise typer.Abort
+        async with (
+            _booked(settings, configured.name, selection.at_worst) as book,
+            sessions.open_session(upstream) as http,
+        ):
+            observed = await self._observe(configured.target, http, selection)
+            await book(observed)
+        return self._document(configured.service, configured.plan, observed.outcomes, observed.cost)
+
+    def _selection(self, target: "probes.Target") -> "Selection":
+        from proxy.conformance import runner
+
+        budget = DEFAULT_BUDGET if self.options.budget is None else self.options.budget
+        return runner.select(self.catalogue, budget, target.accounts)
+
+    async def _observe(self, target: "probes.Target", session: Any, selection: "Selection") -> "Observations":
+        from proxy.conformance import probes, runner
+
+        prober = probes.Prober(target, session, clocks.SystemClock())
+        with spending.progress_bar("testing", len(selection.requests)) as update:
+            return await runner.run(self.catalogue, selection, prober, lambda done: update(done, ""))
+
+    def _document(
+        self,
+        service: "results.Service",
+        plan: "results.Plan",
+        outcomes: "tuple[results.Outcome, ...]",
+        cost: "results.RunCost",
+        deviations: tuple[str, ...] = (),
+    ) -> "results.RunResult":
+        from proxy.conformance import results
+
+        today = datetime.now(UTC).date().isoformat()
+        return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations)
+
+
+@asynccontextmanager
+async def _booked(
+    settings: config.Config, name: str, at_worst: int
+) -> "AsyncIterator[Callable[[Observations], Awaitable[None]]]":
+    """Hold the worst case of a run in the usage ledger; yields the function that books what it cost. A run that fails
+    is booked as uncertain usage."""
+    from prometheus_client import CollectorRegistry
+
+    from proxy.gateway.quota import accounts, reservations
+    from proxy.stores import open as opening
+    from proxy.telemetry import metrics
+
+    clock, entry = clocks.SystemClock(), settings.applications[name]
+    whole = accounts.application_account(name, entry)
+    charged = accounts.ChargedAccounts(whole, accounts.QuotaAccount(f"{name}/{KEY}", None, entry.period))
     async with AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(app.serve(settings))
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        target = embedded.conformance_target(upstream)
-        prober = probes.Prober(target, session, clock.SystemClock())
-        return await runner.run(catalogue, runner.select(catalogue, budget, target.accounts), prober)
+        store = await opening.open_store(settings.store, clock)
+        stack.push_async_callback(store.aclose)
+        measured = metrics.Metrics(CollectorRegistry(), clock)
+        quota = reservations.Quota(store, [charged], secrets.token_hex(8), clock, measured)
+        stack.push_async_callback(quota.close)
+        try:
+            await quota.start()
+            reservation = await quota.reserve(charged, at_worst)
+        except (errors.QuotaExhausted, errors.StoreUnavailable) as error:
+            raise errors.ConfigError(f"applications.{name}: {error.message}") from error
+
+        async def book(observed: "Observations") -> None:
+            await reservation.settle(observed.cost.returned)
+            await quota.book(charged, 0, observed.uncertain, "", None)
+
+        try:
+            yield book
+        except BaseException as error:
+            await reservation.release(error)
+            raise
+
+
+def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
+    """Print a table for each tier, and the totals last, where a terminal shows them."""
+    from proxy.conformance.page import TIERS
+
+    terminal = Console(highlight=False)
+    console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH, highlight=False)
+    statements = {assumption.id: assumption.statement for assumption in catalogue.assumptions}
+    for tier in TIERS:
+        outcomes = [outcome for outcome in result.outcomes if outcome.tier == tier]
+        if outcomes:
+            console.print(_tier_table(tier, outcomes, statements))
+    console.print(_totals(result, TIERS))
+    cost = result.cost
+    ledger = "" if cost.billed is None else f"; the sandbox's ledger has {cost.billed:,}"
+    console.print(
+        f"{counted(cost.requests, 'request')}, {counted(cost.token_requests, 'token request')}; "
+        f"{counted(cost.returned, 'part')} returned, at most {cost.at_worst:,}{ledger}"
+    )
+
+
+def _tier_table(tier: str, outcomes: "list[results.Outcome]", statements: dict[str, str]) -> Table:
+    table = Table(title=tier.capitalize(), title_justify="left", box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    order = list(COLOURS)
+    for outcome in sorted(outcomes, key=lambda each: order.index(each.verdict)):
+        subject = Text.assemble((outcome.id, "bold"), " ", (statements.get(outcome.id, ""), "dim"))
+        table.add_row(Text(outcome.verdict, style=COLOURS[outcome.verdict]), Group(subject, *_details(outcome)))
+    return table
+
+
+def _details(outcome: "results.Outcome") -> list[RenderableType]:
+    """Return the lines below an assumption that is not confirmed."""
+    if outcome.verdict == "confirmed":
+        return []
+    lines = [] if outcome.verdict == "not tested" else [("expected", outcome.expected), ("got", outcome.got)]
+    shown = [f"{name:8} {_shortened(json.dumps(value, ensure_ascii=False))}" for name, value in lines]
+    if outcome.reason:
+        shown.append(f"{'reason':8} {_shortened(outcome.reason)}")
+    return [Padding(Text(printable(line)), (0, 0, 0, 2)) for line in shown]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else text[:MAX_VALUE] + "…"
+
+
+def _totals(result: "results.RunResult", tiers: Iterable[str]) -> Table:
+    """Return coverage and correctness of each tier: a run that tests little may have nothing wrong."""
+    table = Table("tier", "assumptions", "tested (coverage)", "confirmed (correctness)", "contradicted")
+    for tier in (*tiers, "all"):
+        verdicts = Counter(each.verdict for each in result.outcomes if tier in (each.tier, "all"))
+        whole, tested = verdicts.total(), verdicts["confirmed"] + verdicts["contradicted"]
+        table.add_row(
+            tier,
+            str(whole),
+            _share(tested, whole),
+            _share(verdicts["confirmed"], tested),
+            str(verdicts["contradicted"]),
+        )
+    return table
+
+
+def _share(number: int, whole: int) -> str:
+    return f"{number} of {whole}" + (f" ({number / whole:.0%})" if whole else "")

@@ -1,6 +1,7 @@
 """`v3bridge doctor`: checks of an installation, stage by stage, and what to do about what they find."""
 
 import os
+from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from rich.console import Console
-from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from proxy import config
 from proxy.cli import embedded
 from proxy.kit import clock, event_loop, shipped
-from proxy.kit.wording import printable
+from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
     from proxy.doctor.findings import CheckResult, Report, StageName
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 OK, FAILED, UNUSABLE = 0, 1, 2  # exit codes: the last if the configuration itself is wrong
 MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "warning": ("!", "yellow"), "skipped": ("–", "dim")}
-ASCII_MARKS = {"✓": "ok", "✗": "x", "–": "-"}
-INDENT = 4
+ASCII = {"✓": "+", "✗": "x", "–": "-", "→": "->"}  # for terminals and files that have no Unicode
+INDENT = 3  # columns up to the mark
 
 
 def doctor(
@@ -39,12 +40,13 @@ def doctor(
     """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts, changes
     nothing."""
     file = config_file or shipped.path("config.yaml")
-    report = event_loop.run(_examine(file, tuple(requests or ()), _silent if as_json else _Printer().show))
+    printer = _Printer()
+    report = event_loop.run(_examine(file, tuple(requests or ()), _silent if as_json else printer.show))
     if as_json:
         document = {"ok": report.ok, "stages": report.stages}
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     else:
-        _print_result(report)
+        printer.result(report)
     raise typer.Exit(_exit_code(report))
 
 
@@ -72,10 +74,12 @@ def _silent(_stage: "StageName", _finding: "CheckResult") -> None:
 
 
 class _Printer:
-    """Prints each finding when it is made, below the name of its stage."""
+    """Prints each finding when it is made, below the name of its stage. Outside a terminal a finding is one line, and
+    what to do another."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
+        self._console.soft_wrap = not self._console.is_terminal
         self._stage = ""
 
     def show(self, stage: "StageName", finding: "CheckResult") -> None:
@@ -83,19 +87,34 @@ class _Printer:
         if stage != self._stage:
             self._stage = stage
             self._console.print(Text(stage, style="bold"))
-        mark, style = MARKS[finding.outcome]
-        if not _is_unicode(self._console):
-            mark = ASCII_MARKS.get(mark, mark)
+        symbol, style = MARKS[finding.outcome]
         application = f"{finding.application}: " if finding.application else ""
-        self._console.print(Text.assemble(f"{'':2}", (mark, style), f" {application}{printable(finding.text)}"))
+        self._print_line(Text(self._symbol(symbol), style), f"{application}{finding.text}")
         if finding.advice:
-            self._console.print(Padding(Text(printable(finding.advice)), (0, 0, 0, INDENT)))
+            self._print_line(Text(" "), f"{self._symbol('→')} {finding.advice}")
+
+    def result(self, report: "Report") -> None:
+        """Print the sum of all findings."""
+        outcomes = Counter(finding.outcome for stage in report.stages for finding in stage.findings)
+        counts = [f"{outcomes[name]} {name}" for name in ("passed", "failed", "skipped") if outcomes[name]]
+        counts += [counted(outcomes["warning"], "warning")] if outcomes["warning"] else []
+        self._console.print(f"\n{', '.join(counts)}")
+
+    def _print_line(self, mark: Text, text: str) -> None:
+        """Print a mark and a text, whose further lines in a terminal begin below its first one."""
+        shown = Text(printable(text))
+        if not self._console.is_terminal:
+            self._console.print(Text.assemble("  ", mark, " ", shown))
+            return
+        row = Table.grid(padding=(0, 1, 0, 0))
+        row.add_column(width=INDENT, justify="right", no_wrap=True)
+        row.add_column(overflow="fold")
+        row.add_row(mark, shown)
+        self._console.print(row)
+
+    def _symbol(self, symbol: str) -> str:
+        return symbol if _is_unicode(self._console) else ASCII.get(symbol, symbol)
 
 
 def _is_unicode(console: Console) -> bool:
-    return (console.encoding or "").lower().replace("-", "").startswith("utf")
-
-
-def _print_result(report: "Report") -> None:
-    failures = sum(finding.outcome == "failed" for stage in report.stages for finding in stage.findings)
-    typer.echo("\nno problem found" if report.ok else f"\n{failures} found")
+    return (console.encoding or "").lower().startswith("utf")

@@ -8,7 +8,21 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import cache, compare, conform, doctor, mappings, record, sandbox, serve, shadow, sheet, uids, usage
+from proxy.cli import (
+    cache,
+    compare,
+    conform,
+    doctor,
+    explain,
+    mappings,
+    record,
+    sandbox,
+    serve,
+    shadow,
+    sheet,
+    uids,
+    usage,
+)
 from proxy.kit import garbage
 from proxy.kit.wording import printable
 
@@ -51,6 +65,7 @@ app.command("doctor")(doctor.doctor)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
 app.command("surface")(mappings.surface)
+app.command("explain")(explain.explain)
 app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("conform")(conform.conform)

@@ -9,17 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proxy import errors
-from proxy.cli import embedded, shown
+from proxy.cli import embedded, shown, spending
 from proxy.kit import event_loop
 from proxy.workers import listening
 
 if TYPE_CHECKING:
     from proxy.sandbox import app, settings
+    from proxy.sandbox import behaviour as behaviours
 
 DESIGN_PORTS = 4
 # Below this number of parts, starting processes takes longer than it saves.
@@ -28,6 +30,10 @@ _WORTH_PROCESSES = 50_000
 Faults = Annotated[
     list[str] | None,
     typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
+]
+Observed = Annotated[
+    Path | None,
+    typer.Option("--as", metavar="FILE", help="Behave as observed: a result of `v3bridge conform --json`."),
 ]
 
 
@@ -66,6 +72,7 @@ def sandbox(
         typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
     deviation: embedded.Deviations = None,
+    observed: Observed = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
 ) -> None:
     """Start the sandbox; print its URLs, a user and client credentials."""
@@ -81,7 +88,7 @@ def sandbox(
             faults=fault or [],
             rate=legacy_rate or None,
             disturbances=disturb or [],
-            deviations=deviation or [],
+            behaviour=_behaviour(observed, deviation or []),
             state=state,
             no_auth=no_auth,
             admin_hosts=[host, *(admin_host or [])],
@@ -115,14 +122,13 @@ def _settings(
     faults: list[str],
     rate: int | None,
     disturbances: list[str],
-    deviations: list[str],
+    behaviour: "behaviours.Behaviour",
     state: Path | None,
     no_auth: bool,
     admin_hosts: list[str],
 ) -> "settings.SandboxSettings":
-    """Convert the options to settings. Raises ValueError for an invalid fault, disturbance or deviation."""
+    """Convert the options to settings. Raises ValueError for an invalid fault or disturbance."""
     from proxy.sandbox import applications, settings
-    from proxy.sandbox import deviations as sandbox_deviations
     from proxy.sandbox import faults as sandbox_faults
     from proxy.sandbox.legacy_v3 import disturbances as kinds
     from proxy.sandbox.legacy_v3 import settings as legacy
@@ -142,12 +148,42 @@ def _settings(
         state=state,
         no_auth=no_auth,
         admin_hosts=tuple(admin_hosts),
-        behaviour=sandbox_deviations.behaviour(deviations),
+        behaviour=behaviour,
         faults=tuple(fault for text in faults for fault in sandbox_faults.parse_faults(text)),
         legacy=legacy.LegacySettings(
             requests_per_second=rate, disturbances=tuple(kinds.PARSER.parse(text) for text in disturbances)
         ),
     )
+
+
+def _behaviour(observed: Path | None, names: list[str]) -> "behaviours.Behaviour":
+    """Return the behaviour that was observed, with deviations. Raises ValueError for an unknown deviation."""
+    from proxy.sandbox import deviations
+
+    return deviations.behaviour(names, None if observed is None else _observed_behaviour(observed))
+
+
+def _observed_behaviour(file: Path) -> "behaviours.Behaviour":
+    """Return the behaviour that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
+    it does."""
+    from proxy.conformance import reading, results
+    from proxy.sandbox import behaviour as behaviours
+
+    # What was confirmed is the sandbox's behaviour already.
+    contradicted = {outcome.id: outcome.got for outcome in results.load(file).of("contradicted")}
+    values: dict[str, object] = {}
+    for assumption in reading.load().assumptions:
+        if assumption.id in contradicted and assumption.sandbox is not None:
+            value = contradicted[assumption.id]
+            try:
+                # One by one: a value of an unexpected kind must not keep the sandbox from imitating the others.
+                msgspec.convert({assumption.sandbox: value}, behaviours.Behaviour)
+            except msgspec.ValidationError as error:
+                spending.say(f"not imitated: {assumption.id}: {error}")
+            else:
+                values[assumption.sandbox] = value
+                spending.say(f"as observed: {assumption.id}: {assumption.sandbox} = {value!r}")
+    return msgspec.convert(values, behaviours.Behaviour)
 
 
 async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -> None:

@@ -20,6 +20,7 @@ from proxy.config.secret import (
 )
 from proxy.config.settings import (
     FEATURES,
+    HEALTH_CHECK_CONNECTIONS,
     ApiKeySettings,
     ApplicationSettings,
     ApplicationShadowSettings,
@@ -44,6 +45,7 @@ from proxy.config.settings import (
 
 __all__ = [
     "FEATURES",
+    "HEALTH_CHECK_CONNECTIONS",
     "ApiKeySettings",
     "ApplicationSettings",
     "ApplicationShadowSettings",

@@ -43,6 +43,10 @@ CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 
+HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
+_OTHER_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base class of all blocks of settings."""
 
@@ -315,3 +319,10 @@ class Config(Settings, frozen=True):
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()
+
+    @property
+    def reserved_files(self) -> int:
+        """Open files of a worker beside the connections of its clients: for upstream connections, health checks and
+        the store."""
+        upstream = 0 if self.upstream == "sandbox" else self.upstream.connections
+        return _OTHER_FILES + HEALTH_CHECK_CONNECTIONS + upstream

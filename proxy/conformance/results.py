@@ -1,17 +1,20 @@
-"""Results of a run: one outcome for each assumption, with what was spent. `--json` prints them as they are."""
+"""Results of a run: one outcome for each assumption, and what the run cost. `--json` prints them as they are."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from proxy import errors
 from proxy.conformance.assumptions import Tier
 
 Verdict = Literal["confirmed", "contradicted", "not tested"]
+Service = Literal["sandbox", "Nexar", "another service"]
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Outcome of one assumption. `expected` and `got` are set if it was tested, `reason` if it was not, or if the
-    observed response explains the difference."""
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Outcome of one assumption. `expected` and `got` are set if it was tested; `reason` says why it was not, or has
+    the messages of the responses that contradict it."""
 
     id: str
     tier: Tier
@@ -21,16 +24,52 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
 
-class RunResult(msgspec.Struct, frozen=True):
-    """Result of a run. `at_worst` is the most parts that the sent requests could cost, `parts` the part objects in
-    their responses."""
+class RunCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a run cost. `at_worst` is the most parts that its requests could return, `returned` the part objects in the
+    responses, `billed` those that the ledger of the service counted (None: not known, as for the real service)."""
 
-    outcomes: tuple[Outcome, ...]
     requests: int
     token_requests: int
     at_worst: int
-    parts: int
+    returned: int
+    billed: int | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Plan of the application under test, as configured."""
+
+    features: Literal["all"] | tuple[str, ...] = "all"
+    parts: Literal["unlimited"] | int = "unlimited"
+    period: Literal["month", "lifetime"] = "month"
+
+    def __str__(self) -> str:
+        parts = "unlimited parts" if self.parts == "unlimited" else f"{self.parts:,} parts a {self.period}"
+        named = ", ".join(self.features) or "no features"
+        return f"{'all features' if self.features == 'all' else named}; {parts.replace('a lifetime', 'once')}"
+
+
+class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Result of a run, which holds no credentials and nothing of an organization. `date` is that of UTC, `version` the
+    program's; `deviations` are those that the sandbox was given."""
+
+    service: Service
+    date: str
+    version: str
+    plan: Plan
+    cost: RunCost
+    outcomes: tuple[Outcome, ...]
+    deviations: tuple[str, ...] = ()
 
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:
         """The outcomes with this verdict."""
         return tuple(outcome for outcome in self.outcomes if outcome.verdict == verdict)
+
+
+def load(file: Path) -> RunResult:
+    """Read what `v3bridge conform --json` has printed. Raises ConfigError."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=RunResult)
+    except OSError as error:
+        raise errors.ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise errors.ConfigError(f"{file}: is not a result of `v3bridge conform --json`: {error}") from error

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.conformance import expressions, part_objects
+from proxy.conformance import expressions, part_objects, redaction
 from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.conformance.probes import Account, ProbeError, Prober, ProbeResponse
 from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Outcome, RunResult
+from proxy.conformance.results import Outcome, RunCost
 
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
@@ -64,29 +64,40 @@ def _priority(catalogue: Catalogue) -> Callable[[str], tuple[int, int]]:
     return lambda name: (tiers[name], catalogue.requests[name].parts)
 
 
+class Observations(NamedTuple):
+    """Outcomes of all assumptions, and what they cost. `uncertain` parts may have been billed by requests without a
+    response."""
+
+    outcomes: tuple[Outcome, ...]
+    cost: RunCost
+    uncertain: int
+
+
 async def run(
     catalogue: Catalogue, selection: Selection, prober: Prober, progress: Callable[[int], None] = lambda _: None
-) -> RunResult:
+) -> Observations:
     """Send the selected requests, each once, and judge all assumptions. `progress` is called with the number of
-    requests that are done."""
+    requests that are done. The outcomes are redacted."""
     responses: dict[str, ProbeResponse] = {}
     failures = dict(selection.left_out)
-    parts = 0
+    parts = uncertain = 0
     for done, name in enumerate(selection.requests, 1):
         try:
             responses[name] = await prober.send(catalogue.requests[name])
         except ProbeError as error:
             failures[name] = str(error)
+            uncertain += catalogue.requests[name].parts if error.was_sent else 0
         else:
             parts += part_objects.count(catalogue.requests[name], responses[name])
         progress(done)
-    judge = _Judge(catalogue, responses, failures)
-    return RunResult(
-        outcomes=tuple(judge.outcome(assumption) for assumption in catalogue.assumptions),
-        requests=len(selection.requests),
-        token_requests=prober.token_requests,
-        at_worst=selection.at_worst,
-        parts=parts,
+    judge, hidden = _Judge(catalogue, responses, failures), redaction.ResultRedaction(prober.secrets)
+    return Observations(
+        tuple(
+            hidden.outcome(judge.outcome(assumption), is_private=judge.is_private(assumption))
+            for assumption in catalogue.assumptions
+        ),
+        RunCost(len(selection.requests), prober.token_requests, selection.at_worst, parts),
+        uncertain,
     )
 
 
@@ -110,6 +121,10 @@ class _Judge:
         reason = reason or self._error_messages(assumption)
         return Outcome(assumption.id, assumption.tier, "contradicted", expected, observed, reason)
 
+    def is_private(self, assumption: Assumption) -> bool:
+        """Whether it observes data of a user's organization."""
+        return any(self.catalogue.requests[name].needs == "user_token" for name in assumption.requests)
+
     def _observe(self, assumption: Assumption) -> tuple[Any, str]:
         """Return the observed value, and why it cannot be computed."""
         value = {name: msgspec.to_builtins(self.responses[name]) for name in assumption.requests}
@@ -122,10 +137,10 @@ class _Judge:
         """Return why the responses say nothing about the assumption; empty if they do."""
         for name in assumption.requests:
             request, response = self.catalogue.requests[name], self.responses[name]
-            if request.kind != "graphql":
-                continue
             if response.status in _UNAVAILABLE:
                 return f"the service responded {response.status}"
+            if request.kind != "graphql":
+                continue
             if request.needs != "no_parts" and any(text.startswith(_PART_LIMIT) for text in _messages(response)):
                 return "the application's part limit is exhausted"
             if response.status == 401 and not _sends_own_token(request):

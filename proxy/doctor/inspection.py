@@ -10,6 +10,7 @@ import aiohttp
 from proxy import config
 from proxy.doctor.findings import CheckResult, Outcome, StageName
 from proxy.kit import clock as clocks
+from proxy.stores.protocols import Store
 
 StartSandbox = Callable[[config.Config, AsyncExitStack], Awaitable[config.Config]]
 
@@ -57,8 +58,15 @@ class Inspection:
     resources: AsyncExitStack
     requests: tuple[Path, ...] = ()
     configured: config.Config | None = None  # by stage configuration: as the service would use it
+    is_embedded: bool = False  # by stage configuration: the upstream is the embedded sandbox
     session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
+    clock_agrees_with: str | None = None  # by stage network: a host whose clock agrees with this machine's
+    identity_clock: CheckResult | None = None  # by stage identity: that of the identity service alone differs
     tokens: dict[str, str] = field(default_factory=dict)  # by stage identity: access tokens by application
+    stored_tokens: set[str] = field(default_factory=set)  # of these, the applications whose token is from the store
+    accepted: set[str] = field(default_factory=set)  # by stage graphql: applications whose token is accepted
+    store: Store | None = None  # by the first stage that uses it: see stored.py
+    has_tried_store: bool = False
 
     @property
     def settings(self) -> config.Config:

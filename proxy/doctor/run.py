@@ -6,11 +6,20 @@ Inspection what earlier stages left there, and leaves values for later ones. To 
 
 from collections.abc import AsyncIterator, Callable
 
-from proxy.doctor import configuration
+from proxy.doctor import configuration, cost, graphql, identity, machine, network, plan, store
 from proxy.doctor.findings import CheckResult, Report, Stage, StageName
 from proxy.doctor.inspection import Inspection, StageCheck, skipped
 
-STAGES = (StageCheck("configuration", configuration.check, is_ready=lambda _: True),)
+STAGES = (
+    StageCheck("configuration", configuration.check, is_ready=lambda _: True),
+    StageCheck("machine", machine.check),
+    StageCheck("network", network.check),
+    StageCheck("identity", identity.check, "network", lambda inspection: inspection.session is not None),
+    StageCheck("graphql", graphql.check, "identity", lambda inspection: bool(inspection.tokens)),
+    StageCheck("plan", plan.check, "graphql", lambda inspection: bool(inspection.accepted)),
+    StageCheck("store", store.check),
+    StageCheck("cost", cost.check),
+)
 
 Observer = Callable[[StageName, CheckResult], None]
 

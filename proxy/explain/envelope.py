@@ -1,7 +1,12 @@
 """Fields of a response around its v3 objects: what the proxy makes them of."""
 
+import re
+from collections.abc import Iterable
+
+import msgspec
+
 from proxy.endpoints import Action, Endpoint
-from proxy.explain.explanation import ExplainedField
+from proxy.explain.explanation import ExplainedField, ExplainedOperation
 from proxy.mapping.coverage import Kind
 
 ITEMS: dict[Action, str] = {
@@ -12,11 +17,23 @@ ITEMS: dict[Action, str] = {
 }
 """Path of the objects in a response; empty: the response is the object."""
 
+_NAME = re.compile(r"\w+")
 ECHO, MEASURED = "repeats the request, with defaults", "time that the proxy took, in milliseconds"
 
 
-def of_endpoint(endpoint: Endpoint) -> tuple[ExplainedField, ...]:
-    """Return the fields around the objects of a response; none for an endpoint that returns objects only."""
+def of_endpoint(endpoint: Endpoint, operations: Iterable[ExplainedOperation]) -> tuple[ExplainedField, ...]:
+    """Return the fields around the objects of a response, with those of their upstream paths that the operations
+    select; none for an endpoint that returns objects only."""
+    names = {name for each in operations for name in _NAME.findall(each.document)} | {"errors", "message"}
+    return tuple(
+        msgspec.structs.replace(
+            field, upstream=tuple(path for path in field.upstream if names.issuperset(_NAME.findall(path)))
+        )
+        for field in _fields(endpoint)
+    )
+
+
+def _fields(endpoint: Endpoint) -> tuple[ExplainedField, ...]:
     if endpoint.action == "match":
         return _MATCH
     if endpoint.action != "search":
@@ -56,14 +73,14 @@ _PARTS_SEARCH = (
     _field(
         "facet_results",
         "derived",
-        "`missing` is null",
+        "counts of facet[] and spec_drilldown; `missing` is null",
         *(f"supSearch.{name}[]" for name in ("manufacturerAgg", "distributorAgg", "categoryAgg", "inStockAgg")),
         "supSearch.specAggs[].buckets[]",
     ),
     _field(
         "stats_results",
         "derived",
-        "`mean` and `stddev` are null",
+        "of stats[]; `mean` and `stddev` are null",
         "supSearch.specAggs[].siMin",
         "supSearch.specAggs[].siMax",
     ),

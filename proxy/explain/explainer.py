@@ -9,6 +9,7 @@ import graphql
 import msgspec
 
 from proxy import config, endpoints, errors
+from proxy.compare.redaction import HIDDEN, Redaction, redact_request
 from proxy.compare.requests import V3Request
 from proxy.compare.running import estimate
 from proxy.endpoints import Endpoint
@@ -29,7 +30,7 @@ from proxy.kit import shipped, slices
 from proxy.kit.slices import Slices
 from proxy.mapping import loader
 from proxy.mapping.tables import NameIndex
-from proxy.parsing import match_queries, requests
+from proxy.parsing import match_queries, path_suggestions, requests
 from proxy.parsing import search as search_parser
 from proxy.parsing.request_parameters import RequestParameters
 from proxy.planning import search, search_support
@@ -99,8 +100,10 @@ class Explainer:
         if endpoint is None:
             raise LookupError(f"{request.path[:80]} is not a v3 path")
         client, understood_client = self._client(apikey, application)
+        # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
+        request = redact_request(request, Redaction([apikey] if apikey else []))
         explanation = Explanation(
-            request=f"/v3{request.target()}",
+            request=_request_target(endpoint, request, has_key=apikey is not None),
             method=method,
             endpoint=request.endpoint,
             action=endpoint.action,
@@ -108,6 +111,12 @@ class Explainer:
             client=understood_client,
         )
         return self._explained(explanation, endpoint, request, client)
+
+    @staticmethod
+    def explain_unknown_path(path: str, method: str = "GET") -> Explanation:
+        """Explain a request for a path that v3 never had. The path, which may hold an API key, is not repeated."""
+        error = errors.NotFound(path_suggestions.message(path))
+        return _failed(Explanation(request="", method=method, endpoint="", action=None, object="", client=None), error)
 
     def _explained(
         self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client
@@ -132,7 +141,7 @@ class Explainer:
             cost=_cost(request, operations),
             cache=caching.of_request(self._settings, plan.request, plan.queries, plan.positions),
             items=envelope.ITEMS[endpoint.action],
-            envelope=envelope.of_endpoint(endpoint),
+            envelope=envelope.of_endpoint(endpoint, operations),
             fields=response_fields.of_object(self.mappings, endpoint.object, projection),
             changes=changes.of_request(endpoint, self._settings, operations, plan.understood),
         )
@@ -140,17 +149,19 @@ class Explainer:
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:
         """Choose the client: of the named application, else of the API key, else the first one."""
         clients, problem = self._clients.all, None
-        chosen, chosen_by = clients[0], "the first application" if len(clients) > 1 else "the only application"
+        chosen, chosen_by = clients[0], "the first API key of the configuration"
         try:
             chosen, chosen_by = self._clients.client(apikey), "the request's API key"
-        except errors.ClientError as error:
-            problem = f"{error.status} {error.message}"
+        except errors.MissingKey as error:
+            problem = f"The request has no API key: as it is, the proxy responds with {error.status} {error.message}."
+        except errors.ForbiddenKey as error:
+            problem = f"The configuration does not have the API key: the proxy responds with {error.status} to it."
         if application is not None:
             named = [each for each in clients if application in (each.application.name, each.accounts.key.name)]
             if not named:
                 names = ", ".join(dict.fromkeys(each.application.name for each in clients))
                 raise errors.ConfigError(f"no application is called {application!r}; there are {names}")
-            chosen, chosen_by = named[0], "--application"
+            chosen, chosen_by, problem = named[0], "chosen by name", None
         own, context = chosen.application, chosen.application.context
         return chosen, UnderstoodClient(
             application=own.name,
@@ -293,6 +304,14 @@ def _records(document: graphql.DocumentNode) -> str:
     if "results" in selected:
         return f"{name}.results[].part"
     return "" if "hits" in selected else f"{name}[]"
+
+
+def _request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> str:
+    """Return the request for display. Values of parameters that the service does not read are hidden: a client may
+    have its key, or a password, in one of them."""
+    query = tuple((name, value if understanding.is_read(endpoint, name) else HIDDEN) for name, value in request.query)
+    target = f"/v3{msgspec.structs.replace(request, query=query).target()}"
+    return f"{target}{'&' if query else '?'}apikey=$APIKEY" if has_key else target
 
 
 def _cost(request: V3Request, operations: tuple[ExplainedOperation, ...]) -> Cost:

@@ -168,14 +168,32 @@ class Explanation(_Value, frozen=True, kw_only=True):
 
 
 class RequestKind(_Value, frozen=True, kw_only=True):
-    """Kind of requests in a file: endpoint, parameter names and query keys are equal, values are not. `example` is the
-    first of them; `parts_max` is the sum over all distinct requests of the kind."""
+    """Kind of requests in a file: endpoint, names of parameters, keys of queries and include[] are equal, other values
+    are not. `has_batches`: with several queries, which are sent upstream differently from a single one.
+
+    `requests` are the distinct ones, `occurrences` all, repetitions included; `parts_max` is the sum over the distinct
+    ones. `example` explains the first of them, which is at `first` in the file.
+    """
 
     endpoint: str
     parameters: tuple[str, ...]
     query_keys: tuple[str, ...]
+    include: tuple[str, ...]
+    has_batches: bool
     requests: int
     occurrences: int
     parts_max: int
     first: str
     example: Explanation
+
+
+class ExplainedFile(_Value, frozen=True, kw_only=True):
+    """Explanation of a file of requests: its kinds, the most frequent first. `skipped` says what of it was not read,
+    with the number of times."""
+
+    name: str
+    requests: int
+    occurrences: int
+    parts_max: int
+    kinds: tuple[RequestKind, ...]
+    skipped: dict[str, int] = {}

@@ -39,11 +39,16 @@ def queries(raws: list[Any], request: PartsMatchRequest) -> tuple[UnderstoodQuer
 
 def ignored(endpoint: Endpoint, parameters: Parameters, mappings: Mappings) -> Iterator[IgnoredParameter]:
     """Yield the parameters of a valid request without effect, and the fields that its projection does not find."""
-    names = [each.name for each in (*_described(endpoint), v3_parameters.APIKEY)]
     for name in parameters.names(""):
-        if name == "userkey" or not any(_is_spelling_of(name, known) for known in names):
-            yield IgnoredParameter(name=name, reason=_unknown(name, names))
+        if not is_read(endpoint, name):
+            yield IgnoredParameter(name=name, reason=_unknown(name, [each.name for each in _described(endpoint)]))
     yield from _ignored_fields(endpoint.object, parameters, mappings)
+
+
+def is_read(endpoint: Endpoint, name: str) -> bool:
+    """Return whether the endpoint reads a parameter of this name, with or without its last brackets."""
+    known = (each.name for each in _described(endpoint) if each.name != "userkey")
+    return any(_is_spelling_of(bare(name), each) for each in known)
 
 
 def _ignored_fields(name: str, parameters: Parameters, mappings: Mappings) -> Iterator[IgnoredParameter]:

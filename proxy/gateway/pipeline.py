@@ -2,9 +2,10 @@
 
     authenticate → admit → look up → look up shared → plan → reserve → execute → settle → translate → store
 
-Authentication and parsing are the web's (web/authentication.py, web/v3), which then calls `admit`. The other steps are
-`resolve` and the two functions below it. No step calls back into an earlier one: the cache says which queries miss, the
-pipeline executes them, the cache stores their results and wakes the waiting requests.
+Authentication is the web's (web/authentication.py), which then calls `admit`; the parameters are parsed by
+serving/actions.py. The other steps are `resolve` and the two functions below it. No step calls back into an earlier
+one: the cache says which queries miss, the pipeline executes them, the cache stores their results and wakes the waiting
+requests. `steps` are reported for a trace (telemetry/steps.py).
 """
 
 import asyncio
@@ -37,6 +38,7 @@ from proxy.mapping.tables import Tables
 from proxy.planning import match, projection_cache, search, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.batching import Batcher
@@ -68,7 +70,7 @@ class Pipeline:
         self._load = load
         self._quota = quota
         self._rate_limits = rate_limits
-        self._upstream = upstream
+        self._operations = _Operations(quota, upstream, metrics)
         self._directory = directory
         self._tables = tables
         self._single_query = single_query
@@ -106,13 +108,16 @@ class Pipeline:
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await _search_plan(self._directory, self._tables, request, parameters)
+        steps.lap("plan search")
         request.metadata.unsupported = plan.unsupported
         queries = SearchQuery(request, parameters, plan, self._projections)
         return require_all(await self.resolve(request, queries))[0]
 
     async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
         """Resolve queries to results: hits from a cache, misses by this request or one that executes them already."""
+        steps.lap("compile")  # of the projection, if it is a new one, by the constructor of the queries
         lookup = self._cache.look_up(request, queries)
+        steps.lap("look up")
         try:
             await lookup.look_up_shared()
             await self._resolve_misses(lookup)
@@ -160,57 +165,26 @@ class Pipeline:
         began = clock.monotonic()
         plan = queries.plan(positions)
         self._metrics.observe_stage("plan", began)
+        steps.lap("plan")
 
         # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
         start = self._start_second_attempts
         listeners = () if claim is None else (lambda stall: start(claim.stalled(stall, positions)),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
-            found = await self._execute_all(request, plan.operations)
-            counted = await self._execute_all(request, plan.count_operations(found))
+            found = await self._operations.execute(request, plan.operations)
+            counted = await self._operations.execute(request, plan.count_operations(found))
         finally:
             stalls.STALL_LISTENERS.reset(outer_listeners)
 
         results = plan.results(found, counted)
         began = clock.monotonic()
         rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
+        steps.lap("translate")
         stored = [lookup.store(*each) for each in zip(positions, results, rendered, strict=True)]
+        steps.lap("store")
         self._metrics.observe_stage("translate", began)
         return stored
-
-    async def _execute_all(
-        self, request: GatewayRequest, operations: list[PlannedOperation]
-    ) -> dict[int, OperationResult]:
-        """Execute operations side by side; one that fails takes nothing from the others."""
-        if len(operations) < 2:
-            return await self._execute(request, operations[0]) if operations else {}
-        results = await asyncio.gather(*(self._execute(request, operation) for operation in operations))
-        return {position: found for result in results for position, found in result.items()}
-
-    async def _execute(self, request: GatewayRequest, operation: PlannedOperation) -> dict[int, OperationResult]:
-        """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
-        other exception their failure."""
-        try:
-            found = await self._execute_reserved(request, operation)
-        except errors.QueryRefused as refusal:
-            found = [OperationResult([], 0, refusal.message)] * len(operation.positions)
-        except errors.BridgeError as failure:
-            found = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
-        return dict(zip(operation.positions, found, strict=True))
-
-    async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
-        client, metadata = request.client, request.metadata
-        reservation = await self._quota.reserve(client.accounts, operation.parts_max)
-        try:
-            found = await self._upstream.execute(operation, client.application.credentials, metadata.since)
-        except BaseException as error:
-            metadata.cost += await reservation.release(error)
-            raise
-        returned = sum(len(each.parts) for each in found)
-        metadata.cost += returned
-        self._metrics.parts[client.application.name,] += returned
-        await reservation.settle(returned)
-        return found
 
     def _start_second_attempts(self, attempts: Iterable[SecondAttempt[Any, RenderedResult]]) -> None:
         """Start second attempts at stalled queries, each in the context of the caller that waits."""
@@ -243,9 +217,53 @@ class Pipeline:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         result = await _in_turns(listing.search(parameters))
+        steps.lap("search list")
         request.metadata.unsupported = result.unknown
         compiled = self._projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
+
+
+class _Operations:
+    """Executes planned operations within the quota."""
+
+    def __init__(self, quota: Quota, upstream: Batcher, metrics: Metrics) -> None:
+        self._quota = quota
+        self._upstream = upstream
+        self._metrics = metrics
+
+    async def execute(self, request: GatewayRequest, operations: list[PlannedOperation]) -> dict[int, OperationResult]:
+        """Execute operations side by side; one that fails takes nothing from the others."""
+        if len(operations) < 2:
+            return await self._execute(request, operations[0]) if operations else {}
+        results = await asyncio.gather(*(self._execute(request, operation) for operation in operations))
+        return {position: found for result in results for position, found in result.items()}
+
+    async def _execute(self, request: GatewayRequest, operation: PlannedOperation) -> dict[int, OperationResult]:
+        """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
+        other exception their failure."""
+        try:
+            with steps.step("execute"):
+                steps.add(operation=operation.document.name, queries=len(operation.positions))
+                found = await self._execute_reserved(request, operation)
+        except errors.QueryRefused as refusal:
+            found = [OperationResult([], 0, refusal.message)] * len(operation.positions)
+        except errors.BridgeError as failure:
+            found = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
+        return dict(zip(operation.positions, found, strict=True))
+
+    async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
+        client, metadata = request.client, request.metadata
+        reservation = await self._quota.reserve(client.accounts, operation.parts_max)
+        try:
+            found = await self._upstream.execute(operation, client.application.credentials, metadata.since)
+        except BaseException as error:
+            metadata.cost += await reservation.release(error)
+            raise
+        returned = sum(len(each.parts) for each in found)
+        metadata.cost += returned
+        self._metrics.parts[client.application.name,] += returned
+        await reservation.settle(returned)
+        return found
 
 
 async def _search_plan(
@@ -292,5 +310,6 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         items = queries.renderer.items(result.parts, queries.keys[position].context)
     except errors.UpstreamUnreadable as failure:
         log.warning("response translation failed", exc_info=failure)
+        steps.lap("translate", failure)
         return RenderedResult.failed(failure)
     return RenderedResult(items, result.hits, details=result.details)

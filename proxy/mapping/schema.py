@@ -54,6 +54,14 @@ class Schema:
             return None
         return _unwrap(owner.fields[field_name].type)
 
+    def named_types(self) -> dict[str, graphql.GraphQLNamedType]:
+        """Return the types that the mappings read by name, without scalars and those of introspection."""
+        return {
+            name: kind
+            for name, kind in self._schema.type_map.items()
+            if not name.startswith("__") and not isinstance(kind, graphql.GraphQLScalarType)
+        }
+
     def validate(self, document: str) -> list[str]:
         """Return the messages of all errors in a document; none if it is valid."""
         return [error.message for error in graphql.validate(self._schema, graphql.parse(document))]

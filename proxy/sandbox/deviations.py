@@ -5,6 +5,7 @@ They show that a check of the assumptions finds what differs. A name is that of 
 
 import difflib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from proxy.sandbox.behaviour import Behaviour
@@ -180,9 +181,9 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
 """Changed fields of `Behaviour` by the name of the deviation."""
 
 
-def behaviour(names: Iterable[str]) -> Behaviour:
-    """Return the behaviour with these deviations. Raises ValueError for an unknown name, and for two deviations that
-    change the same field to different values."""
+def behaviour(names: Iterable[str], base: Behaviour | None = None) -> Behaviour:
+    """Return `base`, by default the contract's behaviour, with these deviations. Raises ValueError for an unknown name,
+    and for two deviations that change the same field to different values."""
     changes: dict[str, Any] = {}
     for name in names:
         if name not in DEVIATIONS:
@@ -190,7 +191,7 @@ def behaviour(names: Iterable[str]) -> Behaviour:
         for field, value in DEVIATIONS[name].items():
             if changes.setdefault(field, value) != value:
                 raise ValueError(f"the deviation {name} contradicts another one: both change {field}")
-    return Behaviour(**changes)
+    return replace(base or Behaviour(), **changes)
 
 
 def _known(name: str) -> str:

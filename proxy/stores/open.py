@@ -20,7 +20,7 @@ async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, s
     text = url.reveal()
     if text == "memory:":
         return MemoryStore(clock)
-    if (file := _file(text, environ)) is not None:
+    if (file := file_of(url, environ)) is not None:
         return await SqliteStore.open(file, clock)
     try:
         # Imported here only: the package is an extra (v3bridge[redis]).
@@ -38,7 +38,7 @@ def open_cache(
     text = url.reveal()
     if text == "memory:":
         return None
-    if (file := _file(text, environ)) is not None:
+    if (file := file_of(url, environ)) is not None:
         return CacheFile(cache_ring.beside(file), size, clock)
     try:
         from proxy.stores.redis import RedisCache
@@ -55,9 +55,9 @@ def default_file(environ: Mapping[str, str]) -> Path:
     return state / "v3bridge" / "state.sqlite"
 
 
-def _file(text: str, environ: Mapping[str, str]) -> Path | None:
+def file_of(url: config.StoreUrl, environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the file of an SQLite store; None for another store."""
-    scheme, _, path = text.partition(":")
+    scheme, _, path = url.reveal().partition(":")
     if scheme != "sqlite":
         return None
     return Path(path) if path else default_file(environ)

@@ -122,6 +122,15 @@ class RedisStore:
     async def check_writable(self) -> None:
         await _response(self._redis.set(f"{PREFIX}writable", self._clock.now(), ex=_LATER))
 
+    async def try_out(self) -> dict[str, Any]:
+        """Return what Redis says of itself (INFO) after a key has been written and deleted in one transaction."""
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.set(f"{PREFIX}tried", 1, ex=_LATER)
+            pipeline.delete(f"{PREFIX}tried")
+            await _response(pipeline.execute())
+        info: dict[str, Any] = await _response(self._redis.info())
+        return info
+
     async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
         # A transaction: all entries of one moment, so that a settlement is seen on all of them or on none.
         async with self._redis.pipeline(transaction=True) as pipeline:

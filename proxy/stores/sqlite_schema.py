@@ -1,9 +1,11 @@
 """Files of SQLite, readable by their owner only, and the schema of the store: migrated to this version's at start."""
 
+import contextlib
 import os
 import sqlite3
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 from proxy import errors
 
@@ -88,6 +90,19 @@ def connect(path: Path) -> sqlite3.Connection:
             raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
         raise
     return connection
+
+
+def try_out(path: Path) -> int:
+    """Return the schema of an existing file after a transaction that is rolled back. Changes nothing. Raises
+    sqlite3.Error where the file cannot be opened, read or written, or another process writes for too long."""
+    # mode=rw: a file that is missing is not made.
+    address = f"file:{quote(str(path))}?mode=rw"
+    with contextlib.closing(sqlite3.connect(address, timeout=BUSY_SECONDS, isolation_level=None, uri=True)) as tried:
+        tried.execute("BEGIN IMMEDIATE")
+        version = int(tried.execute("PRAGMA user_version").fetchone()[0])
+        tried.execute(f"PRAGMA user_version = {version}")  # the first write, of what is there already
+        tried.execute("ROLLBACK")
+    return version
 
 
 def make(path: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
 from proxy import errors
+from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.auth.identity import Credentials
@@ -123,7 +124,9 @@ class Batcher:
         pending = _PendingQueries(queries, since, stalls.STALL_LISTENERS.get(), loop.create_future())
         batch = self._add(pending, credentials, loop)
         try:
-            results = await pending.results
+            with steps.step("batch"):
+                results = await pending.results
+                steps.add(merged=results is not None)
             return await self._send(queries, credentials, since) if results is None else queries.decoded(results)
         except asyncio.CancelledError:
             batch.caller_left()

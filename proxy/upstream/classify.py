@@ -3,6 +3,7 @@
 Pure. The contract calls the statuses subject to change, so the body decides first.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 SERVICE = "the GraphQL service"
 # It has no code; the contract recognises it by the start of its message, under status 200 or 500.
 PART_LIMIT = "You have exceeded your part limit"
+NO_PARTS = "this plan has no parts"  # how an error for a part limit of 0 begins
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
 TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
 # The token lacks a scope that the operation needs. The contract does not have this code; Hot Chocolate does.
@@ -28,6 +30,8 @@ FAILURE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed or 
 FAILURE_MESSAGE = "Unexpected Execution Error"
 
 _MESSAGE_MAX = 500  # characters of an upstream message that are passed on
+# Grouped digits are accepted, although the documented messages have none.
+_PART_LIMIT_NUMBER = re.compile(r"part limit of (\d{1,3}(?:,\d{3})+|\d{1,15})\b")
 
 
 class GraphQLEnvelope(Protocol[T_co]):
@@ -79,6 +83,13 @@ def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> Gra
         return _error_decoder.decode(reply.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def part_limit(message: str) -> int | None:
+    """Return N of a "part limit of N" in an upstream message, or in an error of this service that repeats it; None
+    without one."""
+    match = _PART_LIMIT_NUMBER.search(message)
+    return int(match[1].replace(",", "")) if match else None
 
 
 def token_refusal(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[Any] | None) -> str | None:
@@ -163,8 +174,12 @@ def _is_service_failure(reply: http_post.HttpResponse, graphql_errors: Sequence[
 
 def _check_part_limit(messages: list[str], now: float) -> None:
     for message in messages:
-        if message.startswith(PART_LIMIT):
-            raise errors.QuotaExhausted(_shortened(message), retry_after=errors.seconds_to_next_month(now))
+        if not message.startswith(PART_LIMIT):
+            continue
+        if part_limit(message) == 0:
+            # A plan without parts gets none with the next month either, so no date is promised.
+            raise errors.QuotaExhausted(_shortened(f"{NO_PARTS}: {message}"))
+        raise errors.QuotaExhausted(_shortened(message), retry_after=errors.seconds_to_next_month(now))
 
 
 def _shortened(message: str) -> str:

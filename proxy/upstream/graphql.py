@@ -15,6 +15,7 @@ import structlog
 from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
+from proxy.telemetry import steps
 from proxy.telemetry import tracing as tracers
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, http_post, policies, stalls
@@ -88,7 +89,8 @@ class GraphQLClient:
                 if wait is None:
                     raise
                 self._metrics.retries[operation.name, type(error).__name__] += 1
-            await self._sleep(wait)
+            with steps.step("back off"):
+                await self._sleep(wait)
             retried += 1
 
     def remaining(self, since: float) -> float:
@@ -106,14 +108,18 @@ class GraphQLClient:
         refusal: str | None = None
         # Once more only: if a new token is refused, too, the cause is the configuration.
         for _ in range(2):
-            token = await self._tokens.get(credentials, self._retry.remaining(self._clock.monotonic() - started))
+            with steps.step("access token"):
+                token = await self._tokens.get(credentials, self._retry.remaining(self._clock.monotonic() - started))
             seconds_left = self._retry.remaining(self._clock.monotonic() - started)
             if seconds_left <= 0:  # a request sent now would be billed although its caller is gone
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
             # Half for lists, which alone take partial errors: the old list stands while the new one is built.
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
-            reply = await self._send(operation, token, seconds_left, max_bytes)
+            with steps.step("send"):
+                reply = await self._send(operation, token, seconds_left, max_bytes)
+                steps.add(operation=operation.name, status=reply.status, bytes=len(reply.body))
             envelope = classify.decode(operation, reply)
+            steps.lap("decode")
             refusal = classify.token_refusal(reply, envelope)
             if classify.lacks_scope(envelope):
                 raise await self._scope_error(operation, credentials, token)

@@ -45,11 +45,12 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """Status, whole body, and the unparsed Retry-After header."""
+    """Status, whole body, and the unparsed headers Retry-After and Date; PoolClient reads no Date."""
 
     status: int
     body: bytes
     retry_after: str | None = None
+    date: str | None = None
 
 
 class _ConnectionLostError(Exception):
@@ -108,7 +109,8 @@ async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> 
         ) as response:
             attempt.progress = StreamProgress(response.content)
             body = await read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
-            return HttpResponse(response.status, body, response.headers.get("Retry-After"))
+            headers = response.headers
+            return HttpResponse(response.status, body, headers.get("Retry-After"), headers.get("Date"))
     except TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
         # The frames of the traceback would keep the connection and its buffer alive for as long as the error.

@@ -13,7 +13,6 @@ import structlog
 from proxy import config
 from proxy.kit.aiohttp_internals.server import ConnectionHandler
 
-HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond the limit, so that health checks get a response
 MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
 PIPELINE_SECONDS = 0.05  # between two checks for queued requests of a half-closed connection
 LOG_SECONDS = 10.0  # between two log lines about refused connections
@@ -94,7 +93,7 @@ class LimitedConnection(ConnectionHandler):
         super().connection_made(transport)
         excess = self._limiter.opened(self)
         self.over_limit = excess > 0
-        if excess > HEALTH_CHECK_CONNECTIONS:
+        if excess > config.HEALTH_CHECK_CONNECTIONS:
             self._abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:

@@ -18,6 +18,7 @@ from proxy.compare.running import failures, http_side
 from proxy.compare.shadow import baseline_client
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters
+from proxy.serving import encoding
 from proxy.upstream import session
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
@@ -117,6 +118,6 @@ def _returned(received: aiohttp.ClientResponse, body: bytes, request: web.Reques
         (name, value) for name, value in received.headers.items() if name.lower() not in NOT_RETURNED | named
     )
     # aiohttp has decompressed the body; the client may accept gzip or not.
-    encoded = responses.compress(responses.EncodedBody(body, {}), responses.accepts_gzip(request))
+    encoded = encoding.compress(encoding.EncodedBody(body, {}), responses.accepts_gzip(request))
     headers.update(encoded.headers)
     return web.Response(body=encoded.body, status=received.status, reason=received.reason, headers=headers)

@@ -16,9 +16,9 @@ from aiohttp import web
 from proxy import errors
 from proxy.kit.aiohttp_internals.server import IMMEDIATELY, HandlerRunner, is_line_too_long, is_tls_handshake
 from proxy.parsing.request_parameters import ResponseFormat
+from proxy.serving import encoding
 from proxy.web import fast_path
 from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection, RequestFilter
-from proxy.web.v3 import responses
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ class _V3Connection(LimitedConnection):
 
 
 def _error_response(error: errors.BridgeError) -> web.Response:
-    body = responses.error_body(error, ResponseFormat())
+    body = encoding.error_body(error, ResponseFormat())
     return web.Response(body=body, status=error.status, content_type="application/json")
 
 

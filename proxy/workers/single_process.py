@@ -13,8 +13,6 @@ from proxy.upstream import services
 from proxy.web import app, connections, server
 from proxy.workers import listening
 
-RESERVED_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
-
 log = structlog.get_logger()
 
 
@@ -56,9 +54,7 @@ def _client_connections(settings: config.Config) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    configured = settings.listen.connections
-    upstream = 0 if settings.upstream == "sandbox" else settings.upstream.connections
-    reserved = RESERVED_FILES + connections.HEALTH_CHECK_CONNECTIONS + upstream
+    configured, reserved = settings.listen.connections, settings.reserved_files
     if hard == resource.RLIM_INFINITY or configured + reserved <= hard:
         return configured
     allowed = max(1, hard - reserved)

@@ -13,8 +13,9 @@ from integration.environment import ProxyEnvironment, RawResponse, StartEnvironm
 
 from proxy import config, errors
 from proxy.sandbox import faults
+from proxy.serving import encoding
 from proxy.web import middleware
-from proxy.web.v3 import encoded_cache, responses
+from proxy.web.v3 import encoded_cache
 
 ASKED = target({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"})  # two queries are one GraphQL request
 NUMBER = 12
@@ -192,7 +193,7 @@ async def test_bug_in_one_request_leaves_the_others_to_themselves(
 ) -> None:
     """What is no error of the service is not handed on: the others execute their request themselves."""
     await warmed(environment)
-    usual: Callable[..., bytes] = responses.encode_json
+    usual: Callable[..., bytes] = encoding.encode_json
     calls = []
 
     def failing_once(*given: Any) -> bytes:
@@ -201,7 +202,7 @@ async def test_bug_in_one_request_leaves_the_others_to_themselves(
             raise RuntimeError("a bug")
         return usual(*given)
 
-    monkeypatch.setattr(responses, "encode_json", failing_once)
+    monkeypatch.setattr(encoding, "encode_json", failing_once)
     slow(environment, 100)
     replies = await together(environment, 4)
     assert sorted(reply.status for reply in replies) == [200] * 3 + [500]

@@ -33,6 +33,16 @@ async def test_exhausted_part_limit_is_a_429_until_the_next_month(start: StartEn
         assert environment.billed_parts == 3
 
 
+async def test_plan_without_parts_says_so_and_promises_no_date(start: StartEnvironment) -> None:
+    async with start(sandbox={"applications": single_application(part_limit=0)}) as environment:
+        for _ in range(2):
+            failure = await environment.failure({"mpn": "SN74S74N"})
+            assert failure.status == 429
+            assert failure.json["message"].startswith("this plan has no parts: ")
+            assert "Retry-After" not in failure.headers
+        assert environment.sandbox.request_counts.graphql == 1
+
+
 async def test_exhausted_part_limit_is_not_retried_before_the_next_month(start: StartEnvironment) -> None:
     async with start(sandbox={"applications": single_application(part_limit=3)}) as environment:
         await environment.results(ONE, NONE)

@@ -11,7 +11,6 @@ from io import BufferedReader
 from typing import Any
 from urllib.parse import urlencode
 
-import ijson
 import msgspec
 
 from proxy.compare.requests import V3Request
@@ -169,6 +168,8 @@ NO_HAR_REQUEST = "has no request with a URL"
 
 def read_har(stream: BufferedReader) -> Iterator[Item]:
     """Yield an entry for each HAR entry."""
+    import ijson  # here, because all other formats are read without it
+
     number, fields = 0, dict[str, Any]()
     try:
         for prefix, event, value in ijson.parse(_Unmarked(stream)):

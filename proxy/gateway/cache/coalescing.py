@@ -88,6 +88,11 @@ class Share(Generic[K, V]):
                     work.waiting.append(wait)
             self.second_attempts = _second_attempts([work for work in joined.values() if work.stall is not None])
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the caller waits for work of others."""
+        return bool(self._waits)
+
     def __enter__(self) -> None:
         pass
 

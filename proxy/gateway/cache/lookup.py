@@ -6,7 +6,8 @@ queries hit and which miss; the pipeline executes the misses and stores their re
 
 import asyncio
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 import structlog
@@ -17,6 +18,7 @@ from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, 
 from proxy.gateway.cache.shared import WAIT_SECONDS, SharedCache, SharedLookup
 from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.planning.operations import QueryResult
+from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
@@ -94,7 +96,7 @@ class Lookup:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
             self._results = {n: result for n, result in cached.items() if result is not None}
             if self._results:
-                self._count("hit", len(self._results))
+                self._count("hit", self._results, "memory")
         self.misses = [n for n in range(len(keys)) if n not in self._results]
 
     async def look_up_shared(self) -> None:
@@ -106,11 +108,12 @@ class Lookup:
         digests = {n: digest for n in self.misses if (digest := self._shared.key(application, keys[n])) is not None}
         self._digests = digests
         began = self._metrics.clock.monotonic()
-        await self._add_shared(digests, await self._shared.look_up([*digests.values()]))
-        if hits := sum(n in self._results for n in self.misses):
-            self._count("hit", hits)
-            self.misses = [n for n in self.misses if n not in self._results]
-        self._count_shared("hit", hits)
+        with steps.step("look up shared"):
+            await self._add_shared(digests, await self._shared.look_up([*digests.values()]))
+            if hits := [n for n in self.misses if n in self._results]:
+                self._count("hit", hits, "shared cache")
+                self.misses = [n for n in self.misses if n not in self._results]
+        self._count_shared("hit", len(hits))
         self._count_shared("miss", len(self.misses) - len(self._busy))
         self._metrics.observe_stage("shared", began)
 
@@ -190,22 +193,24 @@ class Lookup:
     def begin(self, positions: Sequence[int]) -> None:
         """Note that these misses are executed for this request."""
         self._executed.update(positions)
-        self._count("miss", len(positions))
+        self._count("miss", positions, "upstream")
 
     async def wait(self, share: Share[Hashable, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
         caller's exhausted quota."""
-        results, left = await share.wait()
-        left += [n for n, result in results.items() if n not in self._executed and self.was_refused(result)]
-        self._results |= results
-        if shared := len(self.misses) - len(left) - len(self._executed.intersection(self.misses).difference(left)):
-            self._count("shared", shared)
+        with steps.step("wait") if share.is_waiting else nullcontext():
+            results, left = await share.wait()
+            left += [n for n, result in results.items() if n not in self._executed and self.was_refused(result)]
+            self._results |= results
+            if shared := set(self.misses).difference(left, self._executed):
+                self._count("shared", shared, "coalesced")
         self.misses = sorted(left)
 
     def refuse(self, failure: errors.BridgeError) -> None:
         """Resolve the misses without executing them: to a stale result, or to this failure."""
         for position in self.misses:
             self._results[position] = self.store(position, QueryResult([], 0), RenderedResult.failed(failure))
+        steps.lap("refuse", failure)
         self.misses = []
 
     def store(self, position: int, result: QueryResult, rendered: RenderedResult) -> RenderedResult:
@@ -238,7 +243,7 @@ class Lookup:
             return None
         stale = self._entries.get(self.queries.keys[position], self.queries.renderer, stale=True)
         if stale is not None:
-            self._count("stale", 1)
+            self._count("stale", (position,), "stale")
         return stale
 
     def has_failed(self, result: RenderedResult) -> bool:
@@ -263,6 +268,7 @@ class Lookup:
         if number:
             self._metrics.shared_cache_lookups[outcome,] += number
 
-    def _count(self, source: str, number: int) -> None:
-        self.request.metadata.add_results(source, number)
-        self._metrics.queries[source,] += number
+    def _count(self, outcome: str, positions: Collection[int], source: steps.Source) -> None:
+        self.request.metadata.add_results(outcome, len(positions))
+        self._metrics.queries[outcome,] += len(positions)
+        steps.add_source(source, positions)

@@ -13,10 +13,12 @@ from proxy import errors
 from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import ExhaustedQuota, Store
+from proxy.upstream import classify
 
 NEVER = 253_370_764_800.0  # the year 9999: `until` of a quota that is never reset
 WITHOUT_END_SECONDS = 86_400  # Retry-After of a quota that is never reset
 FIRST_DAY_SECONDS = 900.0  # that a refusal on the 1st of a month holds
+WITHOUT_PARTS_SECONDS = 900.0  # that a refusal of a plan without parts holds
 
 log = structlog.get_logger()
 
@@ -45,9 +47,10 @@ class ExhaustedQuotas:
         if marked is not None and marked.until > self._clock.now():
             error.retry_after = self._retry_after(marked)
             return
-        quota = ExhaustedQuota(account.name, self._until(account, periods), error.message)
+        part_limit = classify.part_limit(error.message)
+        quota = ExhaustedQuota(account.name, self._until(account, periods, part_limit), error.message)
         error.retry_after = self._retry_after(quota)
-        log.warning("quota exhausted", quota_account=account.name, until=_date(quota))
+        log.warning("quota exhausted", quota_account=account.name, part_limit=part_limit, until=_date(quota))
         self._exhausted[account.name] = self._unsaved[account.name] = quota
         await self._save()
 
@@ -64,18 +67,26 @@ class ExhaustedQuotas:
             await self._store.mark_exhausted(quota)
             self._unsaved.pop(account, None)
 
-    def _until(self, account: QuotaAccount, periods: BillingPeriods) -> float:
+    def _until(self, account: QuotaAccount, periods: BillingPeriods, part_limit: int | None) -> float:
+        # No date resets a limit of 0, only a larger plan does. One request in a while, which is free when it is
+        # refused, finds that out.
+        if part_limit == 0:
+            return self._clock.now() + WITHOUT_PARTS_SECONDS
         if account.period != "month":
             return NEVER
         # At what hour a month begins upstream is not documented: a refusal on the 1st may be about the month before.
         is_first_day = periods.day == f"{periods.month}-01"
         return self._clock.now() + FIRST_DAY_SECONDS if is_first_day else periods.month_ends
 
-    def _retry_after(self, quota: ExhaustedQuota) -> int:
+    def _retry_after(self, quota: ExhaustedQuota) -> int | None:
+        if classify.part_limit(quota.reason) == 0:
+            return None
         if quota.until >= NEVER:
             return WITHOUT_END_SECONDS
         return max(1, math.ceil(quota.until - self._clock.now()))
 
 
 def _date(quota: ExhaustedQuota) -> str:
+    if classify.part_limit(quota.reason) == 0:
+        return "the plan has parts"
     return "for ever" if quota.until >= NEVER else datetime.fromtimestamp(quota.until, UTC).strftime("%Y-%m-%d")

@@ -23,6 +23,7 @@ from proxy.gateway.quota.usage import UsageMonitor
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
 from proxy.stores.protocols import EntryGroup, EntryUsage, LedgerEntry, QuotaLimit, ReservationRecord, Store
+from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 10.0  # that reservations of a worker without heartbeat are held
@@ -62,7 +63,9 @@ class Reservation:
         if self._open:
             # First, before anything is awaited: settle and release may both be called when a request is cancelled.
             self._open = False
-            await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
+            with steps.step("settle"):
+                await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
+                self._quota.trace(self._accounts, parts=returned)
 
     async def release(self, error: BaseException) -> int:
         """End a request that failed. If it may have been billed, book its worst case as uncertain; return these
@@ -72,9 +75,11 @@ class Reservation:
         self._open = False
         # The worst case: what was returned is unknown, and a limit must hold even if all of it was billed.
         uncertain = self._parts if may_be_billed(error) else 0
-        await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
-        if isinstance(error, errors.QuotaExhausted):
-            await self._quota.mark_exhausted(self._accounts, error)
+        with steps.step("release"):
+            await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
+            if isinstance(error, errors.QuotaExhausted):
+                await self._quota.mark_exhausted(self._accounts, error)
+            self._quota.trace(self._accounts, uncertain_parts=uncertain)
         return uncertain
 
 
@@ -123,6 +128,17 @@ class Quota:
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
+        with steps.step("reserve"):
+            self.trace(accounts, parts=parts)
+            return await self._reserve(accounts, parts)
+
+    def trace(self, accounts: ChargedAccounts, **parts: int) -> None:
+        """Add parts, and the limit that applies to them, to the current step of a trace."""
+        if steps.is_recorded():
+            status = self.status(accounts)
+            steps.add(**parts, account=accounts.key.name, used=status.used, limit=status.limit)
+
+    async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         self._exhausted.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         # Such as a search with limit=0: free, and not worth a transaction.

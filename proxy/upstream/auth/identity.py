@@ -111,7 +111,7 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
     """Return the token of a response. Raises TokenLimit, CredentialsRefused, UpstreamFault or UpstreamUnreadable."""
     if reply.status == 200:
         return _parse_token(reply, now)
-    error = _oauth_error(reply.body)
+    error = oauth_error(reply.body)
     # How the identity service reports its rate limit is not documented; slow_down is the code of RFC 8628.
     if reply.status == 429 or error == "slow_down":
         wait = http_post.retry_after_seconds(reply.retry_after, now)
@@ -161,8 +161,8 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     return AccessToken(response.access_token, expires, tuple(mismatches(times, expires_in, now)))
 
 
-def _oauth_error(body: bytes) -> str:
-    """Return the `error` code (RFC 6749 §5.2), "" if there is none; other text is not passed on."""
+def oauth_error(body: bytes) -> str:
+    """Return the `error` code of a response (RFC 6749 §5.2), "" if there is none; other text is not passed on."""
     try:
         error = msgspec.json.decode(body, type=_ErrorResponse).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -14,6 +14,7 @@ from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import single_flight
 from proxy.telemetry import metrics as metering
+from proxy.telemetry import steps
 from proxy.upstream.auth import backoff, identity, token_requests
 from proxy.upstream.auth.identity import Credentials
 
@@ -63,6 +64,7 @@ class TokenCache:
         cached = self._cached.get(credentials)
         if cached is None or now >= cached.token.expires:
             return (await self._requested(credentials, seconds)).token
+        steps.add(source="cache", expires_in=round(cached.token.expires - now))
         if now >= cached.renew_at:
             self._flights.start(credentials, lambda: self._fetch(credentials))
         return cached.token.token

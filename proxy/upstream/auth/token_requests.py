@@ -20,6 +20,7 @@ from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
 from proxy.telemetry import metrics as metering
+from proxy.telemetry import steps
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff, identity, token_store
 from proxy.upstream.auth.identity import AccessToken, Credentials
@@ -111,6 +112,7 @@ class TokenRequester:
         """Return the token that another worker stored; raise its failure during the back-off."""
         stored = await self._store.token(keys.token)
         if stored is not None and stored[0] != unwanted:
+            steps.add(source="store", expires_in=round(stored[1] - self._clock.now()))
             self._failures.pop(credentials, None)
             return AccessToken(*stored)
         encoded = await self._store.cooldown(keys.backoff)
@@ -184,7 +186,9 @@ class TokenRequester:
         self._breaker.admit()
         sent = self._clock.now()
         try:
-            reply = await identity.request_token(self._session, self._token_url, self._scope, credentials)
+            with steps.step("token request"):
+                reply = await identity.request_token(self._session, self._token_url, self._scope, credentials)
+                steps.add(status=reply.status)
         except (errors.UpstreamUnreachable, errors.UpstreamUnreadable) as error:
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()

@@ -22,8 +22,8 @@ from proxy.gateway.cache import entries
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
+from proxy.serving.encoding import EncodedBody
 from proxy.web.v3 import responses
-from proxy.web.v3.responses import EncodedBody
 
 Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
 

@@ -1,9 +1,6 @@
 """Rendering of v3 responses: JSON, JSONP, gzip, usage headers and errors (contract v3-rest.md §2, §5, §6)."""
 
-import gzip as gzip_module
-import json
 import re
-from typing import Any, NamedTuple
 
 from aiohttp import web
 from multidict import istr
@@ -12,61 +9,14 @@ from proxy import errors
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.aiohttp_internals.response import PreparedResponse
-from proxy.kit.json_encoder import JsonEncoder
 from proxy.parsing.request_parameters import ResponseFormat
+from proxy.serving.encoding import EncodedBody, encode_body, error_body
 
 ALLOWED = "GET, HEAD, OPTIONS"
 # An istr saves the case folding at every use.
 X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
 X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
 ACCEPT_ENCODING = istr("Accept-Encoding")
-GZIP_FROM = 512  # bytes; a shorter body hardly shrinks
-GZIP_LEVEL = 4  # a third faster than 6, with a twentieth more bytes
-
-JSON = {"Content-Type": "application/json"}
-# Without a charset a browser decodes a script in the encoding of the page that includes it.
-SCRIPT = {"Content-Type": "application/javascript; charset=utf-8", "X-Content-Type-Options": "nosniff"}
-GZIPPED = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-
-_encode = JsonEncoder().encode
-
-
-class EncodedBody(NamedTuple):
-    """Body of a response as it is sent, and the headers that describe it."""
-
-    body: bytes
-    headers: dict[str, str]
-
-
-def encode_json(body: Any, response_format: ResponseFormat) -> bytes:
-    """Encode as JSON: compact, or as v3's pretty_print, with sorted keys and non-ASCII characters escaped.
-
-    Two bodies recorded in 2018 and 2019 without pretty_print are json.dumps(indent=2, sort_keys=True). A JSON reader
-    sees no difference, and it would cost: of three recorded bodies of 16 to 19 kB the plain size grows by 48 to 112 %,
-    the gzip size by 13 to 27 %, and writing takes 0.5 to 0.7 ms instead of 0.01 ms, because cached items would have to
-    be decoded and encoded again.
-    """
-    compact = _encode(body)
-    return (
-        json.dumps(json.loads(compact), sort_keys=True, indent=4).encode() if response_format.pretty_print else compact
-    )
-
-
-def encode_body(body: bytes, response_format: ResponseFormat, gzip: bool) -> EncodedBody:
-    """Wrap JSON for JSONP if requested, and compress it if the client accepts `gzip`."""
-    if response_format.callback:
-        # The comment keeps a browser from sniffing another type; U+2028 ends a line in old JavaScript engines.
-        safe = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
-        body = b"/**/" + response_format.callback.encode() + b"(" + safe + b");"
-    return compress(EncodedBody(body, SCRIPT if response_format.callback else JSON), gzip)
-
-
-def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
-    """Compress a body with gzip, if the client accepts it and the body is long enough."""
-    if not gzip or len(whole.body) < GZIP_FROM:
-        return whole
-    # mtime=0: equal bodies give equal bytes, whenever they are compressed.
-    return EncodedBody(gzip_module.compress(whole.body, GZIP_LEVEL, mtime=0), whole.headers | GZIPPED)
 
 
 def head(body: EncodedBody) -> str:
@@ -109,12 +59,6 @@ def error_response(error: errors.BridgeError, response_format: ResponseFormat, r
     if error.status == 405:
         rendered.headers["Allow"] = ALLOWED
     return rendered
-
-
-def error_body(error: errors.BridgeError, response_format: ResponseFormat) -> bytes:
-    """A ClientErrorResponse or ServerErrorResponse, indented by two spaces as the recorded ones."""
-    body = {"__class__": error.v3_class, "message": error.message}
-    return json.dumps(body, indent=4 if response_format.pretty_print else 2).encode()
 
 
 def accepts_gzip(request: web.Request) -> bool:

@@ -1,27 +1,24 @@
-"""Handlers of all v3 paths: parse the request, call the pipeline, render the response."""
+"""Handlers of all v3 paths: authenticate, answer from a cache or execute the action (serving/actions.py), respond."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
 
-import msgspec
 import structlog
 from aiohttp import web
 
-from proxy import errors, model
+from proxy import errors
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
 from proxy.mapping.loader import Mappings
-from proxy.parsing import match_queries, requests
-from proxy.parsing import search as search_parser
 from proxy.parsing.request_parameters import RequestParameters
+from proxy.serving import unsupported
+from proxy.serving.actions import AuthenticatedRequest, V3Actions
+from proxy.serving.encoding import EncodedBody
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
-from proxy.web.v3 import responses, search, unsupported
+from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import (
     CoalescedResult,
     EncodedResponse,
@@ -29,7 +26,6 @@ from proxy.web.v3.encoded_cache import (
     RequestCoalescing,
     RequestInFlight,
 )
-from proxy.web.v3.responses import EncodedBody
 from proxy.web.v3.unparsed import UnparsedHits
 
 log = structlog.get_logger()
@@ -40,17 +36,6 @@ METADATA = web.RequestKey("metadata", ResponseMetadata)
 USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ActionHandler = Callable[[Endpoint, "AuthenticatedRequest"], Awaitable[Any]]
-
-
-class AuthenticatedRequest(NamedTuple):
-    """One authenticated v3 request. `started` is in the clock's monotonic seconds."""
-
-    request: web.Request
-    parameters: RequestParameters
-    client: Client
-    metadata: ResponseMetadata
-    started: float
 
 
 class V3Routes:
@@ -72,15 +57,9 @@ class V3Routes:
         self._in_flight = RequestCoalescing(coalesces)
         self._authenticator = authenticator
         self._pipeline = pipeline
-        self._mappings = mappings
+        self._actions = V3Actions(pipeline, mappings, metrics)
         self._metrics = metrics
         self._clock = metrics.clock
-        self._actions: dict[str, ActionHandler] = {
-            "match": self._match,
-            "search": self._search,
-            "get_multi": self._get_multi,
-            "get": self._get,
-        }
 
     def add_to(self, app: web.Application) -> dict[str, Handler]:
         """Register every path under both prefixes, with and without a trailing slash. Returns the handlers of paths
@@ -125,8 +104,10 @@ class V3Routes:
         request[METADATA] = metadata = ResponseMetadata(started)
         leader, result = self._in_flight.begin((request.raw_path, gzip), client), None
         try:
-            received = AuthenticatedRequest(request, parameters, client, metadata, started)
-            body = await self._encoded(endpoint, received, gzip)
+            received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
+            if endpoint.action == "get":
+                received = received._replace(path=request.path, uid=request.match_info["uid"])
+            body = await self._actions.execute(received, gzip)
             result = CoalescedResult(metadata, body)
         except errors.BridgeError as error:
             result = CoalescedResult(metadata, None, error)
@@ -136,16 +117,6 @@ class V3Routes:
             leader.end(result)
         self._cache.add(request.raw_path, gzip, body, client, metadata)
         return self._response(body, client, metadata)
-
-    async def _encoded(self, endpoint: Endpoint, received: AuthenticatedRequest, gzip: bool) -> EncodedBody:
-        response_format = received.parameters.response_format()
-        result = await self._actions[endpoint.action](endpoint, received)
-        executed = self._clock.monotonic()
-        body = responses.encode_body(responses.encode_json(result, response_format), response_format, gzip)
-        self._metrics.observe_stage("reply", executed)
-        if received.metadata.unsupported:
-            body = body._replace(headers=body.headers | unsupported.header(received.metadata.unsupported))
-        return body
 
     async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
         """The response to a request that waits for an equal one; None if it has to be executed after all. Limits of
@@ -192,90 +163,6 @@ class V3Routes:
         if metadata.source is not None:
             return responses.add_usage_headers(response, metadata, self._pipeline.quota_status(client))
         return response
-
-    async def _match(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
-        """/parts/match (contract v3-rest.md §4)."""
-        raws, request = requests.parse_match(received.parameters)
-        received.metadata.unsupported = tuple(match_queries.unknown_keys(raws))
-        answers = await self._pipeline.match_parts(self._caller(endpoint, received), request)
-        return match_response(raws, request, answers, self._msec(received))
-
-    async def _search(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
-        """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
-        request = search_parser.parse(received.parameters)
-        caller = self._caller(endpoint, received)
-        if endpoint.object != "Part":
-            items, listed = await self._pipeline.search_listed(caller, endpoint.object, request)
-            return search.response(request, items, listed.hits, listed, self._msec(received))
-        answer = await self._pipeline.search_parts(caller, request)
-        return {
-            **search.parts_response(request, answer, self._msec(received)),
-            "user_country": caller.context.country,
-            "user_currency": caller.context.currency,
-        }
-
-    async def _get_multi(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
-        """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
-        return await self._objects(endpoint, received, requests.parse_uids(received.parameters))
-
-    async def _get(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
-        """One object, without an envelope."""
-        uid = requests.checked_uid(received.request.path, received.request.match_info["uid"])
-        objects = await self._objects(endpoint, received, [uid])
-        if uid not in objects:
-            raise errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
-        return objects[uid]
-
-    async def _objects(self, endpoint: Endpoint, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
-        caller = self._caller(endpoint, received)
-        if endpoint.object == "Part":
-            parts = await self._pipeline.parts(caller, uids)
-            return {uid: msgspec.Raw(part) for uid, part in parts.items()}
-        return await self._pipeline.listed(caller, endpoint.object, uids)
-
-    def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> GatewayRequest:
-        """Client, projection and slices of a request: the last of its parameters to be parsed."""
-        application = received.client.application
-        projection = received.parameters.projection(application.features, self._mappings, endpoint.object)
-        self._metrics.observe_stage("parse", received.started)
-        return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
-
-    def _msec(self, received: AuthenticatedRequest) -> int:
-        return int((self._clock.monotonic() - received.started) * 1000)
-
-
-def match_response(
-    raws: list[Any], request: model.PartsMatchRequest, answers: list[RenderedResult], msec: int
-) -> dict[str, Any]:
-    """Body of /parts/match (contract v3-rest.md §3.6). `answers` are the results of the queries, in their order."""
-    return {
-        "__class__": "PartsMatchResponse",
-        "msec": msec,
-        "request": {
-            "__class__": "PartsMatchRequest",
-            "queries": [_query_echo(raw) for raw in raws],
-            "exact_only": request.exact_only,
-        },
-        "results": [
-            {
-                "__class__": "PartsMatchResult",
-                "items": msgspec.Raw(answer.items),
-                "hits": answer.hits,
-                "reference": query.reference,
-                "error": answer.error,
-            }
-            for query, answer in zip(request.queries, answers, strict=True)
-        ],
-    }
-
-
-def _query_echo(raw: Any) -> dict[str, Any]:
-    """The nine keys of a query as sent, with defaults for the others."""
-    return {
-        "__class__": "PartsMatchQuery",
-        **match_queries.DEFAULTS,
-        **(match_queries.non_null(raw) if isinstance(raw, dict) else {}),
-    }
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:

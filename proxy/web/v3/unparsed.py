@@ -23,12 +23,13 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
+from proxy.serving import unsupported
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
-from proxy.web.v3 import responses, unsupported
+from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
 
 # Paths without a uid: they are their own route.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ class _Operation(NamedTuple):
     numbers: list[str]
     positions: tuple[int, ...]
     parts_max: int = 0
+    document: Any = types.SimpleNamespace(name="supMultiMatch")
 
 
 class _Plan(NamedTuple):

@@ -62,6 +62,34 @@ def test_exhausted_quota_is_recognised_by_its_message(status: int, rest: Any) ->
     assert (found.value.status, found.value.retry_after) == (429, TO_THE_FIRST)
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_part_limit_of_0_is_a_plan_without_parts_and_promises_no_date(status: int) -> None:
+    message = "You have exceeded your part limit of 0. Please upgrade your plan."
+    with pytest.raises(errors.QuotaExhausted) as found:
+        judged(reply(status, {"errors": [fault(message)], "data": None}))
+    assert found.value.message == f"this plan has no parts: {message}"
+    assert found.value.retry_after is None
+
+
+@pytest.mark.parametrize(
+    "message, number",
+    [
+        ("You have exceeded your part limit of 0. Please upgrade your plan.", 0),
+        ("You have exceeded your part limit of 10.", 10),
+        ("this plan has no parts: You have exceeded your part limit of 0.", 0),
+        ("You have exceeded your part limit of 100", 100),
+        ("You have exceeded your part limit of 15,000. Please upgrade", 15_000),
+        ("You have exceeded your part limit of 1000000.", 1_000_000),
+        ("You have exceeded your part limit.", None),
+        ("You have exceeded your part limit of many.", None),
+        ("demo has 0 of 3 parts left (2023-11), and this request may cost 3", None),
+        ("part limit of " + "9" * 5000, None),
+    ],
+)
+def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number: int | None) -> None:
+    assert classify.part_limit(message) == number
+
+
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}])
 def test_refusal_keeps_the_upstream_message(status: int, rest: Any) -> None:

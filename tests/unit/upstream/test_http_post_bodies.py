@@ -93,7 +93,7 @@ async def test_body_is_whole_and_its_connection_reused(
 async def test_status_and_retry_after_are_passed_on(open_session: OpenSession, make_client: Through) -> None:
     raw = Raw([response("Retry-After:  120", "Content-Length: 2", body=b"no", status="503 Later")])
     async with raw.running() as url, open_session() as session:
-        assert await post(make_client, session, request(url)) == (503, b"no", "120")
+        assert (await post(make_client, session, request(url)))[:3] == (503, b"no", "120")
 
 
 async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSession, make_client: Through) -> None:

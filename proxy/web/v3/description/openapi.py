@@ -16,7 +16,8 @@ from proxy.mapping import loader
 from proxy.parsing import request_parameters as readers
 from proxy.parsing import v3_parameters
 from proxy.parsing.v3_parameters import Parameter
-from proxy.web.v3 import routes, unsupported
+from proxy.serving import unsupported
+from proxy.web.v3 import routes
 from proxy.web.v3.description import field_names, object_schemas, response_schemas
 from proxy.web.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
 

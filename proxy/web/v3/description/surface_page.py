@@ -13,8 +13,8 @@ from proxy.parameters import FALSE, TRUE
 from proxy.parsing import v3_parameters
 from proxy.parsing.v3_parameters import Parameter
 from proxy.planning import match, mpn_search, search_filters
+from proxy.serving import unsupported
 from proxy.web import fast_path, server
-from proxy.web.v3 import unsupported
 from proxy.web.v3.description import field_names, object_schemas, response_schemas
 from proxy.web.v3.description.markdown import anchor, code, default, joined, kind, table, value
 

@@ -57,6 +57,21 @@ async def test_lifetime_quota_is_exhausted_for_ever(quotas: Quotas, store: Any, 
     assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
 
 
+async def test_plan_without_parts_promises_no_date_and_is_tried_again_soon(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    error = errors.QuotaExhausted("this plan has no parts: You have exceeded your part limit of 0.", retry_after=1)
+    await (await worker.reserve(plan, 3)).release(error)
+    assert error.retry_after is None
+    await worker.refresh()
+    again = await refused(worker, plan)
+    assert (again.message, again.retry_after) == (error.message, None)
+    time.advance(900)
+    await worker.reserve(plan, 3)
+
+
 async def test_next_month_can_be_exhausted_again(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
     plan = accounts()
     worker = quotas(plan)

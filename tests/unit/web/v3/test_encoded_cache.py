@@ -5,9 +5,9 @@ import pytest
 from proxy import config
 from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import ManualClock
+from proxy.serving.encoding import EncodedBody
 from proxy.web.v3 import encoded_cache
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
-from proxy.web.v3.responses import EncodedBody
 
 KEY = config.ApiKeySettings(config.digest("a-key"))
 APPLICATION = config.ApplicationSettings(

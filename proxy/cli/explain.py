@@ -1,0 +1,155 @@
+"""`v3bridge explain`: what becomes of a v3 request. Sends nothing, except with --trace."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from proxy import config, errors
+from proxy.cli import option_fields
+from proxy.config import loader
+from proxy.kit import shipped
+
+if TYPE_CHECKING:
+    from proxy.compare.requests import V3Request
+    from proxy.explain.explainer import Explainer
+    from proxy.explain.explanation import ExplainedFile, Explanation
+    from proxy.explain.inputs import InputRequest
+
+STDIN = "-"
+READ_METHODS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """Options of the command."""
+
+    given: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT",
+            help="A URL, a path, a curl command, a HAR entry, a file of requests as for `compare --requests`, "
+            "or - for standard input.",
+        ),
+    ]
+    config_file: Annotated[
+        Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
+    ] = None
+    application: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Execute as this application, or application/key; else as their API key's."),
+    ] = None
+    kind: Annotated[
+        str | None, typer.Option(help="What kind of file INPUT is, where it is not detected, such as log, json, har.")
+    ] = None
+    plan: Annotated[bool, typer.Option("--plan", help="Show everything but documents and variables; the default.")] = (
+        False
+    )
+    queries: Annotated[
+        bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False
+
+
+def run(options: ExplainOptions) -> None:
+    """Explain v3 requests: how they are understood, the GraphQL operations, their cost, the source of each field."""
+    if options.plan and options.queries:
+        raise typer.BadParameter("choose one of --plan and --queries", param_hint="--queries")
+    settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    # A curl command may come as one text, or as its words.
+    text = options.given[0] if len(options.given) == 1 else shlex.join(options.given)
+    _print(_explained(text, settings, options.application, options.kind), options)
+
+
+explain = option_fields.command(ExplainOptions, run)
+
+
+def _print(explained: "list[Explanation] | ExplainedFile", options: ExplainOptions) -> None:
+    from proxy.cli import explained as output
+
+    if options.as_json:
+        value = explained[0] if isinstance(explained, list) and len(explained) == 1 else explained
+        typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    elif isinstance(explained, list):
+        for each in explained:
+            output.show(each, options.queries)
+    else:
+        output.show_file(explained, options.queries)
+
+
+def _explained(
+    text: str, settings: config.Config, application: str | None, kind: str | None
+) -> "list[Explanation] | ExplainedFile":
+    """Explain an input. Raises SourceError for one that cannot be read."""
+    from proxy.explain import inputs
+    from proxy.explain.explainer import Explainer
+
+    explainer = Explainer(settings)
+    if text != STDIN and inputs.is_file(text):
+        return _of_file(Path(text), explainer, application, kind)
+    if text == STDIN:
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    try:
+        requests = inputs.read_text(text)
+    except errors.SourceError as error:
+        return _of_lines(text, explainer, application, kind, error)
+    return [_explain(explainer, each, application) for each in requests]
+
+
+def _explain(explainer: "Explainer", each: "InputRequest", application: str | None) -> "Explanation":
+    if each.request is None:
+        return explainer.explain_unknown_path(each.path, each.method)
+    return explainer.explain(each.request, apikey=each.apikey, application=application, method=each.method)
+
+
+def _of_lines(
+    text: str, explainer: "Explainer", application: str | None, kind: str | None, error: errors.SourceError
+) -> "ExplainedFile":
+    """Explain a text as the content of a file, such as lines of an access log. Raises `error` if it is none."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "input")
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        try:
+            return _of_file(file, explainer, application, kind)
+        except errors.SourceError:
+            raise error from None
+
+
+def _of_file(file: Path, explainer: "Explainer", application: str | None, kind: str | None) -> "ExplainedFile":
+    from proxy.explain import inputs, kinds
+
+    skipped: dict[str, int] = {}
+    read = inputs.read_har(file) if kind in (None, "har") else None
+    requests = _of_source(file, kind, skipped) if read is None else _of_har(read, skipped)
+    counted = kinds.of_file(requests).explained(file.name, explainer, application)
+    return msgspec.structs.replace(counted, skipped=skipped)
+
+
+def _of_har(read: "list[InputRequest]", skipped: dict[str, int]) -> "Iterator[tuple[V3Request, str | None]]":
+    """Yield the v3 requests of a HAR file: a browser records everything that a page loads."""
+    for each in read:
+        if each.request is None or each.method not in READ_METHODS:
+            reason = "is no v3 request" if each.request is None else "its method is not GET or HEAD"
+            skipped[reason] = skipped.get(reason, 0) + 1
+        else:
+            yield each.request, each.apikey
+
+
+def _of_source(file: Path, kind: str | None, skipped: dict[str, int]) -> "Iterator[tuple[V3Request, str | None]]":
+    """Yield the requests of a file that `compare --requests` reads."""
+    from proxy.compare.sources import source as sources
+    from proxy.compare.sources.clients import Clients
+
+    clients = Clients()
+    source = sources.open_source(file, clients, kind=kind)
+    for request in source.requests():
+        yield request, clients.key(request.client, "baseline")
+    for count in (*source.junk, *source.skipped):
+        skipped[count.reason] = skipped.get(count.reason, 0) + count.times

@@ -1,0 +1,293 @@
+"""Terminal output of `v3bridge explain`: an explanation as sections, highlighted on a terminal only."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from proxy import config
+from proxy.cli.shown import COLOURS, FILE_WIDTH
+from proxy.explain.explanation import (
+    CacheUse,
+    ExplainedField,
+    ExplainedFile,
+    ExplainedOperation,
+    Explanation,
+    ParameterValue,
+    RequestKind,
+    UnderstoodQuery,
+)
+from proxy.kit.wording import counted, printable
+
+KIND_COLOURS = {**COLOURS, "no feature": "red", "emptied": "yellow"}
+QUERIES_SHOWN = 5  # cache entries that are listed
+VALUE_MAX = 200  # characters of a value in a table; documents and variables are shown whole by --queries
+
+
+def console() -> Console:
+    """Return the console for explanations: wide where the output is a file or a pipe."""
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, width=FILE_WIDTH)
+
+
+def show(explanation: Explanation, queries: bool) -> None:
+    """Print one explanation; `queries`: with documents and variables of its operations."""
+    _print([*_sections(explanation, queries, console().is_terminal)])
+
+
+def _print(lines: list[RenderableType]) -> None:
+    screen = console()
+    if screen.is_terminal:
+        screen.print(*lines, sep="\n")
+        return
+    # Cells are filled up with blanks, which are of no use in a file.
+    with screen.capture() as captured:
+        screen.print(*lines, sep="\n")
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def show_file(explained: ExplainedFile, queries: bool) -> None:
+    """Print the kinds of requests of a file, each with the explanation of its first request."""
+    lines = [_summary(explained)]
+    for number, kind in enumerate(explained.kinds, 1):
+        lines.append(Rule(_text(f"{number}. {_title(kind)}", "bold"), align="left"))
+        lines += _sections(kind.example, queries, console().is_terminal)
+    _print(lines)
+
+
+def _summary(explained: ExplainedFile) -> RenderableType:
+    table = Table("kind of request", "requests", "distinct", "parts at worst", "first", box=None, pad_edge=False)
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for number, kind in enumerate(explained.kinds, 1):
+        title = _text(f"{number}. {_title(kind)}")
+        if kind.example.error is not None:
+            title.append(f"  {kind.example.error.status}", "red")
+        table.add_row(title, str(kind.occurrences), str(kind.requests), str(kind.parts_max), _text(kind.first, "dim"))
+    head = (
+        f"{explained.name}: {counted(explained.occurrences, 'request')}, {explained.requests} of them distinct, of "
+        f"{counted(len(explained.kinds), 'kind')}; up to {counted(explained.parts_max, 'part')} if each distinct one "
+        "is sent once"
+    )
+    skipped = [_text(f"{number} × left out: {reason}", "dim") for reason, number in explained.skipped.items()]
+    return Group(_text(head, "bold"), *skipped, Text(), table)
+
+
+def _title(kind: RequestKind) -> str:
+    """Return what the requests of a kind have in common."""
+    texts = [kind.endpoint]
+    if kind.query_keys:
+        texts.append(f"{'several queries' if kind.has_batches else 'one query'} by {', '.join(kind.query_keys)}")
+    if kind.parameters:
+        texts.append(f"with {', '.join(kind.parameters)}")
+    if kind.include:
+        texts.append(f"include[] {', '.join(kind.include)}")
+    return " · ".join(texts)
+
+
+def _sections(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
+    # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
+    yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
+    yield from _client(explanation)
+    if explanation.error is not None:
+        error = explanation.error
+        yield _heading("Response")
+        yield _indented(_text(f"{error.status} {error.v3_class}: {error.message}", "red"))
+        yield _indented(_text("Nothing is sent upstream, and nothing is paid."))
+        return
+    yield from _section("Understood as", _understood(explanation))
+    yield from _section("Sent to the Nexar API", _operations(explanation, queries, colours))
+    yield from _section("Caches", _caches(explanation.cache))
+    yield from _section("Response", [_coverage(explanation), _fields(explanation)])
+    yield from _section("To ask the Nexar API without this proxy", [_changes(explanation)])
+
+
+def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    yield _heading(title)
+    yield from (_indented(line) for line in lines)
+
+
+def _client(explanation: Explanation) -> Iterator[RenderableType]:
+    client = explanation.client
+    if client is None:
+        return
+    lacking = f", features {', '.join(client.features) or 'none'}"
+    yield _text(
+        f"{explanation.endpoint}, executed as {client.application}/{client.api_key} ({client.country}, "
+        f"{client.currency}{lacking if len(client.features) < len(config.FEATURES) else ''}): {client.chosen_by}"
+    )
+    if client.problem is not None:
+        yield _text(client.problem, "yellow")
+
+
+def _understood(explanation: Explanation) -> Iterator[RenderableType]:
+    table = _grid()
+    for query in explanation.queries:
+        table.add_row(_text(f"queries[{query.position}]"), _query(query))
+    for value in explanation.parameters:
+        if not value.is_default:
+            table.add_row(_text(value.name), _text(_short(value.value)))
+    yield table
+    defaults = ", ".join(_default(value) for value in explanation.parameters if value.is_default)
+    if defaults:
+        yield _text(f"defaults: {defaults}", "dim")
+    for each in explanation.ignored:
+        yield _text(f"ignored: {each.name[:VALUE_MAX]}: {each.reason}", "yellow")
+
+
+def _query(query: UnderstoodQuery) -> Text:
+    """Return a query: what was sent, and its defaults in a fainter colour."""
+    text = Text()
+    for name, value in query.keys.items():
+        if name in query.given:
+            text.append(printable(f"{name} {_short(value)}  "))
+    defaults = [f"{name} {_short(value)}" for name, value in query.keys.items() if name not in query.given and value]
+    defaults += [f"{name} 0" for name in ("start",) if name not in query.given]
+    if query.error is not None:
+        return text.append(printable(f"error: {query.error}"), "red")
+    return text.append(printable(f"(default {', '.join(sorted(defaults))})" if defaults else ""), "dim")
+
+
+def _default(value: ParameterValue) -> str:
+    return f"{value.name} {'none' if value.value in (None, []) else _short(value.value)}"
+
+
+def _operations(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
+    if not explanation.operations:
+        yield _text("nothing: no query can be sent")
+    for number, operation in enumerate(explanation.operations, 1):
+        yield _operation(number, operation, explanation)
+        if queries:
+            yield Padding(_code(operation.document, "graphql", colours), (1, 0, 1, 3))
+            variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
+            yield Padding(_code(variables, "json", colours), (0, 0, 1, 3))
+    if explanation.lists and explanation.object == "Part":
+        yield _text(f"<id of …> stands for what the list of {', '.join(explanation.lists)} says", "dim")
+    cost = explanation.cost
+    if cost is not None:
+        further = cost.requests_max - cost.requests
+        more = f", and {further} on condition" if further else ""
+        requests = counted(cost.requests, "GraphQL request")
+        yield Text.assemble("At worst ", (counted(cost.parts_max, "part"), "bold"), f". {requests}{more}. {cost.note}")
+
+
+def _operation(number: int, operation: ExplainedOperation, explanation: Explanation) -> Text:
+    noun = {"match": "queries", "get_multi": "uid"}.get(explanation.action or "", "")
+    of = f" for {noun}[{_ranges(operation.queries)}]" if noun and operation.queries else ""
+    cost = f"up to {counted(operation.parts_max, 'part')}" if operation.parts_max else "free of charge"
+    text = Text.assemble(f"{number}. ", (operation.name, "bold"), f"{of}, {cost}")
+    variables = ", ".join(f"{name} {_short(value)}" for name, value in operation.variables.items())
+    if variables:
+        text.append(printable(f"\n   {variables}"), "dim")
+    if operation.condition is not None:
+        text.append(printable(f"\n   {operation.condition}"), "italic")
+    return text
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return numbers in ascending order, those in a row as `0-19`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
+    if cache is None:
+        return
+    for entry in cache.entries[:QUERIES_SHOWN]:
+        key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "")}
+        yield _text(f"{entry.key['kind']} {_short(key)}")
+    if len(cache.entries) > QUERIES_SHOWN:
+        yield _text(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
+    if cache.entries:
+        places = "in memory and in the shared cache" if cache.shared else "in memory"
+        stale = f", and {cache.stale_seconds:g} more while the upstream fails" if cache.stale_seconds else ""
+        yield _text(
+            f"of {cache.application}, {places}, for {cache.seconds:g} seconds{stale}; "
+            f"with the {cache.fields} fields that this projection selects"
+        )
+    yield from (_text(note, "dim") for note in cache.notes)
+
+
+def _coverage(explanation: Explanation) -> Text:
+    count = Counter(each.kind for each in explanation.fields)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in count.most_common())
+    return _text(f"{explanation.object}: {counted(len(explanation.fields), 'field')}, {kinds or 'none shown'}")
+
+
+def _fields(explanation: Explanation) -> Table:
+    table = Table("v3 field", "Nexar field", "how, or why", box=None, pad_edge=False)
+    for number, each in enumerate((*explanation.envelope, *explanation.fields)):
+        if number == len(explanation.envelope):
+            where = explanation.items or "the response"
+            table.add_row(_text(f"{where}: {explanation.object}", "bold"), _text(_records(explanation)))
+        table.add_row(
+            _path(each, "  " if number >= len(explanation.envelope) else ""),
+            _text(", ".join(each.upstream)),
+            _how(each),
+        )
+    return table
+
+
+def _records(explanation: Explanation) -> str:
+    return " or ".join(dict.fromkeys(each.records for each in explanation.operations if each.records))
+
+
+def _path(field: ExplainedField, indent: str) -> Text:
+    head, dot, name = field.path.rpartition(".")
+    return Text.assemble(indent, (printable(head + dot), "dim"), (printable(name), KIND_COLOURS[field.kind]))
+
+
+def _how(field: ExplainedField) -> Text:
+    feature = f"plan feature {field.feature}" if field.feature and field.kind != "no feature" else None
+    transform = f"{field.transform}()" if field.transform else None
+    kind = None if field.kind == "exact" else field.kind
+    blank = f"a client sees {json.dumps(field.blank)}" if field.kind in ("no feature", "emptied") else None
+    return _text("; ".join(filter(None, (kind, transform, field.note, feature, blank))))
+
+
+def _changes(explanation: Explanation) -> Table:
+    table = Table("", "v3", "Nexar API", box=None, pad_edge=False)
+    for each in explanation.changes:
+        table.add_row(_text(each.subject, "bold"), _text(each.v3), _text(each.nexar))
+    return table
+
+
+def _code(text: str, language: str, colours: bool) -> RenderableType:
+    return Syntax(text, language, background_color="default", word_wrap=True) if colours else _text(text)
+
+
+def _grid() -> Table:
+    return Table(show_header=False, box=None, pad_edge=False)
+
+
+def _heading(title: str) -> Text:
+    return _text(f"\n{title}", "bold")
+
+
+def _indented(line: RenderableType) -> Padding:
+    return Padding(line, (0, 0, 0, 2), expand=False)
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(printable(text), style)
+
+
+def _short(value: Any) -> str:
+    """Return a value as JSON, texts without quotes, at most VALUE_MAX characters."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"

@@ -1,0 +1,71 @@
+"""Redaction of results: a user sends them in, so they hold no credentials, no tokens and nothing of an organization."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from proxy.compare.redaction import HIDDEN, Redaction
+from proxy.conformance.results import Outcome
+
+# Ids of applications, organizations, users and requests are GUIDs.
+_PATTERNS = re.compile(
+    r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"  # a GUID
+    r"|eyJ[\w-]+\.[\w-]+(?:\.[\w-]+)?"  # a JSON Web Token
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an e-mail address
+)
+# In messages of the service, which users should read as they are.
+_PUBLIC = ("api@nexar.com",)
+
+
+class ResultRedaction:
+    """Redaction of outcomes. `secrets` are hidden wherever they occur, GUIDs, tokens and e-mail addresses always."""
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        self._known = Redaction(secrets)
+
+    def outcome(self, outcome: Outcome, *, is_private: bool) -> Outcome:
+        """Redact an outcome. A private one observes a user's organization: texts that are not expected are hidden,
+        too, because every name is one."""
+        got = self._value(outcome.got)
+        reason = self.text(outcome.reason)
+        if is_private and outcome.verdict != "not tested":
+            got = _without_texts(got, frozenset(_texts(outcome.expected)))
+            reason = HIDDEN if reason else ""
+        return msgspec.structs.replace(outcome, got=got, reason=reason)
+
+    def text(self, text: str) -> str:
+        """Redact a text."""
+        return _PATTERNS.sub(_hidden, self._known.text(text))
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(name): self._value(below) for name, below in value.items()}
+        return [self._value(each) for each in value] if isinstance(value, list) else value
+
+
+def _hidden(match: re.Match[str]) -> str:
+    return match[0] if match[0] in _PUBLIC else HIDDEN
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        for below in value.values():
+            yield from _texts(below)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _without_texts(value: Any, public: frozenset[str]) -> Any:
+    if isinstance(value, str):
+        return value if value in public else HIDDEN
+    if isinstance(value, dict):
+        return {_without_texts(name, public): _without_texts(below, public) for name, below in value.items()}
+    return [_without_texts(each, public) for each in value] if isinstance(value, list) else value

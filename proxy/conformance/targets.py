@@ -1,0 +1,74 @@
+"""Target of a run from a configuration: its addresses, the application under test, and others for conditions."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from proxy import config, errors
+from proxy.conformance.probes import Account, Target
+from proxy.conformance.results import Plan, Service
+
+# Seconds between queries: the vendor advises at most 300 requests a minute (contract graphql.md §2.1).
+QUERY_INTERVAL = 0.2
+_HOST = "api.nexar.com"
+
+
+class ConfiguredTarget(NamedTuple):
+    """Target with the application under test: its name, its settings and its plan; `service` names no host but the
+    vendor's."""
+
+    target: Target
+    name: str
+    application: config.ApplicationSettings
+    service: Service
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, as configured."""
+        return Plan(self.application.features, self.application.parts, self.application.period)
+
+
+def from_config(settings: config.Config, upstream: config.UpstreamSettings, name: str | None) -> ConfiguredTarget:
+    """Return the target of a configuration. `name` is the application under test; by default the first one with parts.
+    Raises ConfigError."""
+    applications = settings.applications
+    name = name or next((key for key, entry in applications.items() if entry.parts != 0), next(iter(applications)))
+    if name not in applications:
+        raise errors.ConfigError(f"--application: {name!r} is none of {', '.join(applications)}")
+    accounts = {None: _account(name, applications[name]), **_conditions(applications)}
+    user = _user_token(name, applications[name])
+    if user is not None:
+        accounts["user_token"] = user
+    target = Target(upstream.graphql_url, upstream.token_url, accounts, upstream.scope, QUERY_INTERVAL)
+    host = urlsplit(upstream.graphql_url).hostname
+    return ConfiguredTarget(target, name, applications[name], "Nexar" if host == _HOST else "another service")
+
+
+def _conditions(applications: Mapping[str, config.ApplicationSettings]) -> dict[str | None, Account]:
+    """Return the first application that meets each condition."""
+    accounts: dict[str | None, Account] = {}
+    for name, entry in applications.items():
+        if entry.parts == 0:
+            accounts.setdefault("no_parts", _account(name, entry))
+        elif "TECH_SPECS" not in entry.plan:
+            accounts.setdefault("feature_missing", _account(name, entry))
+    return accounts
+
+
+def _account(name: str, entry: config.ApplicationSettings) -> Account:
+    if entry.client_id is None or entry.client_secret is None:
+        raise errors.ConfigError(f"applications.{name}: conform needs its client_id and client_secret")
+    application_id = entry.reconcile.application_id if entry.reconcile else ""
+    return Account(
+        str(entry.client_id), entry.client_secret.reveal(), application_id=application_id, features=entry.plan
+    )
+
+
+def _user_token(name: str, entry: config.ApplicationSettings) -> Account | None:
+    if entry.reconcile is None:
+        return None
+    try:
+        token = entry.reconcile.token.read().reveal()
+    except ValueError as error:
+        raise errors.ConfigError(f"applications.{name}.reconcile.token: {error}") from None
+    return Account(token=token, application_id=entry.reconcile.application_id, features=entry.plan)

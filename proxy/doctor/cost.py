@@ -1,0 +1,105 @@
+"""Stage cost: parts that typical requests cost at worst, and a month of recorded requests."""
+
+import math
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import msgspec
+
+from proxy import config, errors
+from proxy.compare.judging.counting import MONTH
+from proxy.compare.requests import V3Request
+from proxy.compare.running import estimate
+from proxy.doctor.configuration import PACKAGE_MISSING
+from proxy.doctor.findings import CheckResult
+from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.kit.wording import counted
+
+REQUESTS_UNREADABLE = Diagnosis(
+    "requests_unreadable",
+    "the file of --requests cannot be read, or has no v3 request in it",
+    "name a file that v3bridge compare --requests reads: an access log, HAR, URLs, JSON lines or a parts list",
+)
+QUOTA_SHORT = Diagnosis(
+    "quota_short",
+    "a month of the recorded requests may cost more parts than the configured limits allow",
+    "raise the limits, if the plan has the parts; or keep results for longer with cache.seconds",
+    "warning",
+)
+
+_QUERY: dict[str, object] = {"mpn": "SN74S74N"}
+
+
+def _match(*queries: dict[str, object]) -> V3Request:
+    return V3Request("/parts/match", (("queries", msgspec.json.encode(queries).decode()),))
+
+
+TYPICAL = {
+    "parts/match, one part number": _match(_QUERY),
+    "parts/match, one part number with limit 20": _match({**_QUERY, "limit": 20}),
+    "parts/match, 20 part numbers": _match(*[_QUERY] * 20),
+    "parts/search, one page": V3Request("/parts/search", (("q", "resistor"),)),
+    "parts/{uid}": V3Request("/parts/0123456789abcdef"),
+    "brands, sellers and categories": V3Request("/brands/search", (("q", "texas"),)),
+}
+
+
+async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
+    """Estimate costs. Nothing is sent."""
+    for description, request in TYPICAL.items():
+        yield passed("request_cost", f"{description}: {_parts(estimate.worst_case_parts(request))}")
+    yield passed("cache_cost", _cached(inspection.settings.cache))
+    for file in inspection.requests:
+        for finding in _recorded(file, inspection):
+            yield finding
+
+
+def _parts(number: int) -> str:
+    return f"at most {counted(number, 'part')}" if number else "free"
+
+
+def _cached(cache: config.CacheSettings) -> str:
+    if not cache.enabled:
+        return "the cache is off: a repeated query costs parts each time"
+    return f"a query that is repeated within {cache.seconds:g} s is free (cache.seconds)"
+
+
+def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
+    try:
+        from proxy.compare.sources import clients, source
+
+        opened = source.open_source(file, clients.Clients())
+        parts: dict[str, int] = {}
+        requests = 0
+        for request in opened.requests():
+            requests += request.times
+            cost = estimate.worst_case_parts(request) * request.times
+            parts[request.endpoint] = parts.get(request.endpoint, 0) + cost
+    except errors.SourceError as error:
+        yield REQUESTS_UNREADABLE.finding(error.message)
+        return
+    except ModuleNotFoundError as error:
+        yield PACKAGE_MISSING.finding(
+            f"reading {file} needs the package {error.name}", advice="pip install 'v3bridge[compare,xlsx]'"
+        )
+        return
+    total = sum(parts.values())
+    shares = ", ".join(
+        f"{endpoint} {cost}" for endpoint, cost in sorted(parts.items(), key=lambda row: -row[1]) if cost
+    )
+    text = f"{file}: {counted(requests, 'request')}, {_parts(total)} without a cache"
+    yield passed("recorded_cost", f"{text}: {shares}" if shares else text)
+    if opened.seconds is None:
+        yield passed("month_unknown", f"{file} has no timestamps, so the cost of a month is unknown")
+    else:
+        yield _month(math.ceil(total * MONTH / opened.seconds), opened.seconds, inspection.settings)
+
+
+def _month(parts: int, seconds: float, settings: config.Config) -> CheckResult:
+    """Compare the cost of a month with the limits of all applications."""
+    limits = [application.parts for application in settings.applications.values()]
+    limited = [limit for limit in limits if isinstance(limit, int)]
+    text = f"30 days like these {seconds / 3600:.1f} hours: {_parts(parts)} without a cache"
+    if len(limited) == len(limits) and parts > sum(limited):
+        return QUOTA_SHORT.finding(f"{text}, and the applications' limits allow {counted(sum(limited), 'part')}")
+    return passed("month_cost", text)

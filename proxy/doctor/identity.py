@@ -1,0 +1,232 @@
+"""Stage identity: every application gets an access token, from the store or by one token request.
+
+The identity service counts token requests, so each application makes at most one in a run, within the limits that the
+service keeps to as well, and a new token is left in the store for it. The secrets themselves are in no finding.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+
+from proxy import config, errors
+from proxy.doctor import network, services, stored
+from proxy.doctor.findings import CheckResult
+from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.kit.wording import counted
+from proxy.upstream import http_post
+from proxy.upstream.auth import identity, token_requests, token_store
+
+WAIT_SECONDS_MAX = 2.0  # for the rate limit of token requests
+STORED_SECONDS_MIN = 60.0  # that a stored token must live on
+DATE_SECONDS = 5.0  # that a Date header may differ without a wrong clock: its unit is a second, and responses take time
+SECRET_LENGTH_MIN = 16  # characters; a shorter one is probably cut
+_GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_QUOTES = "\"'`“”„‘’"
+
+SERVICE = services.diagnoses("identity", identity.SERVICE, "a token", "upstream.token_url")
+REFUSED = Diagnosis(
+    "client_refused",
+    "the client id or the client secret is wrong, or the application was deleted; the service does not say which",
+    "open the application's page Authorization in Nexar's portal and compare the client id; if it is the same, create "
+    "a new secret there and set it; if that is refused, too, the application is another or gone",
+)
+SCOPE_REFUSED = Diagnosis(
+    "scope_refused",
+    "the application does not have the scope that upstream.scope asks for",
+    identity.SCOPE_ADVICE,
+)
+GRANT_REFUSED = Diagnosis(
+    "grant_refused",
+    "the application may not request tokens by its client credentials, as one that is made for user logins",
+    "use the client id and secret of an application with the Supply domain, or create one in Nexar's portal",
+)
+RATE_LIMITED = Diagnosis(
+    "token_rate_limited",
+    "too many tokens were requested for this client id, perhaps by other programs that keep none",
+    "wait as long as it says; find programs with the same client id that request a token for each call",
+)
+TOKEN_UNUSABLE = Diagnosis(
+    "token_unusable",
+    "the token has expired on arrival, has no known lifetime, or cannot be sent in a header",
+    "check this machine's clock (`date -u`) and upstream.token_url",
+)
+CLOCK_WRONG = Diagnosis(
+    "identity_clock_wrong",
+    "the clock of the identity service differs from that of the GraphQL service, which may refuse its tokens",
+    "nothing on this machine is wrong: its clock agrees with the other service's; tell the service's operators",
+)
+_GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type", "access_denied"}
+
+
+class _HasToken(msgspec.Struct):
+    access_token: str
+
+
+async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
+    """Leave an access token of each application."""
+    codes: set[str] = set()
+    for name in inspection.settings.applications:
+        if token := await _stored_token(inspection, name):
+            inspection.tokens[name] = token.token
+            inspection.stored_tokens.add(name)
+            yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
+            continue
+        async for finding in request(inspection, name):
+            # The clocks are the same for all applications.
+            if finding.application is not None or finding.code not in codes:
+                yield finding
+            codes.add(finding.code)
+
+
+async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
+    """Make the one token request of an application."""
+    credentials = _credentials(inspection, name)
+    wait = await _wait(inspection, credentials)
+    if wait > WAIT_SECONDS_MAX:
+        text = (
+            f"this client id has asked for too many tokens; the next one is allowed in {counted(round(wait), 'second')}"
+        )
+        yield RATE_LIMITED.finding(text, application=name)
+        return
+    await asyncio.sleep(wait)
+    assert inspection.session is not None  # noqa: S101 - run.py skips the stage otherwise
+    upstream = inspection.upstream
+    now = inspection.clock.now()
+    try:
+        reply = await identity.request_token(inspection.session, upstream.token_url, upstream.scope, credentials)
+    except errors.CredentialsRefused as error:
+        yield REFUSED.finding(error.message, application=name)
+        return
+    except errors.ServerError as error:
+        yield msgspec.structs.replace(SERVICE.of_failure(error), application=name)
+        return
+    token, finding = of_response(reply, credentials, now)
+    if token is not None:
+        inspection.tokens[name] = token.token
+        finding = passed("token_received", f"a new token, {_lifetime(token, inspection)}", name)
+        await stored.keep_token(inspection, _keys(inspection, credentials).token, token)
+    yield finding
+    if reply.date and (skew := _clock(inspection, reply.date, now)):
+        yield skew
+
+
+def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
+    """Compare the clock with the identity service's; None if they agree."""
+    skew, ahead = network.of_clock(date, now, identity.SERVICE), network.seconds_behind(date, now)
+    if skew is None or ahead is None or abs(ahead) <= DATE_SECONDS:
+        return None
+    if inspection.clock_agrees_with is None:
+        return None if skew.outcome == "passed" else skew
+    direction = "ahead of" if ahead > 0 else "behind"
+    text = (
+        f"the clock of {identity.SERVICE} is {network.duration(abs(ahead))} {direction} this machine's, which agrees "
+        f"with that of {inspection.clock_agrees_with}"
+    )
+    # A small difference is a problem only where the GraphQL service refuses the tokens for it.
+    inspection.identity_clock = CLOCK_WRONG.finding(text)
+    return (
+        None if skew.outcome == "passed" else msgspec.structs.replace(inspection.identity_clock, outcome=skew.outcome)
+    )
+
+
+def of_response(
+    reply: http_post.HttpResponse, credentials: identity.Credentials, now: float
+) -> tuple[identity.AccessToken | None, CheckResult]:
+    """Return the token of a response and the finding about it."""
+    name = credentials.name
+    try:
+        token = identity.parse(reply, name, now)
+    except errors.TokenLimit as error:
+        text = (
+            f"{identity.SERVICE} limits token requests; it asks to wait for {counted(error.retry_after or 0, 'second')}"
+        )
+        return None, RATE_LIMITED.finding(text, application=name)
+    except errors.CredentialsRefused:
+        return None, _refusal(identity.oauth_error(reply.body), credentials)
+    except errors.ServerError as error:
+        finding = TOKEN_UNUSABLE.finding(error.message) if _has_token(reply) else SERVICE.of_response(reply, error)
+        return None, msgspec.structs.replace(finding, application=name)
+    return token, passed("token_received", "a new token", name)
+
+
+def _refusal(code: str, credentials: identity.Credentials) -> CheckResult:
+    text = f"{identity.SERVICE} refuses the application: {code or 'HTTP 401'}"
+    if code == "invalid_scope":
+        return SCOPE_REFUSED.finding(text, application=credentials.name)
+    if code in _GRANT_ERRORS:
+        return GRANT_REFUSED.finding(text, application=credentials.name)
+    signs = list(suspicions(credentials.client_id or "", credentials.client_secret or config.Secret("")))
+    shown = f"{text}, which may mean the client id or the client secret"
+    if signs:
+        return REFUSED.finding(f"{shown}; {'; '.join(signs)}", application=credentials.name)
+    return REFUSED.finding(f"{shown}; both have the usual form", application=credentials.name)
+
+
+def suspicions(client_id: str, client_secret: config.Secret) -> Iterator[str]:
+    """Yield what is unusual about client credentials, without showing a character of the secret."""
+    secret = client_secret.reveal()
+    for noun, text in (("client id", client_id), ("client secret", secret)):
+        if text != text.strip():
+            yield f"the {noun} has blanks at an end"
+        if (text.strip() and text.strip()[0] in _QUOTES) or text.strip()[-1:] in tuple(_QUOTES):
+            yield f"the {noun} has a quote at an end, which belongs to no value"
+        if not re.fullmatch(r"[!-~]*", text.strip()):
+            yield f"the {noun} has blanks or characters inside that are not ASCII"
+        if re.match(r"[$%<{]", text.strip()):
+            yield f"the {noun} looks like a placeholder that was not filled in"
+    if _GUID.fullmatch(secret.strip()) and not _GUID.fullmatch(client_id.strip()):
+        yield "the client secret has the form of a client id: the two may be exchanged"
+    elif not _GUID.fullmatch(client_id.strip()):
+        yield f"the client id is no GUID ({counted(len(client_id), 'character')})"
+    if secret == client_id:
+        yield "the client id and the client secret are the same"
+    elif len(secret) < SECRET_LENGTH_MIN:
+        yield f"the client secret has only {counted(len(secret), 'character')}"
+
+
+def _has_token(reply: http_post.HttpResponse) -> bool:
+    """Return whether the response is one of an identity service, with a token that cannot be used."""
+    try:
+        msgspec.json.decode(reply.body, type=_HasToken)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return reply.status == 200
+
+
+async def _stored_token(inspection: Inspection, name: str) -> identity.AccessToken | None:
+    keys = _keys(inspection, _credentials(inspection, name))
+    token = await stored.token(inspection, keys.token)
+    if token is None or token.expires < inspection.clock.now() + STORED_SECONDS_MIN:
+        return None
+    return token
+
+
+async def forget(inspection: Inspection, name: str) -> None:
+    """Delete a stored token that the GraphQL service refuses."""
+    await stored.drop_token(
+        inspection, _keys(inspection, _credentials(inspection, name)).token, inspection.tokens[name]
+    )
+    inspection.stored_tokens.discard(name)
+    del inspection.tokens[name]
+
+
+async def _wait(inspection: Inspection, credentials: identity.Credentials) -> float:
+    """Count the request against the limits that the service keeps to; return the seconds until it is allowed."""
+    return await stored.take(inspection, _keys(inspection, credentials).rate_limit, token_requests.RATE_LIMITS)
+
+
+def _credentials(inspection: Inspection, name: str) -> identity.Credentials:
+    application = inspection.settings.applications[name]
+    return identity.Credentials(name, application.client_id, application.client_secret)
+
+
+def _keys(inspection: Inspection, credentials: identity.Credentials) -> token_store.StoreKeys:
+    return token_store.keys(inspection.upstream.token_url, inspection.upstream.scope, credentials)
+
+
+def _lifetime(token: identity.AccessToken, inspection: Inspection) -> str:
+    seconds = token.expires - inspection.clock.now()
+    hours = round(seconds / 3600)
+    return f"valid for {counted(hours, 'hour') if hours > 1 else counted(round(seconds / 60), 'minute')}"

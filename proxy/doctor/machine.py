@@ -1,0 +1,163 @@
+"""Stage machine: permissions of secrets, the port, open files, memory, and the disk of the store."""
+
+import asyncio
+import errno
+import glob
+import os
+import resource
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+
+from proxy import config
+from proxy.doctor.findings import CheckResult
+from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.kit import ports
+from proxy.kit.wording import counted
+from proxy.stores import open as opening
+
+SECRETS_EXPOSED = Diagnosis(
+    "secrets_exposed",
+    "other users of the machine can read a file with secrets",
+    "let only the user that runs v3bridge read it: chmod 600 FILE",
+    "warning",
+)
+PORT_IN_USE = Diagnosis(
+    "port_in_use",
+    "another program listens on the port",
+    "stop it (ss -ltnp shows it), or choose another port with listen.port",
+)
+PORT_NOT_ALLOWED = Diagnosis(
+    "port_not_allowed",
+    "ports below 1024 need a privilege",
+    "choose a port from 1024 with listen.port, or give the privilege "
+    "(systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)",
+)
+HOST_UNUSABLE = Diagnosis(
+    "host_unusable",
+    "listen.host is no address of this machine, or a name that is unknown here",
+    "set listen.host to 127.0.0.1, to an address of this machine, or to 0.0.0.0 for all of them",
+)
+OPEN_FILES_SHORT = Diagnosis(
+    "open_files_short",
+    "the open-file limit is below what the configured connections need, so that fewer clients are served at once",
+    "raise the limit (ulimit -n, systemd: LimitNOFILE=), or lower listen.connections or upstream.connections",
+    "warning",
+)
+MEMORY_SHORT = Diagnosis(
+    "memory_short",
+    "workers with full caches need more memory than this machine or container has",
+    "lower cache.bytes or listen.workers, or add memory",
+    "warning",
+)
+DISK_SHORT = Diagnosis(
+    "disk_short",
+    "the disk of the store has no room for the shared cache at its limit",
+    "free space, lower cache.shared_bytes, or put the store on another disk with store: sqlite:PATH",
+    "warning",
+)
+
+WORKER_BYTES = 120_000_000  # of a worker under load with an empty cache (docs/explanation/performance.md)
+STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
+RUNNING_SECONDS = 2.0  # for the response of a service that has the port already
+_CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
+    """Check what the service needs of the machine. Nothing is written, and the port is free again at once."""
+    settings = inspection.settings
+    for finding in _exposed_secrets(inspection.file):
+        yield finding
+    yield await _port(settings.listen)
+    yield _open_files(settings)
+    yield _memory(settings)
+    for finding in _disk(settings, inspection):
+        yield finding
+
+
+def _exposed_secrets(file: Path) -> Iterator[CheckResult]:
+    exposed = config.exposed(file)
+    for path in exposed:
+        yield SECRETS_EXPOSED.finding(f"other users can read {path}, which has secrets", advice=f"chmod 600 {path}")
+    if not exposed:
+        yield passed("secrets_protected", "no other user can read a file with secrets")
+
+
+async def _port(listen: config.ListenSettings) -> CheckResult:
+    address = f"{listen.host}:{listen.port}"
+    try:
+        await asyncio.to_thread(ports.check, listen.host, listen.port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            if await _is_served(listen):
+                return passed("service_running", f"v3bridge is running on {address}")
+            return PORT_IN_USE.finding(f"another program listens on {address}")
+        diagnosis = PORT_NOT_ALLOWED if error.errno in (errno.EACCES, errno.EPERM) else HOST_UNUSABLE
+        return diagnosis.finding(f"cannot listen on {address}: {error.strerror}")
+    return passed("port_free", f"{address} is free" if listen.port else f"{listen.host}: any free port is taken")
+
+
+async def _is_served(listen: config.ListenSettings) -> bool:
+    """Return whether the program that has the port is v3bridge: a running service is no mistake."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)  # noqa: S104 - compared, not bound
+    url = f"http://[{host}]:{listen.port}/healthz" if ":" in host else f"http://{host}:{listen.port}/healthz"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(RUNNING_SECONDS)) as session,
+            session.get(url, allow_redirects=False) as response,
+        ):
+            return await response.read() == b'{"status": "ok"}'
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return False
+
+
+def _open_files(settings: config.Config) -> CheckResult:
+    # The service raises the soft limit to the hard one by itself.
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = settings.listen.connections + settings.reserved_files
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        most = max(1, limit - settings.reserved_files)
+        return OPEN_FILES_SHORT.finding(
+            f"{limit} open files are allowed, {needed} are needed: a worker will serve {counted(most, 'connection')}, "
+            f"not {settings.listen.connections}"
+        )
+    shown = "any number of" if limit == resource.RLIM_INFINITY else str(limit)
+    return passed("open_files", f"{shown} open files are allowed, {needed} are needed by a worker")
+
+
+def _memory(settings: config.Config) -> CheckResult:
+    workers = settings.listen.workers
+    cached = settings.cache.bytes if settings.cache.enabled else 0
+    needed, size = workers * (WORKER_BYTES + cached), memory_size()
+    text = f"{_megabytes(size)} of memory, {counted(workers, 'worker')} with full caches may use {_megabytes(needed)}"
+    return MEMORY_SHORT.finding(text) if size < needed else passed("memory", text)
+
+
+def memory_size() -> int:
+    """Return the bytes of memory of this machine, or of the container where that has a limit."""
+    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in _CGROUP:
+        try:
+            sizes.append(int(file.read_text()))
+        except (OSError, ValueError):  # no such file, or `max`
+            continue
+    return min(sizes)
+
+
+def _disk(settings: config.Config, inspection: Inspection) -> Iterator[CheckResult]:
+    file = opening.file_of(settings.store, inspection.environ)
+    if file is None:
+        return
+    existing = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden
+    free, cache = shutil.disk_usage(existing).free, settings.cache
+    needed = STORE_BYTES + (cache.shared_bytes if cache.enabled and cache.shared else 0)
+    # What the files have already taken need not be free.
+    needed -= sum(part.stat().st_size for part in file.parent.glob(f"{glob.escape(file.name)}*"))
+    text = f"{_megabytes(free)} free in {existing}, store and shared cache may grow by {_megabytes(max(0, needed))}"
+    yield DISK_SHORT.finding(text) if free < needed else passed("disk", text)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

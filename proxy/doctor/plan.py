@@ -1,0 +1,286 @@
+"""Stage plan: the part limit and the features that the Nexar application has, against those that are configured.
+
+Nothing here returns parts. An exhausted part limit shows in the error of a search for a part that nobody has, with no
+results selected; a limit that is not exhausted shows only in the count that a user's token may read (`reconcile`). Of
+the features only TECH_SPECS shows without a part, because aggregations need it.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import config, errors, model
+from proxy.doctor import graphql, stored
+from proxy.doctor.findings import CheckResult
+from proxy.doctor.inspection import Diagnosis, Inspection, passed, skipped
+from proxy.gateway.quota import accounts, reconciliation, usage
+from proxy.kit.wording import counted
+from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
+from proxy.upstream import classify, http_post, supply_counts
+
+_NO_LEDGER: tuple[list[EntryUsage], list[ExhaustedQuota]] = ([], [])
+SMALL_LIMIT = 100  # parts: that of an evaluation
+LOW_PERCENT = 90.0
+TECH_SPECS = "TECH_SPECS"
+# The features of v3's fields that show only on a part.
+SHOWN_BY_PARTS = {"LEAD_TIME": "factory_lead_days", "DATASHEETS": "datasheets", "CAD_MODELS": "cad_models"}
+
+WITHOUT_PARTS = Diagnosis(
+    "plan_without_parts",
+    "the part limit of the Nexar application is 0, as that of every new application",
+    "give the application a plan or an allowance of parts in Nexar's portal; no date changes this by itself",
+)
+LIMIT_REACHED = Diagnosis(
+    "part_limit_reached",
+    "the parts of the plan are used up",
+    "upgrade the plan, or wait for its reset: on the 1st of the month for a monthly plan, never for an evaluation",
+)
+LIMIT_SMALL = Diagnosis(
+    "part_limit_small",
+    "the plan is an evaluation",
+    "use it for tests only: one page of a search may cost 100 parts; upgrade the plan before clients use it",
+    "warning",
+)
+LIMIT_DIFFERS = Diagnosis(
+    "part_limit_differs",
+    "`parts` of the application is not the part limit of its plan",
+    "set `parts` of the application to the limit, or lower if other programs use it",
+    "warning",
+)
+QUOTA_USED_UP = Diagnosis(
+    "quota_used_up",
+    "the ledger has as many parts as `parts` of the application allows",
+    "wait for the reset, or raise `parts` if the plan has more",
+)
+QUOTA_LOW = Diagnosis(
+    "quota_low",
+    "most of the parts that `parts` of the application allows are used",
+    "see `v3bridge usage` for the keys that use them, and when they run out",
+    "warning",
+)
+MARKED_EXHAUSTED = Diagnosis(
+    "quota_marked_exhausted",
+    "the upstream refused the quota as exhausted before, and accepts requests again",
+    "run `v3bridge usage --reopen NAME`: until then v3bridge sends nothing for the application",
+)
+FEATURE_MISSING = Diagnosis(
+    "feature_missing",
+    "`features` of the application names a feature that its plan lacks; requests that need it fail",
+    "remove it from `features` of the application, or add it to the plan",
+)
+FEATURE_UNUSED = Diagnosis(
+    "feature_unused",
+    "the plan has a feature that `features` of the application leaves out; v3 clients see empty fields",
+    "add it to `features` of the application",
+    "warning",
+)
+USER_TOKEN_REFUSED = Diagnosis(
+    "user_token_refused",
+    "the user's token of `reconcile` is missing, has expired (it lives for a day), or is an application's",
+    "have the program that writes the token write a new one; see reconcile.token",
+)
+APPLICATION_UNKNOWN = Diagnosis(
+    "application_id_unknown",
+    "`reconcile.application_id` is not the id of a supply application of the user's organization",
+    "copy the application's id from its page in Nexar's portal; it is not the client id",
+)
+
+
+class PartLimit(NamedTuple):
+    """What is known of the part limit: its number, the parts used (None: unknown), and whether the upstream refuses
+    requests for it."""
+
+    number: int | None
+    used: int | None
+    is_refused: bool
+
+
+async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
+    """Check the plan of each application whose token is accepted."""
+    usages, marked = await stored.use(inspection, _ledger, _NO_LEDGER)
+    for name in sorted(inspection.accepted):
+        application = inspection.settings.applications[name]
+        try:
+            reply = await graphql.post(inspection, name, PROBE)
+            refusal = of_probe(reply, name, inspection.clock.now())
+        except graphql.DiagnosedError as error:
+            yield error.finding
+            return
+        counts = await _counts(inspection, name, application)
+        if isinstance(counts, CheckResult):
+            yield counts
+            counts = None
+        exhausted = next((quota for quota in marked if quota.account == name), None)
+        for finding in of_limit(_part_limit(refusal, counts, exhausted), application, name):
+            yield finding
+        yield of_ledger(name, application, usages, inspection.clock.now())
+        is_marked = exhausted is not None and exhausted.until > inspection.clock.now()
+        if is_marked and not isinstance(refusal, errors.QuotaExhausted):
+            text = "the store has the quota as exhausted, but the upstream accepts requests"
+            yield MARKED_EXHAUSTED.finding(text, advice=MARKED_EXHAUSTED.remedy.replace("NAME", name), application=name)
+        for finding in of_features(refusal, application, name):
+            yield finding
+
+
+class _PlanEnvelope(msgspec.Struct, frozen=True):
+    data: dict[str, Any] | None = None
+    errors: list[model.GraphQLError] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanProbe:
+    """A search that nothing matches and that selects no part; its aggregation needs TECH_SPECS."""
+
+    name: str = "planCheck"
+    payload: bytes = msgspec.json.encode(
+        {
+            "operationName": "planCheck",
+            "query": 'query planCheck { supSearchMpn(q: "v3bridge-doctor-matches-no-part", limit: 0) '
+            '{ hits specAggs(attributeNames: ["resistance"]) { valueType } } }',
+        }
+    )
+    decode: Callable[[bytes], _PlanEnvelope] = msgspec.json.Decoder(_PlanEnvelope).decode
+
+
+PROBE = _PlanProbe()
+
+
+class FeatureRefused(NamedTuple):
+    """The upstream refuses the aggregation; `message` is its reason."""
+
+    message: str
+
+
+def of_probe(
+    reply: http_post.HttpResponse, name: str, now: float
+) -> errors.QuotaExhausted | errors.QueryRefused | FeatureRefused | None:
+    """Return what the response to the probe refuses; None if nothing. Raises DiagnosedError."""
+    envelope = classify.decode(PROBE, reply)
+    for error in (envelope.errors if envelope else None) or ():
+        is_about_specs = isinstance(error.path, list) and "specAggs" in error.path
+        # Its text and path are not documented (contract graphql.md §11).
+        if is_about_specs or re.search(rf"{TECH_SPECS}|\bfeature\b", error.message):
+            return FeatureRefused(error.message)
+    try:
+        graphql.of_response(reply, PROBE, name, now)
+    except (errors.QuotaExhausted, errors.QueryRefused) as refusal:
+        return refusal
+    return None
+
+
+def of_limit(limit: PartLimit, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
+    """Return the findings about the part limit of a plan."""
+    number, used = limit.number, limit.used
+    if number == 0:
+        return [WITHOUT_PARTS.finding("this plan has no parts: its part limit is 0", application=name)]
+    if limit.is_refused or (number is not None and used is not None and used >= number):
+        shown = "part limit" if number is None else f"part limit of {number}"
+        small = ", that of an evaluation," if number is not None and number <= SMALL_LIMIT else ""
+        findings = [LIMIT_REACHED.finding(f"the {shown}{small} is used up", application=name)]
+    elif number is None:
+        text = (
+            "the part limit is not used up; its number shows only when it is, or to a user's token: see `reconcile` of "
+            "the application"
+        )
+        return [passed("part_limit_open", text, name)]
+    elif number <= SMALL_LIMIT:
+        findings = [LIMIT_SMALL.finding(f"the part limit is {number}{_used(used)}", application=name)]
+    else:
+        findings = [passed("part_limit_open", f"the part limit is {number}{_used(used)}", name)]
+    if isinstance(application.parts, int) and number is not None and application.parts != number:
+        text = f"`parts` is {application.parts}, the part limit of the plan is {number}"
+        findings.append(LIMIT_DIFFERS.finding(text, application=name))
+    return findings
+
+
+def of_ledger(name: str, application: config.ApplicationSettings, usages: list[EntryUsage], now: float) -> CheckResult:
+    """Return the finding about the parts that the ledger has left."""
+    row = usage.rows({name: application}, usages, [], now)[0]
+    spent = row.used + row.uncertain
+    if row.limit is None:
+        return passed("quota_unlimited", f"parts: unlimited; {counted(spent, 'part')} used in {row.period}", name)
+    remaining = row.remaining or 0
+    reset = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
+    text = f"{remaining} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
+    if remaining == 0:
+        return QUOTA_USED_UP.finding(text, application=name)
+    if (row.percent or 0.0) >= LOW_PERCENT:
+        return QUOTA_LOW.finding(text, application=name)
+    return passed("quota_remaining", text, name)
+
+
+def of_features(refusal: object, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
+    """Return the findings about the features of a plan, as far as they show without parts."""
+    findings = []
+    configured = application.plan
+    if isinstance(refusal, FeatureRefused) and TECH_SPECS in configured:
+        text = f"`features` has {TECH_SPECS}, which the upstream refuses: {refusal.message}"
+        findings.append(FEATURE_MISSING.finding(text, application=name))
+    elif refusal is None and TECH_SPECS not in configured:
+        text = f"the plan includes {TECH_SPECS}, which `features` leaves out: specs stay empty"
+        findings.append(FEATURE_UNUSED.finding(text, application=name))
+    elif refusal is None:
+        findings.append(passed("feature_included", f"the plan includes {TECH_SPECS}", name))
+    unknown = [feature for feature in SHOWN_BY_PARTS if feature in configured]
+    if unknown:
+        fields = ", ".join(f"{feature} ({SHOWN_BY_PARTS[feature]})" for feature in unknown)
+        findings.append(skipped(f"not checked, because only a part shows it, which costs one: {fields}", name))
+    return findings
+
+
+def _used(used: int | None) -> str:
+    return "" if used is None else f", {used} of them used"
+
+
+def _part_limit(
+    refusal: object, counts: supply_counts.PartCounts | None, exhausted: ExhaustedQuota | None
+) -> PartLimit:
+    """Put together what the upstream says now, what it counts, and what it said when it refused the quota."""
+    is_refused = isinstance(refusal, errors.QuotaExhausted)
+    said = classify.part_limit(str(refusal)) if is_refused else None
+    if said is None and counts is not None:
+        said = counts.limit
+    if said is None and exhausted is not None:
+        said = classify.part_limit(exhausted.reason)
+        # An earlier limit of 0 is history once requests are accepted: the plan has grown.
+        said = None if said == 0 and not is_refused else said
+    return PartLimit(said, counts.used if counts else None, is_refused)
+
+
+async def _ledger(store: Store) -> tuple[list[EntryUsage], list[ExhaustedQuota]]:
+    return await store.all_usage(), await store.exhausted_quotas()
+
+
+async def _counts(
+    inspection: Inspection, name: str, application: config.ApplicationSettings
+) -> supply_counts.PartCounts | CheckResult | None:
+    """Reconcile the ledger with the upstream's count, where that is configured and not done today: return the count,
+    or the finding why there is none."""
+    if application.reconcile is None:
+        return None
+    try:
+        token = application.reconcile.token.read()
+    except ValueError as error:
+        return USER_TOKEN_REFUSED.finding(f"reconcile.token: {error}", application=name)
+    # The vendor asks for one such request a day, over all programs: the service's turn is taken, and its work done.
+    key = f"reconcile:{name}"
+    if not await stored.use(inspection, lambda store: store.claim_once(key, reconciliation.INTERVAL_SECONDS), True):
+        return passed("counts_read_today", "the upstream's count was read in the last 24 hours", name)
+    account = accounts.application_account(name, application)
+    entry = account.entry(accounts.billing_periods(inspection.clock.now()))
+    (before,) = await stored.use(inspection, lambda store: store.usage([entry]), [EntryUsage(entry, 0, 0, 0)])
+    assert inspection.session is not None  # noqa: S101 - run.py skips the stage otherwise
+    client = supply_counts.SupplyCountsClient(inspection.session, inspection.upstream.graphql_url, inspection.clock)
+    try:
+        counts = await client.fetch(application.reconcile.application_id, token)
+    except errors.ServerError as error:
+        return USER_TOKEN_REFUSED.finding(f"the upstream's count cannot be read: {error.message}", application=name)
+    if counts is None:
+        return APPLICATION_UNKNOWN.finding(
+            "the upstream counts no parts for reconcile.application_id", application=name
+        )
+    await stored.use(inspection, lambda store: store.adjust(entry, counts.used, before.uncertain), None)
+    return counts

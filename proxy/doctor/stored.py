@@ -1,0 +1,87 @@
+"""State that the service keeps in the store, as far as the stages before the stage store use it.
+
+Nothing of it is needed: where the store cannot be used, there is no stored state, and the stage store says why. A file
+that does not exist is not made: it would belong to whoever runs the check.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from proxy import errors
+from proxy.doctor.inspection import Inspection
+from proxy.kit import windows
+from proxy.stores import open as opening
+from proxy.stores import sqlite_schema
+from proxy.stores.protocols import Store
+from proxy.upstream.auth import identity, token_store
+
+T = TypeVar("T")
+
+
+async def use(inspection: Inspection, work: Callable[[Store], Awaitable[T]], default: T) -> T:
+    """Return what `work` does with the store, or the default where the store cannot be used."""
+    store = await _opened(inspection)
+    if store is None:
+        return default
+    try:
+        return await work(store)
+    except errors.StoreUnavailable:
+        inspection.store = None  # not tried again: each attempt may last until a timeout
+        return default
+
+
+async def token(inspection: Inspection, key: str) -> identity.AccessToken | None:
+    """Return a stored token."""
+    found = await use(inspection, lambda store: _tokens(inspection, store).token(key), None)
+    return None if found is None else identity.AccessToken(*found)
+
+
+async def keep_token(inspection: Inspection, key: str, new: identity.AccessToken) -> None:
+    """Store a token for the service."""
+    await use(inspection, lambda store: _tokens(inspection, store).keep_token(key, new.token, new.expires), None)
+
+
+async def drop_token(inspection: Inspection, key: str, refused: str) -> None:
+    """Delete a stored token that is refused."""
+    await use(inspection, lambda store: _tokens(inspection, store).drop_token(key, refused), None)
+
+
+async def take(inspection: Inspection, key: str, limits: Sequence[windows.Window]) -> float:
+    """Count a token request; return the seconds until it is allowed."""
+    return await use(inspection, lambda store: store.take(key, limits), 0.0)
+
+
+def _tokens(inspection: Inspection, store: Store) -> token_store.EncryptedTokenStore:
+    return token_store.EncryptedTokenStore(store, inspection.settings.store_key)
+
+
+async def _opened(inspection: Inspection) -> Store | None:
+    if not inspection.has_tried_store:
+        inspection.has_tried_store = True
+        inspection.store = await _open(inspection)
+    return inspection.store
+
+
+async def _open(inspection: Inspection) -> Store | None:
+    address = inspection.settings.store
+    file = opening.file_of(address, inspection.environ)
+    if address.reveal() == "memory:" or (file is not None and not await asyncio.to_thread(_is_current, file)):
+        return None
+    try:
+        store = await opening.open_store(address, inspection.clock, inspection.environ)
+    except errors.BridgeError:
+        return None
+    inspection.resources.push_async_callback(store.aclose)
+    return store
+
+
+def _is_current(file: Path) -> bool:
+    """Return whether a file can be used as it is: to open one of an earlier version would convert it, perhaps under a
+    service that is running."""
+    try:
+        return file.exists() and sqlite_schema.try_out(file) == sqlite_schema.VERSION
+    except (sqlite3.Error, OSError):
+        return False

@@ -1,0 +1,101 @@
+"""Kinds of requests in a file: thousands of requests of a program differ in their values, and a handful of kinds says
+what becomes of all of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proxy import errors, parameters
+from proxy.compare.requests import V3Request
+from proxy.compare.running import estimate
+from proxy.explain.explainer import Explainer
+from proxy.explain.explanation import ExplainedFile, RequestKind
+from proxy.parsing import match_queries
+
+INVALID = "(invalid)"  # stands for the keys of queries that are no JSON list
+
+
+class KindKey(NamedTuple):
+    """What is equal in all requests of a kind."""
+
+    endpoint: str
+    parameters: tuple[str, ...]
+    query_keys: tuple[str, ...]
+    include: tuple[str, ...]
+    has_batches: bool
+
+
+@dataclass(slots=True)
+class _Count:
+    """Requests of one kind: the first, with its API key, the ids of all distinct ones, and sums over them."""
+
+    first: V3Request
+    apikey: str | None
+    occurrences: int = 0
+    parts_max: int = 0
+    ids: set[bytes] = field(default_factory=set)
+
+
+class RequestKinds:
+    """Counts requests by kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[KindKey, _Count] = {}
+
+    def add(self, request: V3Request, apikey: str | None) -> None:
+        """Count a request. Equal requests of different clients are different: each pays for its own."""
+        count = self._counts.setdefault(key_of(request), _Count(request, apikey))
+        count.occurrences += request.times
+        identifier = bytes.fromhex(request.id)
+        if identifier not in count.ids:
+            count.ids.add(identifier)
+            count.parts_max += estimate.worst_case_parts(request)
+
+    def explained(self, name: str, explainer: Explainer, application: str | None) -> ExplainedFile:
+        """Explain one request of each kind, the most frequent kind first. Raises ConfigError."""
+        ordered = sorted(self._counts.items(), key=lambda item: -item[1].occurrences)
+        kinds = tuple(
+            RequestKind(
+                **key._asdict(),
+                requests=len(count.ids),
+                occurrences=count.occurrences,
+                parts_max=count.parts_max,
+                first=count.first.origin,
+                example=explainer.explain(count.first, apikey=count.apikey, application=application),
+            )
+            for key, count in ordered
+        )
+        return ExplainedFile(
+            name=name,
+            requests=sum(each.requests for each in kinds),
+            occurrences=sum(each.occurrences for each in kinds),
+            parts_max=sum(each.parts_max for each in kinds),
+            kinds=kinds,
+        )
+
+
+def key_of(request: V3Request) -> KindKey:
+    """Return the kind of a request."""
+    names = {parameters.bare(name) for name, _ in request.query}
+    include = {value for name, value in request.query if parameters.bare(name) == "include"}
+    query_keys, has_batches = _query_keys(request) if "queries" in names else ((), False)
+    shown = tuple(sorted(names - {"include", "queries"}))
+    return KindKey(request.endpoint, shown, query_keys, tuple(sorted(include)), has_batches)
+
+
+def _query_keys(request: V3Request) -> tuple[tuple[str, ...], bool]:
+    """Return the keys of all queries of a request, and whether there are several queries."""
+    try:
+        raws = match_queries.decode(request.values("queries")[-1])
+    except errors.BadRequest:
+        return (INVALID,), False
+    keys = {key for raw in raws if isinstance(raw, dict) for key in match_queries.non_null(raw)}
+    return tuple(sorted(keys)), len(raws) > 1
+
+
+def of_file(requests: Iterable[tuple[V3Request, str | None]]) -> RequestKinds:
+    """Count the requests of a file, each with its API key."""
+    kinds = RequestKinds()
+    for request, apikey in requests:
+        kinds.add(request, apikey)
+    return kinds

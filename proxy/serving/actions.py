@@ -1,0 +1,156 @@
+"""Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response.
+
+The web calls them for each request that no cache answers as a whole (web/v3/routes.py), explain for one that it traces.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import errors, model
+from proxy.endpoints import Endpoint
+from proxy.gateway.applications import Client
+from proxy.gateway.cache.entries import RenderedResult
+from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.mapping.loader import Mappings
+from proxy.parsing import match_queries, requests
+from proxy.parsing import search as search_parser
+from proxy.parsing.request_parameters import RequestParameters
+from proxy.serving import encoding, search_response, unsupported
+from proxy.telemetry import steps
+from proxy.telemetry.metrics import Metrics
+
+
+class AuthenticatedRequest(NamedTuple):
+    """One authenticated v3 request. `started` is in the clock's monotonic seconds; `path` and `uid` are those of an
+    endpoint whose path has a uid."""
+
+    endpoint: Endpoint
+    parameters: RequestParameters
+    client: Client
+    metadata: ResponseMetadata
+    started: float
+    path: str = ""
+    uid: str = ""
+
+
+ActionHandler = Callable[[AuthenticatedRequest], Awaitable[Any]]
+
+
+class V3Actions:
+    """The actions of all endpoints."""
+
+    def __init__(self, pipeline: Pipeline, mappings: Mappings, metrics: Metrics) -> None:
+        self._pipeline = pipeline
+        self._mappings = mappings
+        self._metrics = metrics
+        self._clock = metrics.clock
+        self._actions: dict[str, ActionHandler] = {
+            "match": self._match,
+            "search": self._search,
+            "get_multi": self._get_multi,
+            "get": self._get,
+        }
+
+    async def execute(self, received: AuthenticatedRequest, gzip: bool = False) -> encoding.EncodedBody:
+        """Execute a request; return the body of its response, compressed for a client that accepts `gzip`.
+
+        Raises the errors that become error responses.
+        """
+        response_format = received.parameters.response_format()
+        result = await self._actions[received.endpoint.action](received)
+        executed = self._clock.monotonic()
+        body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
+        self._metrics.observe_stage("reply", executed)
+        steps.lap("reply")
+        if received.metadata.unsupported:
+            body = body._replace(headers=body.headers | unsupported.header(received.metadata.unsupported))
+        return body
+
+    async def _match(self, received: AuthenticatedRequest) -> Any:
+        """/parts/match (contract v3-rest.md §4)."""
+        raws, request = requests.parse_match(received.parameters)
+        received.metadata.unsupported = tuple(match_queries.unknown_keys(raws))
+        answers = await self._pipeline.match_parts(self._caller(received), request)
+        return match_response(raws, request, answers, self._msec(received))
+
+    async def _search(self, received: AuthenticatedRequest) -> Any:
+        """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
+        request = search_parser.parse(received.parameters)
+        caller = self._caller(received)
+        if received.endpoint.object != "Part":
+            items, listed = await self._pipeline.search_listed(caller, received.endpoint.object, request)
+            return search_response.response(request, items, listed.hits, listed, self._msec(received))
+        answer = await self._pipeline.search_parts(caller, request)
+        return {
+            **search_response.parts_response(request, answer, self._msec(received)),
+            "user_country": caller.context.country,
+            "user_currency": caller.context.currency,
+        }
+
+    async def _get_multi(self, received: AuthenticatedRequest) -> Any:
+        """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
+        return await self._objects(received, requests.parse_uids(received.parameters))
+
+    async def _get(self, received: AuthenticatedRequest) -> Any:
+        """One object, without an envelope."""
+        uid = requests.checked_uid(received.path, received.uid)
+        objects = await self._objects(received, [uid])
+        if uid not in objects:
+            raise errors.NotFound(f"there is no {received.endpoint.object.lower()} with the uid {uid[:40]!r}")
+        return objects[uid]
+
+    async def _objects(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
+        caller = self._caller(received)
+        if received.endpoint.object == "Part":
+            parts = await self._pipeline.parts(caller, uids)
+            return {uid: msgspec.Raw(part) for uid, part in parts.items()}
+        return await self._pipeline.listed(caller, received.endpoint.object, uids)
+
+    def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
+        """Client, projection and slices of a request: the last of its parameters to be parsed."""
+        application = received.client.application
+        projection = received.parameters.projection(application.features, self._mappings, received.endpoint.object)
+        self._metrics.observe_stage("parse", received.started)
+        steps.lap("parse")
+        return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
+
+    def _msec(self, received: AuthenticatedRequest) -> int:
+        return int((self._clock.monotonic() - received.started) * 1000)
+
+
+def match_response(
+    raws: list[Any], request: model.PartsMatchRequest, answers: list[RenderedResult], msec: int
+) -> dict[str, Any]:
+    """Body of /parts/match (contract v3-rest.md §3.6). `answers` are the results of the queries, in their order."""
+    return {
+        "__class__": "PartsMatchResponse",
+        "msec": msec,
+        "request": {
+            "__class__": "PartsMatchRequest",
+            "queries": [_query_echo(raw) for raw in raws],
+            "exact_only": request.exact_only,
+        },
+        "results": [
+            {
+                "__class__": "PartsMatchResult",
+                "items": msgspec.Raw(answer.items),
+                "hits": answer.hits,
+                "reference": query.reference,
+                "error": answer.error,
+            }
+            for query, answer in zip(request.queries, answers, strict=True)
+        ],
+    }
+
+
+def _query_echo(raw: Any) -> dict[str, Any]:
+    """The nine keys of a query as sent, with defaults for the others."""
+    return {
+        "__class__": "PartsMatchQuery",
+        **match_queries.DEFAULTS,
+        **(match_queries.non_null(raw) if isinstance(raw, dict) else {}),
+    }

@@ -1,0 +1,111 @@
+"""Steps of one request, recorded for a trace of it (proxy/explain/trace.py). Off unless a trace is being recorded.
+
+The request path opens a step where it waits: `with steps.step("reserve"): …`. A step that is opened inside of another
+is a part of it, also in a task that was started there. What is computed between two steps is a lap, which is named at
+its end, because that costs a cache hit less. Facts are names, numbers and words of this program: no API key, token or
+address.
+"""
+
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Literal
+
+from proxy import errors
+from proxy.kit.clock import Clock
+
+Fact = str | float | list[str] | None
+# Where the result of a query comes from; `coalesced`: from a request that had executed an equal query already.
+Source = Literal["memory", "shared cache", "upstream", "coalesced", "stale"]
+
+
+class RecordedStep(AbstractContextManager[None]):
+    """Step of a traced request. `began` and `ended` are in the clock's monotonic seconds; `ended` is None as long as
+    it lasts. `failure` is the error that ended it. `sources` of the queries are the same in all steps of a request."""
+
+    __slots__ = ("_clock", "_token", "began", "ended", "facts", "failure", "name", "sources", "steps")
+
+    def __init__(self, name: str, clock: Clock, outer: "RecordedStep | None" = None) -> None:
+        self.name = name
+        self.began = clock.monotonic()
+        self.ended: float | None = None
+        self.facts: dict[str, Fact] = {}
+        self.failure: BaseException | None = None
+        self.steps: list[RecordedStep] = []
+        self.sources: dict[int, Source] = {} if outer is None else outer.sources
+        self._clock = clock
+        self._token: Token[RecordedStep | None] | None = None
+
+    def begin(self, name: str) -> "RecordedStep":
+        """Begin a step inside of this one."""
+        step = RecordedStep(name, self._clock, self)
+        self.steps.append(step)
+        return step
+
+    def lap(self, name: str, failure: errors.BridgeError | None) -> None:
+        """Add a step from the end of the one before, or from the beginning of this one, until now."""
+        began = max([self.began, *(each.ended for each in self.steps if each.ended is not None)])
+        step = self.begin(name)
+        step.began, step.ended, step.failure = began, step.began, failure
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.ended = self._clock.monotonic()
+        self.failure = self.failure or error
+        if self._token is not None:
+            _CURRENT.reset(self._token)
+
+
+class _UnrecordedStep(AbstractContextManager[None]):
+    """Step of a request that nobody traces."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+_CURRENT: ContextVar[RecordedStep | None] = ContextVar("step", default=None)
+_UNRECORDED = _UnrecordedStep()
+
+
+def step(name: str) -> AbstractContextManager[None]:
+    """Begin a step of the request that this task works for."""
+    current = _CURRENT.get()
+    return _UNRECORDED if current is None else current.begin(name)
+
+
+def lap(name: str, failure: errors.BridgeError | None = None) -> None:
+    """Name what was computed since the step before; `failure` is how it ended if it raises nothing."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.lap(name, failure)
+
+
+def is_recorded() -> bool:
+    """Return whether facts are wanted: for those that take time to collect."""
+    return _CURRENT.get() is not None
+
+
+def add(**facts: Fact) -> None:
+    """Add facts to the current step."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.facts |= facts
+
+
+def add_source(source: Source, positions: Collection[int]) -> None:
+    """Note where the results of these queries of the request come from."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.sources |= dict.fromkeys(positions, source)

@@ -1,0 +1,41 @@
+"""Counting of the part objects in a response."""
+
+from typing import Any
+
+import pytest
+
+from proxy.conformance import part_objects
+from proxy.conformance.assumptions import ProbeRequest
+from proxy.conformance.probes import ProbeResponse
+
+PART = {"id": "1"}
+
+
+@pytest.mark.parametrize(
+    "document, data, parts",
+    [
+        ("{ supSearch { hits results { part { id } } } }", {"supSearch": {"results": [{"part": PART}] * 3}}, 3),
+        ("{ a: supSearchMpn { results { part { id } } } }", {"a": {"results": [{"part": PART}]}}, 1),
+        ("{ supSearch { results { description } } }", {"supSearch": {"results": [{"description": ""}]}}, 0),
+        ("{ supSearch { hits } }", {"supSearch": {"hits": 7}}, 0),
+        ("{ supSearch { hits } }", {"supSearch": None}, 0),
+        ("{ supMultiMatch { parts { id } } }", {"supMultiMatch": [{"parts": [PART, PART]}, {"parts": []}]}, 2),
+        ("{ supMultiMatch { hits } }", {"supMultiMatch": [{"hits": 2}]}, 0),
+        ("{ supParts { id } }", {"supParts": [PART, None]}, 1),
+        ("{ supSellers { id } }", {"supSellers": [PART, PART]}, 0),
+        (
+            "query q { a: supParts { id } b: supSearch { results { part { id } } } }",
+            {"a": [PART], "b": {"results": [{"part": PART}]}},
+            2,
+        ),
+        ("{ supParts(", {"supParts": [PART]}, 0),
+    ],
+)
+def test_part_objects_are_counted_at_the_root_fields(document: str, data: Any, parts: int) -> None:
+    response = ProbeResponse(200, {}, {"data": data})
+    assert part_objects.count(ProbeRequest(document=document), response) == parts
+
+
+@pytest.mark.parametrize("body", ["<html>", [], {"data": None}, {"errors": []}])
+def test_a_response_without_data_has_no_parts(body: Any) -> None:
+    assert part_objects.count(ProbeRequest(document="{ supParts { id } }"), ProbeResponse(200, {}, body)) == 0

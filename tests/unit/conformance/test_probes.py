@@ -1,0 +1,115 @@
+"""Probe requests: what is sent, how often, and what becomes of the response."""
+
+import json
+import socket
+from urllib.parse import parse_qs
+
+import aiohttp
+import pytest
+from unit.conformance.conftest import SECRET, TOKEN, Connect, ScriptedService
+
+from proxy.conformance import probes
+from proxy.conformance.assumptions import ProbeRequest
+from proxy.kit import clock
+
+QUERY = ProbeRequest(document="{ a }", variables={"id": "{application_id}"})
+
+
+async def test_a_query_is_posted_with_the_token_of_the_application(connect: Connect, service: ScriptedService) -> None:
+    async with connect() as prober:
+        response = await prober.send(QUERY)
+    (_, _, form), (path, headers, body) = service.requests
+    assert parse_qs(form) == {
+        "grant_type": ["client_credentials"],
+        "client_id": ["our-client"],
+        "client_secret": [SECRET],
+        "scope": ["supply.domain"],
+    }
+    assert (path, headers["Authorization"], headers["Accept"]) == ("/graphql", f"Bearer {TOKEN}", "application/json")
+    assert json.loads(body) == {"query": "{ a }", "variables": {"id": "our-application"}}
+    assert (response.status, response.body) == (200, {"data": {}})
+    assert response.headers["content-type"].startswith("application/json")
+
+
+async def test_queries_of_an_account_share_one_token(connect: Connect, service: ScriptedService) -> None:
+    async with connect(no_parts=probes.Account("other-client", SECRET)) as prober:
+        for needs in (None, None, "no_parts", "no_parts"):
+            await prober.send(ProbeRequest(document="{ a }", needs=needs))
+        assert prober.token_requests == 2
+    assert service.paths == ["/token", "/graphql", "/graphql", "/token", "/graphql", "/graphql"]
+
+
+async def test_headers_are_replaced_or_omitted_whatever_their_case(connect: Connect, service: ScriptedService) -> None:
+    request = ProbeRequest(document="{ a }", headers={"authorization": None, "token": "{token}", "ACCEPT": "*/*"})
+    async with connect() as prober:
+        await prober.send(request)
+    _, headers, _ = service.requests[-1]
+    assert "Authorization" not in headers
+    assert (headers["Token"], headers["Accept"]) == (TOKEN, "*/*")
+
+
+async def test_a_given_body_is_sent_as_it_is(connect: Connect, service: ScriptedService) -> None:
+    async with connect() as prober:
+        await prober.send(ProbeRequest(body="not JSON {token", headers={"Content-Type": "text/plain"}))
+    assert service.requests[-1][2] == "not JSON {token"
+
+
+async def test_an_http_request_has_neither_token_nor_headers_of_its_own(
+    connect: Connect, service: ScriptedService
+) -> None:
+    request = ProbeRequest(kind="http", method="PUT", url="{graphql_url}/more?a=1", headers={"Content-Type": "text/x"})
+    async with connect() as prober:
+        await prober.send(request)
+    ((path, headers, body),) = service.requests
+    assert (path, body) == ("/graphql/more", "")
+    assert headers.keys().isdisjoint({"Authorization", "Accept"})
+
+
+async def test_text_and_repeated_headers_are_kept(connect: Connect, service: ScriptedService) -> None:
+    service.responses["{ a }"] = (503, "<html>")
+    async with connect() as prober:
+        response = await prober.send(QUERY)
+    assert (response.status, response.body, response.headers["x-twice"]) == (503, "<html>", "1")
+
+
+async def test_at_most_two_token_requests_are_sent_a_second(connect: Connect, service: ScriptedService) -> None:
+    form = {"grant_type": "client_credentials", "client_id": "{client_id}", "client_secret": "wrong"}
+    async with connect() as prober:
+        await prober.send(QUERY)
+        for _ in range(3):
+            await prober.send(ProbeRequest(kind="token", form=form))
+        assert prober.token_requests == 4
+    assert [later - earlier for earlier, later in zip(service.times, service.times[1:], strict=False)] == [0.5] * 3
+    assert parse_qs(service.requests[-1][2])["client_id"] == ["our-client"]
+
+
+async def test_a_refused_token_request_is_not_repeated(connect: Connect, service: ScriptedService) -> None:
+    service.token = (400, {"error": "invalid_client"})
+    async with connect() as prober:
+        for _ in range(3):
+            with pytest.raises(probes.ProbeError, match="the identity service responded 400 invalid_client"):
+                await prober.send(QUERY)
+    assert service.paths == ["/token"]
+
+
+async def test_a_token_that_exists_is_used_as_it_is(connect: Connect, service: ScriptedService) -> None:
+    async with connect(user_token=probes.Account(token="of-a-user")) as prober:
+        await prober.send(ProbeRequest(document="{ a }", needs="user_token"))
+        assert {"of-a-user", SECRET} <= prober.secrets
+    assert service.paths == ["/graphql"]
+    assert service.requests[0][1]["Authorization"] == "Bearer of-a-user"
+
+
+async def test_an_unreachable_service_is_a_reason_without_its_address() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    target = probes.Target(address, address, {None: probes.Account()})
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(probes.ProbeError, match=r"^no connection$"):
+            await probes.Prober(target, session, clock.ManualClock()).send(QUERY)
+
+
+def test_the_repr_of_an_account_has_no_secret() -> None:
+    account = probes.Account("our-client", SECRET, (("password", SECRET),), token=SECRET)
+    assert SECRET not in repr(account) + repr(probes.Target("g", "t", {None: account}))

@@ -1,0 +1,102 @@
+"""Every mistake in an assumption file is named with its file, its line and the assumption or request."""
+
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from proxy import errors
+from proxy.conformance import reading
+from proxy.sandbox import behaviour
+
+FILE = """\
+requests:
+  first:
+    document: "{ supSellers { id } }"
+  second:
+    kind: token
+    form: {grant_type: client_credentials}
+
+assumptions:
+  - id: sellers
+    statement: There are sellers.
+    source: graphql.md §1
+    evidence: SDL
+    tier: core
+    requests: [first]
+    observe: length(first.body.data.supSellers) > `0`
+    expected: true
+  - id: token
+    statement: A token is long.
+    source: graphql.md §4.1
+    evidence: DOC
+    tier: strict
+    requests: [second]
+    observe: second.body.access_token
+    pattern: .{40,}
+"""
+
+
+def _load(folder: Path, text: str = FILE, *further: str) -> reading.Catalogue:
+    names = [f"{number}.yaml" for number in range(1 + len(further))]
+    for name, content in zip(names, (text, *further), strict=True):
+        (folder / name).write_text(content)
+    return reading.load(folder, names)
+
+
+def test_a_file_has_requests_by_name_and_assumptions_in_order(tmp_path: Path) -> None:
+    catalogue = _load(tmp_path)
+    assert list(catalogue.requests) == ["first", "second"]
+    assert [assumption.id for assumption in catalogue.assumptions] == ["sellers", "token"]
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("tier: core", "tier: main", r"0.yaml:13:5: sellers: Invalid enum value 'main'"),
+        ("expected: true", "expect: true", r"0.yaml:16:5: sellers: .*unknown field `expect`"),
+        ("    expected: true\n", "", r"0.yaml:9:5: sellers: either expected or pattern is given"),
+        ("expected: true", "expected: true\n    pattern: x", r"0.yaml:16:5: sellers: either expected or pattern"),
+        ("requests: [first]", "requests: [third]", r"0.yaml:14:5: sellers: unknown request 'third'"),
+        ("requests: [first]", "requests: []", r"0.yaml:14:5: sellers: an assumption observes at least one request"),
+        ("id: token", "id: sellers", r"0.yaml:17:5: sellers: another assumption has this id"),
+        ("length(first.body.data.supSellers) > `0`", "length(", r"0.yaml:15:5: sellers: "),
+        ("requests: [second]", "requests: [first]", r"0.yaml:4:3: second: no assumption observes this request"),
+        (
+            'document: "{ supSellers { id } }"',
+            "needs: no_parts",
+            r"0.yaml:2:3: first: a graphql request needs a document",
+        ),
+        ("kind: token", "kind: http", r"0.yaml:4:3: second: an http request needs a url"),
+        ("kind: token", "kind: ftp", r"0.yaml:5:5: second: Invalid enum value 'ftp'"),
+        ("kind: token", "needs: luck\n    document: x", r"0.yaml:4:3: second: unknown condition 'luck'; known are"),
+        ("kind: token", "features: [GOLD]\n    kind: token", r"0.yaml:4:3: second: unknown feature 'GOLD'"),
+        ("kind: token", "parts: -1\n    kind: token", r"0.yaml:4:3: second: parts must not be negative"),
+    ],
+)
+def test_a_mistake_names_file_line_and_subject(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in FILE
+    with pytest.raises(errors.ConfigError, match=message):
+        _load(tmp_path, FILE.replace(old, new))
+
+
+def test_names_of_requests_are_unique_over_all_files(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigError, match=r"1.yaml:2:3: first: another file has a request of this name"):
+        _load(tmp_path, FILE, FILE)
+
+
+def test_only_some_assumptions_need_only_their_requests(tmp_path: Path) -> None:
+    chosen = _load(tmp_path).only(["token"])
+    assert list(chosen.requests) == ["second"]
+    assert [assumption.id for assumption in chosen.assumptions] == ["token"]
+
+
+def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="tokens"):
+        _load(tmp_path).only(["token", "tokens"])
+
+
+def test_the_shipped_assumptions_name_fields_of_the_sandbox() -> None:
+    named = {assumption.id: assumption.sandbox for assumption in reading.load().assumptions if assumption.sandbox}
+    fields = get_type_hints(behaviour.Behaviour)
+    assert {id: field for id, field in named.items() if field not in fields} == {}
