@@ -54,6 +54,17 @@ class CatalogFilters:
             masks.append(lambda rows: self._columns.column("authorized")[rows] > 0)
         return masks
 
+    def of_query(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[RowFilter]:
+        """The filters by the manufacturer and the seller of a match query."""
+        company_filters = []
+        if query.manufacturer is not None:
+            known = self.makers(query.manufacturer, search_rules)
+            if known or not search_rules.unknown_makers_ignored:
+                company_filters.append(self.made_by([query.manufacturer], search_rules))
+        if query.seller is not None:
+            company_filters.append(self.sold_by([query.seller]))
+        return company_filters
+
     def order(self, sort: str, descending: bool, search_rules: rules.SearchRules) -> SortKeys | None:
         """The sort keys for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown
         key."""

@@ -65,7 +65,7 @@ class CatalogSearch:
 
         Raises ValueError for a query without any identifier, manufacturer or seller.
         """
-        passes, company_filters = self._filters.of(conditions), self._company_filters(query, conditions.search_rules)
+        passes, company_filters = self._filters.of(conditions), self._filters.of_query(query, conditions.search_rules)
         matches = self._by_identifier(query, conditions.search_rules)
         if matches is None:
             if not company_filters:
@@ -76,7 +76,7 @@ class CatalogSearch:
             rows = rows[each(rows)]
         close = np.array([matches[row][0] for row in rows.tolist()], np.int64)
         if not conditions.search_rules.makers_share_numbers:
-            rows, close = self._of_best_maker(rows, close)
+            rows, close = _of_best_maker(rows, close, self._columns.column("maker")[rows])
         ids = self._columns.column("ids")
         aka = {str(ids[row]): matched_aka for row in rows.tolist() if (matched_aka := matches[row][1]) is not None}
         akas = np.array([row for row in rows.tolist() if matches[row][1] is not None], np.int64)
@@ -149,23 +149,6 @@ class CatalogSearch:
         (line,) = self._lines("id = ?", (int(id_),))
         close = {aka: how for aka in line.aka if (how := matching.closeness(q, aka)) is not None}
         return min(close, key=close.__getitem__)
-
-    def _company_filters(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[filters.RowFilter]:
-        """The filters by the manufacturer and the seller of a match query."""
-        chosen = []
-        if query.manufacturer is not None:
-            name = clean(query.manufacturer)
-            if self._filters.makers(name, search_rules) or not search_rules.unknown_makers_ignored:
-                chosen.append(self._filters.made_by([name], search_rules))
-        if query.seller is not None:
-            chosen.append(self._filters.sold_by([clean(query.seller)]))
-        return chosen
-
-    def _of_best_maker(self, rows: columns.Array, close: columns.Array) -> tuple[columns.Array, columns.Array]:
-        """The rows, with their closeness, of the maker of the best one."""
-        makers = self._columns.column("maker")[rows]
-        same = makers == makers[np.argmin(close)] if len(rows) else np.empty(0, bool)
-        return rows[same], close[same]
 
     def _by_identifier(
         self, query: records.MatchQuery, search_rules: rules.SearchRules
@@ -240,6 +223,14 @@ class CatalogSearch:
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
             if any(matching.normalise(code) == norm for code in codes):
                 yield listing.seller.company.id
+
+
+def _of_best_maker(
+    rows: columns.Array, close: columns.Array, makers: columns.Array
+) -> tuple[columns.Array, columns.Array]:
+    """The rows, with their closeness, of the maker of the best one."""
+    same = makers == makers[np.argmin(close)] if len(rows) else np.empty(0, bool)
+    return rows[same], close[same]
 
 
 def clean(text: str) -> str:
