@@ -7,13 +7,14 @@ import pytest
 from .conftest import ROOT, Page
 
 
-def test_command_line_page_matches_the_options_of_the_program(
-    pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("script", ["command_line", "sandbox_behaviour"])
+def test_a_generated_page_is_what_its_script_prints(
+    pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     monkeypatch.syspath_prepend(ROOT)
-    fresh = importlib.import_module("docs.command_line").page()
-    name = "docs/reference/command-line.md"
-    assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.command_line > {name}"
+    fresh = importlib.import_module(f"docs.{script}").page()
+    name = f"docs/reference/{script.replace('_', '-')}.md"
+    assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
 
 
 def test_screenshots_are_small() -> None:
