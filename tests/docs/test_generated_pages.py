@@ -7,7 +7,7 @@ import pytest
 from .conftest import ROOT, Page
 
 
-@pytest.mark.parametrize("script", ["command_line", "sandbox_behaviour"])
+@pytest.mark.parametrize("script", ["command_line", "diagnoses", "sandbox_behaviour"])
 def test_a_generated_page_is_what_its_script_prints(
     pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
