@@ -14,15 +14,15 @@ from proxy.sandbox.deviations import DEVIATIONS
 
 HEAD = """# Behaviours and deviations of the sandbox
 
-The sandbox behaves as Nexar's services are known to, or as its authors assume where nothing is known. A deviation changes one
+The sandbox behaves as Nexar's services are known to, or as is assumed where nothing is known. A deviation changes one
 such behaviour, to show what a client makes of it, and that `v3bridge conform` finds it:
 
 ```sh
 v3bridge sandbox --port 8081 --deviation part-limit-status --deviation token-header
 ```
 
-A deviation has the name of the assumption that it contradicts ([Compatibility](compatibility.md)). This page is generated
-from the program. A test fails while it is stale; this renews it:
+A deviation has the name of the assumption that it contradicts. This page is generated from the program. A test fails
+while it is stale; this renews it:
 
 ```sh
 .venv/bin/python -m docs.sandbox_behaviour > docs/reference/sandbox-behaviour.md
