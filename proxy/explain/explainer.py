@@ -37,6 +37,7 @@ from proxy.planning import search, search_support
 from proxy.planning.operations import OperationResult, PlannedOperation
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
 
+READ_METHODS = ("GET", "HEAD")
 ENDLESS = 10**9  # hits that no page shows completely: then a count is needed wherever one can be
 COUNTED = (
     "only if the page leaves open how many parts match exactly: v3's `hits` has no partial matches, those of "
@@ -121,19 +122,21 @@ class Explainer:
     def _explained(
         self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client
     ) -> Explanation:
-        if explanation.method not in ("GET", "HEAD"):
-            return _failed(explanation, errors.MethodNotAllowed("v3 is read with GET"))
+        suppress = False
         try:
+            if explanation.method not in READ_METHODS:
+                raise errors.MethodNotAllowed.of(explanation.method)
             parameters = RequestParameters(request.target())
-            parameters.response_format()
+            suppress = parameters.response_format().suppress_status_codes
             plan = self._plan(endpoint, request, parameters, client)
         except errors.ClientError as error:
-            return _failed(explanation, error)
+            return _failed(explanation, error, suppress)
         operations = tuple(plan.operations)
+        values = understanding.parameter_values(endpoint, parameters)
         projection = plan.request.projection
         return msgspec.structs.replace(
             explanation,
-            parameters=understanding.parameter_values(endpoint, parameters),
+            parameters=values,
             queries=plan.understood,
             ignored=(*understanding.ignored(endpoint, parameters, self.mappings), *plan.ignored),
             operations=operations,
@@ -143,7 +146,7 @@ class Explainer:
             items=envelope.ITEMS[endpoint.action],
             envelope=envelope.of_endpoint(endpoint, operations),
             fields=response_fields.of_object(self.mappings, endpoint.object, projection),
-            changes=changes.of_request(endpoint, self._settings, operations, plan.understood),
+            changes=changes.of_request(endpoint, self._settings, operations, plan.understood, values),
         )
 
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:
@@ -322,6 +325,7 @@ def _cost(request: V3Request, operations: tuple[ExplainedOperation, ...]) -> Cos
     return Cost(parts_max=parts, requests=len(always), requests_max=len(operations), note=note)
 
 
-def _failed(explanation: Explanation, error: errors.ClientError) -> Explanation:
-    described = ExplainedError(status=error.status, v3_class=error.v3_class, message=error.message)
+def _failed(explanation: Explanation, error: errors.ClientError, suppress_status: bool = False) -> Explanation:
+    status = 200 if suppress_status else error.status
+    described = ExplainedError(status=status, v3_class=error.v3_class, message=error.message)
     return msgspec.structs.replace(explanation, error=described)
