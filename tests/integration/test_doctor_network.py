@@ -205,7 +205,7 @@ async def test_proxy_of_the_environment_is_pointed_out(
     [
         (-3600, {"clock_wrong"}, set(), "60 minutes behind"),
         (7 * 86_400, {"clock_wrong"}, set(), "7 days ahead of"),
-        (-150, set(), {"clock_inexact"}, "2 minutes behind"),
+        (-180, set(), {"clock_inexact"}, "3 minutes behind"),
         (-50, set(), set(), ""),
     ],
 )
