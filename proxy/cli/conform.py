@@ -48,7 +48,7 @@ class ConformOptions:
 
     against: Annotated[
         str | None,
-        typer.Option(metavar="sandbox|CONFIG", help="What is tested: the sandbox, or a configuration's account."),
+        typer.Option(metavar="sandbox|CONFIG", help="What is tested: the sandbox, or the service of a configuration."),
     ] = None
     result: Annotated[
         Path | None, typer.Option(help="Read the result of an earlier run (--json) instead; sends nothing.")

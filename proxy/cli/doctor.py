@@ -40,7 +40,7 @@ def doctor(
     """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts, changes
     nothing."""
     file = config_file or shipped.path("config.yaml")
-    printer = _Printer()
+    printer = ReportPrinter(Console(highlight=False))
     report = event_loop.run(_examine(file, tuple(requests or ()), _silent if as_json else printer.show))
     if as_json:
         document = {"ok": report.ok, "stages": report.stages}
@@ -73,12 +73,12 @@ def _silent(_stage: "StageName", _finding: "CheckResult") -> None:
     """Print nothing: JSON is one document, printed at the end."""
 
 
-class _Printer:
+class ReportPrinter:
     """Prints each finding when it is made, below the name of its stage. Outside a terminal a finding is one line, and
     what to do another."""
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False)
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._console.soft_wrap = not self._console.is_terminal
         self._stage = ""
 

@@ -17,8 +17,10 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `graphql` posts `document` and `variables` with the application's token; `token` posts the fields of `form` to the
     token endpoint; `http` sends `method` and `body` to `url`, both as given. In texts `{client_id}`, `{client_secret}`,
-    `{application_id}`, `{token}`, `{graphql_url}` and `{token_url}` are replaced. `headers` replace those that would be
-    sent; null omits one. `needs` names a condition that not every account meets, such as an application without parts,
+    `{basic_credentials}` (both of them, encoded for a Basic header), `{application_id}`, `{token}`, `{earlier_token}`,
+    `{graphql_url}`, `{token_url}` and `{identity_url}` are replaced. `headers` replace those that would be sent; null
+    omits one. With `renews_token` the token of the response becomes `{token}`, and the one before it
+    `{earlier_token}`. `needs` names a condition that not every account meets, such as an application without parts,
     and `features` are the plan features that the selection needs: where one is not met, the assumptions that observe
     the request are not tested.
     """
@@ -34,15 +36,17 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: int = 0
     needs: str | None = None
     features: tuple[str, ...] = ()
+    renews_token: bool = False
 
 
 class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One assumption.
 
     `observe` is a JMESPath expression over an object with a key for each of `requests`, whose values have `status`,
-    `headers` (names in lower case) and `body` (decoded JSON, or text); what it yields is the observed value. The
-    assumption holds if that equals `expected`, or is a text that `pattern` matches whole. `sandbox` names the field of
-    the sandbox's behaviour that the observed value can be given to. `used_by` says what depends on it.
+    `headers` (names in lower case), `body` (decoded JSON, or text) and `text` (as received); what it yields is the
+    observed value. The assumption holds if that equals `expected`, or is a text that `pattern` matches whole.
+    `sandbox` names the field of the sandbox's behaviour that the observed value can be given to. `used_by` says what
+    depends on it.
     """
 
     id: str

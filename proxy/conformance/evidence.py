@@ -8,7 +8,7 @@ import yaml
 
 from proxy import errors
 from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Outcome, Plan, RunResult, Service
+from proxy.conformance.results import Outcome, RunResult, Service
 from proxy.kit import located_yaml
 
 _HEAD = """\
@@ -23,7 +23,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     service: Service
     date: str
     version: str
-    plan: Plan
+    plan: str
     holds: bool
     got: Any = msgspec.UNSET
 
@@ -60,14 +60,17 @@ def merge(evidence: Evidence, result: RunResult, catalogue: Catalogue) -> Eviden
 
 def save(file: Path, evidence: Evidence) -> None:
     """Write an evidence file. Raises ConfigError."""
-    text = yaml.safe_dump(msgspec.to_builtins(evidence), sort_keys=False, allow_unicode=True, width=120)
+    # One line for each observation, where its value is short.
+    text = yaml.safe_dump(
+        msgspec.to_builtins(evidence), sort_keys=False, allow_unicode=True, width=200, default_flow_style=None
+    )
     try:
         file.write_text(_HEAD + text, encoding="utf-8")
     except OSError as error:
         raise errors.ConfigError(f"{file}: cannot be written: {error.strerror}") from error
 
 
-def _add(observations: dict[tuple[Service, Plan], Observation], new: Observation) -> None:
+def _add(observations: dict[tuple[Service, str], Observation], new: Observation) -> None:
     earlier = observations.get((new.service, new.plan))
     # Results are sent in and merged in any order.
     if earlier is None or earlier.date <= new.date:
@@ -77,4 +80,4 @@ def _add(observations: dict[tuple[Service, Plan], Observation], new: Observation
 def _observation(outcome: Outcome, result: RunResult) -> Observation:
     holds = outcome.verdict == "confirmed"
     got = msgspec.UNSET if holds else outcome.got
-    return Observation(result.service, result.date, result.version, result.plan, holds, got)
+    return Observation(result.service, result.date, result.version, str(result.plan), holds, got)

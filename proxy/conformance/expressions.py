@@ -3,7 +3,9 @@
 https://jmespath.org/specification.html; the functions below are the only additions.
 """
 
+import base64
 import itertools
+import json
 import re
 from typing import Any, cast
 
@@ -20,6 +22,26 @@ class _Functions(functions.Functions):
         return all(first <= second for first, second in itertools.pairwise(values))
 
     @functions.signature({"types": ["string"]}, {"types": ["string"]})
+    def _func_before(self, text: str, separator: str) -> str:
+        """The text before the first separator; all of it where there is none."""
+        return text.partition(separator)[0]
+
+    @functions.signature({"types": ["number"]}, {"types": ["number"]})
+    def _func_minus(self, number: float, subtrahend: float) -> float:
+        """The difference of two numbers."""
+        return number - subtrahend
+
+    @functions.signature({"types": ["string"]})
+    def _func_jwt_header(self, token: str) -> Any:
+        """The header of a JWT; null for another text."""
+        return _decoded_part(token, 0)
+
+    @functions.signature({"types": ["string"]})
+    def _func_jwt_claims(self, token: str) -> Any:
+        """The claims of a JWT; null for another text."""
+        return _decoded_part(token, 1)
+
+    @functions.signature({"types": ["string"]}, {"types": ["string"]})
     def _func_matches(self, text: str, pattern: str) -> bool:
         """Whether a regular expression matches the whole text."""
         return re.fullmatch(pattern, text) is not None
@@ -28,6 +50,16 @@ class _Functions(functions.Functions):
     def _func_unique(self, values: list[Any]) -> list[Any]:
         """The values without repetitions, in the order of their first occurrence."""
         return [value for index, value in enumerate(values) if value not in values[:index]]
+
+
+def _decoded_part(token: str, index: int) -> Any:
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        return json.loads(base64.urlsafe_b64decode(parts[index] + "=="))
+    except ValueError:
+        return None
 
 
 _OPTIONS = jmespath.Options(custom_functions=_Functions())

@@ -28,8 +28,8 @@ _MARKS = {
 _HEAD = """# Compatibility
 
 What this program assumes about the Nexar services, and what was observed of each assumption. `v3bridge conform` tests
-them: [how to run it](../how-to/conform.md). This page is generated from `proxy/conformance` and `compatibility.yaml`
-beside it; this renews it:
+them: [how to run it](../how-to/conform.md). This page is generated from `proxy/conformance/` and
+`docs/reference/compatibility.yaml`; this renews it:
 
 ```sh
 .venv/bin/v3bridge conform --against sandbox --update docs/reference/compatibility.yaml

@@ -137,10 +137,10 @@ class _Judge:
         """Return why the responses say nothing about the assumption; empty if they do."""
         for name in assumption.requests:
             request, response = self.catalogue.requests[name], self.responses[name]
-            if request.kind != "graphql":
-                continue
             if response.status in _UNAVAILABLE:
                 return f"the service responded {response.status}"
+            if request.kind != "graphql":
+                continue
             if request.needs != "no_parts" and any(text.startswith(_PART_LIMIT) for text in _messages(response)):
                 return "the application's part limit is exhausted"
             if response.status == 401 and not _sends_own_token(request):

@@ -26,15 +26,16 @@ Observer = Callable[[StageName, CheckResult], None]
 
 async def run(inspection: Inspection, observe: Observer) -> Report:
     """Run all stages; `observe` gets each finding when it is made. The caller closes `inspection.resources`."""
-    stages: list[Stage] = []
+    finished: dict[StageName, Stage] = {}
     for stage in STAGES:
         findings: list[CheckResult] = []
-        async for finding in stage.check(inspection) if stage.is_ready(inspection) else _skip(stage):
+        ready = stage.is_ready(inspection)
+        async for finding in stage.check(inspection) if ready else _skip(finished[stage.needs]):
             findings.append(finding)
             observe(stage.name, finding)
-        stages.append(Stage(stage.name, tuple(findings)))
-    return Report(tuple(stages))
+        finished[stage.name] = Stage(stage.name, tuple(findings))
+    return Report(tuple(finished.values()))
 
 
-async def _skip(stage: StageCheck) -> AsyncIterator[CheckResult]:
-    yield skipped(f"needs the stage {stage.needs}")
+async def _skip(needed: Stage) -> AsyncIterator[CheckResult]:
+    yield skipped(f"needs the stage {needed.name}, which {'has failed' if needed.has_failed else 'was skipped'}")

@@ -19,7 +19,7 @@ from proxy.stores import open as opening
 
 STORE_VOLATILE = Diagnosis(
     "store_volatile",
-    "store: memory: forgets usage and tokens at each restart, so that limits begin anew",
+    "store: memory: forgets usage and tokens at each restart, so that limits begin from zero",
     "set store: sqlite, or an address of Redis for several machines",
     "warning",
 )
@@ -97,6 +97,7 @@ SLOW = Diagnosis(
 SLOW_SECONDS = 0.25
 TRIES = 3  # transactions that are timed; the fastest counts
 _SQLITE = {"SQLITE_NOTADB": DAMAGED, "SQLITE_CORRUPT": DAMAGED, "SQLITE_BUSY": BUSY, "SQLITE_LOCKED": BUSY}
+# By name: only proxy.stores.redis imports the package. The specific ones come first, because the client wraps them.
 _REDIS = {
     "AuthenticationError": REDIS_REFUSED,
     "AuthorizationError": REDIS_REFUSED,
@@ -180,7 +181,8 @@ async def _redis(inspection: Inspection) -> list[CheckResult]:
             info = await redis.try_out()
             seconds.append(time.monotonic() - began)
     except errors.StoreUnavailable as error:
-        reason = type(error.__cause__).__name__
+        reasons = {type(cause).__name__ for cause in (error.__cause__, getattr(error.__cause__, "__cause__", None))}
+        reason = next((name for name in _REDIS if name in reasons), type(error.__cause__).__name__)
         return [_REDIS.get(reason, REDIS_FAILED).finding(f"{address} cannot be used: {reason}")]
     except errors.ConfigError as error:
         return [REDIS_UNREACHABLE.finding(error.message)]

@@ -7,13 +7,16 @@ import pytest
 from .conftest import ROOT, Page
 
 
-def test_command_line_page_matches_the_options_of_the_program(
-    pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "script, name",
+    [("command_line", "docs/reference/command-line.md"), ("diagnoses", "docs/reference/diagnoses.md")],
+)
+def test_page_matches_the_program(
+    pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch, script: str, name: str
 ) -> None:
     monkeypatch.syspath_prepend(ROOT)
-    fresh = importlib.import_module("docs.command_line").page()
-    name = "docs/reference/command-line.md"
-    assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.command_line > {name}"
+    fresh = importlib.import_module(f"docs.{script}").page()
+    assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
 
 
 def test_screenshots_are_small() -> None:

@@ -22,6 +22,13 @@ def _evaluate(text: str, value: dict[str, Any]) -> Any:
         ("matches(a, '[0-9]+')", "12 ", False),
         ("unique(a)", ["b", "a", "b"], ["b", "a"]),
         ("length(a)", [1, 2], 2),
+        ("before(a, ';')", "application/json; charset=utf-8", "application/json"),
+        ("before(a, ';')", "application/json", "application/json"),
+        ("minus(a[0], a[1])", [3, 1.5], 1.5),
+        ("jwt_header(a).alg", "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2lnbmF0dXJl", "HS256"),
+        ("jwt_claims(a)", "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2lnbmF0dXJl", {"exp": 1}),
+        ("jwt_claims(a)", "not.a.token", None),
+        ("jwt_claims(a)", "an opaque token", None),
     ],
 )
 def test_an_expression_yields(expression: str, value: Any, expected: Any) -> None:

@@ -1,5 +1,7 @@
 """Probe requests: what is sent, how often, and what becomes of the response."""
 
+import base64
+import itertools
 import json
 import socket
 from urllib.parse import parse_qs
@@ -72,15 +74,51 @@ async def test_text_and_repeated_headers_are_kept(connect: Connect, service: Scr
     assert (response.status, response.body, response.headers["x-twice"]) == (503, "<html>", "1")
 
 
-async def test_at_most_two_token_requests_are_sent_a_second(connect: Connect, service: ScriptedService) -> None:
+async def test_less_than_two_token_requests_are_sent_a_second(connect: Connect, service: ScriptedService) -> None:
     form = {"grant_type": "client_credentials", "client_id": "{client_id}", "client_secret": "wrong"}
     async with connect() as prober:
         await prober.send(QUERY)
         for _ in range(3):
             await prober.send(ProbeRequest(kind="token", form=form))
         assert prober.token_requests == 4
-    assert [later - earlier for earlier, later in zip(service.times, service.times[1:], strict=False)] == [0.5] * 3
+    assert [later - earlier for earlier, later in itertools.pairwise(service.times)] == pytest.approx([0.6] * 3)
     assert parse_qs(service.requests[-1][2])["client_id"] == ["our-client"]
+
+
+async def test_a_renewed_token_leaves_the_earlier_one_for_later_requests(
+    connect: Connect, service: ScriptedService
+) -> None:
+    renewal = ProbeRequest(kind="token", form={"grant_type": "client_credentials"}, renews_token=True)
+    earlier = ProbeRequest(document="{ a }", headers={"Authorization": "Bearer {earlier_token}"})
+    async with connect() as prober:
+        with pytest.raises(probes.ProbeError, match="no second access token"):
+            await prober.send(earlier)
+        service.token = (200, {"access_token": "of-the-renewal"})
+        assert (await prober.send(renewal)).token == "of-the-renewal"
+        await prober.send(earlier)
+        await prober.send(QUERY)
+        assert {TOKEN, "of-the-renewal"} <= prober.secrets
+    sent = [headers["Authorization"] for path, headers, _ in service.requests if path == "/graphql"]
+    assert sent == [f"Bearer {TOKEN}", "Bearer of-the-renewal"]
+
+
+async def test_a_token_of_a_probe_is_secret_and_not_used_by_others(connect: Connect, service: ScriptedService) -> None:
+    service.token = (200, {"access_token": "of-the-probe"})
+    async with connect() as prober:
+        await prober.send(ProbeRequest(kind="token", form={"grant_type": "client_credentials"}))
+        service.token = (200, {"access_token": TOKEN})
+        await prober.send(QUERY)
+        assert "of-the-probe" in prober.secrets
+    assert service.requests[-1][1]["Authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_credentials_are_form_encoded_in_a_basic_header(connect: Connect, service: ScriptedService) -> None:
+    basic = ProbeRequest(kind="token", headers={"Authorization": "Basic {basic_credentials}"}, needs="no_parts")
+    async with connect(no_parts=probes.Account("a b", "c:d")) as prober:
+        await prober.send(basic)
+        encoded = service.requests[-1][1]["Authorization"].removeprefix("Basic ")
+        assert encoded in prober.secrets
+    assert base64.b64decode(encoded) == b"a+b:c%3Ad"
 
 
 async def test_a_refused_token_request_is_not_repeated(connect: Connect, service: ScriptedService) -> None:

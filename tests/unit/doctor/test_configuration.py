@@ -1,0 +1,140 @@
+"""Tests of the stage configuration: each mistake is one diagnosis, and all of them are found at once."""
+
+import importlib
+import re
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy import config
+from proxy.config import blocks, mistakes, secret
+from proxy.config import loader as config_loader
+from proxy.doctor import configuration
+from proxy.doctor.inspection import Inspection
+from proxy.kit import clock
+
+from .conftest import Examine, diagnoses, start_nothing
+
+SANDBOX = "applications:\n  demo:\n    apikeys: [a-key]\n"
+REAL = """\
+upstream: {{graphql_url: "http://127.0.0.1:1/g", token_url: "http://127.0.0.1:1/t"{upstream}}}
+{top}
+applications:
+  demo: {{apikeys: [a-key], client_id: an-id, client_secret: "hidden"{application}}}
+"""
+RECONCILE = ", reconcile: {application_id: 8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01, token: env:HUMAN}"
+
+
+def real(upstream: str = "", top: str = "", application: str = "") -> str:
+    return REAL.format(upstream=upstream, top=top, application=application)
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("listen: [", "yaml_invalid"),
+        (SANDBOX + "lisen: {}\n", "unknown_key"),
+        (SANDBOX + "answers: {}\n", "renamed_key"),
+        (SANDBOX + "coalescing: {wait_seconds: 1}\n", "removed_key"),
+        (SANDBOX + "log: {}\nlog: {}\n", "duplicate_key"),
+        ("applications: {demo: {}}", "setting_missing"),
+        ("", "setting_missing"),
+        (SANDBOX + "listen: {port: 70000}\n", "value_not_accepted"),
+        (SANDBOX + "store: env:NO\n", "variable_missing"),
+        (SANDBOX + "store: env:EMPTY\n", "variable_empty"),
+        (SANDBOX + "store: file:no.txt\n", "file_unreadable"),
+        (SANDBOX + "store: file:empty.txt\n", "file_empty"),
+        (SANDBOX + "store: file:binary.txt\n", "file_not_text"),
+        ("applications: {demo: {apikeys: [a, a]}}", "duplicate_apikey"),
+        ("applications: {demo: {apikeys: [{key: a, name: x}, {key: b, name: x}]}}", "duplicate_name"),
+        (real(", tls: {client_key: binary.txt}"), "client_cert_missing"),
+        (SANDBOX + "    shadow: {share: 1}\n", "baseline_url_missing"),
+        (real(", tls: {ca_file: empty.txt}"), "tls_file_invalid"),
+        (real(", tls: {client_cert: binary.txt}"), "tls_file_invalid"),
+        (real(top="uids: uids.yaml"), "uids_invalid"),
+        (real(top="shadow: {rules: rules.yaml}"), "rules_invalid"),
+        (real(application=RECONCILE), "variable_missing"),
+        (real(application=RECONCILE.replace("env:HUMAN", "file:empty.txt")), "file_empty"),
+    ],
+)
+async def test_each_mistake_is_one_diagnosis(examine: Examine, tmp_path: Path, text: str, code: str) -> None:
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "uids.yaml").write_text("Seller: [{uid: hidden, name: A}]\n")
+    (tmp_path / "rules.yaml").write_text("rulez: []\n")
+    findings = await examine(configuration.check, text, EMPTY=" ")
+    assert diagnoses(findings) == [code]
+    assert len(findings) == 1
+    assert findings[0].advice
+    if code not in ("uids_invalid", "tls_file_invalid"):  # a uid is no secret; OpenSSL names no line
+        assert re.match(r"(config|rules)\.yaml:", findings[0].text)
+    assert "hidden" not in findings[0].text or code == "uids_invalid"
+
+
+async def test_all_mistakes_are_found_at_once(examine: Examine) -> None:
+    text = SANDBOX + "listen: {port: 70000, prt: 1}\nlog: {level: loud}\nstore: env:NO\n"
+    findings = await examine(configuration.check, text)
+    assert diagnoses(findings) == ["value_not_accepted", "unknown_key", "value_not_accepted", "variable_missing"]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+async def test_a_file_that_cannot_be_read_has_a_diagnosis_of_its_own(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "config.yaml"
+    if content:
+        file.write_bytes(content)
+    async with AsyncExitStack() as resources:
+        inspection = Inspection(file, {}, clock.SystemClock(), start_nothing, resources)
+        findings = [finding async for finding in configuration.check(inspection)]
+    assert diagnoses(findings) == ["configuration_unreadable"]
+    assert inspection.configured is None
+
+
+@pytest.mark.parametrize(
+    "top, missing, extra",
+    [
+        ("store: redis://me:hidden@127.0.0.1", "redis", "redis"),
+        ("tracing: {otlp_url: 'http://127.0.0.1/v1/traces'}", "opentelemetry.sdk", "otel"),
+    ],
+)
+async def test_a_setting_that_needs_an_optional_package_names_its_extra(
+    examine: Examine, monkeypatch: pytest.MonkeyPatch, top: str, missing: str, extra: str
+) -> None:
+    def refuse(name: str) -> Any:
+        raise ModuleNotFoundError(name=name)
+
+    assert diagnoses(await examine(configuration.check, real(top=top))) == []
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    (finding,) = await examine(configuration.check, real(top=top))
+    assert (finding.code, finding.advice) == ("package_missing", f"pip install 'v3bridge[{extra}]'")
+    assert missing in finding.text
+    assert "hidden" not in str(finding)
+
+
+async def test_the_sandbox_without_its_packages_is_named(tmp_path: Path) -> None:
+    async def refuse(*_: Any) -> config.Config:
+        raise ModuleNotFoundError(name="numpy")
+
+    file = tmp_path / "config.yaml"
+    file.write_text(SANDBOX)
+    async with AsyncExitStack() as resources:
+        inspection = Inspection(file, {}, clock.SystemClock(), refuse, resources)
+        findings = [finding async for finding in configuration.check(inspection)]
+    assert diagnoses(findings) == ["package_missing"]
+    assert inspection.configured is None
+
+
+async def test_a_right_configuration_is_counted(examine: Examine) -> None:
+    first, second = await examine(configuration.check, SANDBOX)
+    assert first.text.endswith("config.yaml: 1 application, 1 API key")
+    assert second.code == "sandbox_started"
+
+
+def test_every_code_of_the_loader_has_a_diagnosis() -> None:
+    modules: tuple[Any, ...] = (blocks, config_loader, mistakes, secret)
+    source = "".join(Path(module.__file__).read_text() for module in modules)
+    for code in configuration.MISTAKES:
+        assert f'"{code}"' in source or code in ("duplicate_apikey", "duplicate_name")  # made of a noun
+    kinds = "renamed|removed|unknown|setting|value|variable|file"
+    assert set(re.findall(rf'"((?:{kinds})_[a-z_]+)"', source)) <= set(configuration.MISTAKES)

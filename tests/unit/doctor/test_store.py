@@ -1,0 +1,205 @@
+"""Tests of the stage store: each trouble of a store is one diagnosis, and no store is changed."""
+
+import os
+import socket
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proxy.doctor import store
+from proxy.kit import clock
+from proxy.stores import sqlite_schema
+from proxy.stores.protocols import LedgerEntry
+from proxy.stores.sqlite import SqliteStore
+
+from .conftest import Examine, diagnoses, the_finding
+
+if TYPE_CHECKING:
+    from support.redis_server import RedisServer
+
+APPLICATIONS = "applications: {demo: {apikeys: [a-key]}}\n"
+FILE = APPLICATIONS + "store: sqlite:kept/state.sqlite\n"
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> Path:
+    """A store with something in it, which nobody uses at the moment."""
+    path = tmp_path / "kept" / "state.sqlite"
+    opened = await SqliteStore.open(path, clock.SystemClock())
+    await opened.adjust(LedgerEntry("demo", "2026-11"), 5, 0)
+    await opened.aclose()
+    return path
+
+
+@pytest.fixture
+def unprivileged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permissions count for root, too, who may run the tests."""
+
+    def access(path: Any, mode: int) -> bool:
+        bits = (os.stat(path).st_mode >> 6) & 7
+        return bits & mode == mode
+
+    monkeypatch.setattr(os, "access", access)
+
+
+async def test_a_store_is_usable_and_stays_as_it_is(examine: Examine, file: Path) -> None:
+    before = file.read_bytes()
+    findings = await examine(store.check, FILE)
+    assert diagnoses(findings) == []
+    text = the_finding(findings, "store_usable").text
+    assert text.startswith(f"{file}: schema {sqlite_schema.VERSION}, writable, ")
+    assert text.endswith(" ms a transaction")
+    assert file.read_bytes() == before
+    assert [each.name for each in file.parent.iterdir()] == ["state.sqlite"]
+
+
+async def test_a_store_that_is_missing_is_not_made(examine: Examine, tmp_path: Path) -> None:
+    (finding,) = await examine(store.check, FILE)
+    assert (finding.code, finding.outcome) == ("store_new", "passed")
+    assert str(tmp_path / "kept" / "state.sqlite") in finding.text
+    assert not (tmp_path / "kept").exists()
+
+
+async def test_the_default_place_is_named(examine: Examine, tmp_path: Path) -> None:
+    (finding,) = await examine(store.check, APPLICATIONS)
+    assert finding.text.startswith(f"{tmp_path}/state/v3bridge/state.sqlite does not exist yet")
+
+
+@pytest.mark.usefixtures("unprivileged")
+async def test_a_folder_that_cannot_be_written_to_is_named(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir(mode=0o500)
+    findings = await examine(store.check, FILE)
+    assert diagnoses(findings) == ["store_folder_unwritable"]
+    assert f"cannot be made in {tmp_path}/kept" in findings[0].text
+
+
+async def test_a_file_in_place_of_a_folder_is_named(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("")
+    assert diagnoses(await examine(store.check, FILE)) == ["store_folder_unwritable"]
+
+
+async def test_a_store_of_a_newer_version_is_named(examine: Examine, file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    findings = await examine(store.check, FILE)
+    assert diagnoses(findings) == ["store_newer"]
+    assert "schema 99" in findings[0].text
+
+
+async def test_a_store_of_an_older_version_will_be_migrated(examine: Examine, file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    findings = await examine(store.check, FILE)
+    assert diagnoses(findings) == []
+    assert f"schema 3, which the service brings to {sqlite_schema.VERSION}" in findings[0].text
+
+
+async def test_a_file_that_is_no_database_is_named(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "state.sqlite").write_text("not a database, but text " * 100)
+    assert diagnoses(await examine(store.check, FILE)) == ["store_damaged"]
+
+
+async def test_a_store_that_is_read_only_is_named(
+    examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    # Of root's files none is read-only; SQLite says the same for a connection that is.
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **more: connect(name.replace("=rw", "=ro"), **more))
+    findings = await examine(store.check, FILE)
+    assert diagnoses(findings) == ["store_unwritable"]
+    assert "readonly" in findings[0].text
+
+
+async def test_a_store_that_another_program_writes_to_is_named(
+    examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_schema, "BUSY_SECONDS", 0.01)
+    writer = sqlite3.connect(file, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        assert diagnoses(await examine(store.check, FILE)) == ["store_busy"]
+    finally:
+        writer.close()
+
+
+async def test_an_old_library_is_named(examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 37, 0))
+    assert diagnoses(await examine(store.check, FILE)) == ["sqlite_old"]
+
+
+async def test_a_slow_store_is_named(examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "SLOW_SECONDS", 0.0)
+    assert diagnoses(await examine(store.check, FILE)) == ["store_slow"]
+
+
+@pytest.mark.usefixtures("unprivileged")
+async def test_a_shared_cache_of_another_user_is_named(examine: Examine, file: Path) -> None:
+    cache = file.with_name("state.sqlite.cache")
+    cache.write_bytes(b"")
+    cache.chmod(0o400)
+    assert diagnoses(await examine(store.check, FILE)) == ["cache_file_unwritable"]
+
+
+async def test_a_store_in_memory_forgets(examine: Examine) -> None:
+    assert diagnoses(await examine(store.check, APPLICATIONS + "store: 'memory:'\n")) == ["store_volatile"]
+
+
+async def test_redis_is_usable_and_stays_as_it_is(examine: Examine, redis_server: "RedisServer") -> None:
+    import redis
+
+    findings = await examine(store.check, f"{APPLICATIONS}store: {redis_server.url}\n")
+    assert diagnoses(findings) == []
+    assert ": Redis " in the_finding(findings, "store_usable").text
+    with redis.Redis.from_url(redis_server.url) as client:
+        assert client.dbsize() == 0
+
+
+@pytest.mark.parametrize(
+    "setting, value, default, code",
+    [
+        ("maxmemory", "100mb", "0", "redis_evicts"),
+        ("appendonly", "no", "yes", "redis_not_durable"),
+        ("requirepass", "another-password", "", "redis_refused"),
+        ("min-replicas-to-write", "1", "0", "redis_failed"),
+    ],
+)
+async def test_trouble_with_redis_is_one_diagnosis(
+    examine: Examine, redis_server: "RedisServer", setting: str, value: str, default: str, code: str
+) -> None:
+    import redis
+
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru" if setting == "maxmemory" else "noeviction")
+        client.config_set(setting, value)
+        try:
+            findings = await examine(store.check, f"{APPLICATIONS}store: {redis_server.url}\n")
+        finally:
+            client.config_set(setting, default)
+    assert diagnoses(findings) == [code]
+    assert "another-password" not in str(findings)
+
+
+async def test_a_replica_is_named(examine: Examine, redis_server: "RedisServer") -> None:
+    import redis
+
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.replicaof("127.0.0.1", "1")
+        try:
+            findings = await examine(store.check, f"{APPLICATIONS}store: {redis_server.url}\n")
+        finally:
+            client.replicaof("NO", "ONE")
+    assert diagnoses(findings) == ["redis_read_only"]
+
+
+async def test_redis_that_is_not_there_is_named_without_its_password(examine: Examine) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    findings = await examine(store.check, f"{APPLICATIONS}store: redis://me:hidden@127.0.0.1:{port}\n")
+    assert diagnoses(findings) == ["redis_unreachable"]
+    assert findings[0].text == f"redis://127.0.0.1:{port} cannot be used: ConnectionError"
