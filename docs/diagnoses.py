@@ -36,6 +36,8 @@ def _within(values: Any) -> Iterator[Diagnosis]:
             yield value
         elif isinstance(value, dict):
             yield from (each for each in value.values() if isinstance(each, Diagnosis))
+        elif isinstance(value, tuple):
+            yield from (each for each in value if isinstance(each, Diagnosis))
 
 
 def page() -> str:
