@@ -4,7 +4,8 @@ Prints docs/reference/diagnoses.md; tests/docs holds the page to it.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 from proxy.doctor import run
@@ -25,12 +26,12 @@ TABLE = "| code | kind | usual cause | what to do |\n|---|---|---|---|\n"
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
 
 
-def of_stage(stage: StageCheck) -> list[Diagnosis]:
-    """The diagnoses that the module of a stage declares, or takes from another."""
-    return list(_within(vars(sys.modules[stage.check.__module__]).values()))
+def of_stage(stage: StageCheck) -> Iterator[Diagnosis]:
+    """The diagnoses that the module of a stage declares, or takes from others."""
+    return _within(vars(sys.modules[stage.check.__module__]).values())
 
 
-def _within(values: Any) -> Iterator[Diagnosis]:
+def _within(values: Iterable[Any]) -> Iterator[Diagnosis]:
     for value in values:
         if isinstance(value, Diagnosis):
             yield value
@@ -38,6 +39,8 @@ def _within(values: Any) -> Iterator[Diagnosis]:
             yield from (each for each in value.values() if isinstance(each, Diagnosis))
         elif isinstance(value, tuple):
             yield from (each for each in value if isinstance(each, Diagnosis))
+        elif isinstance(value, ModuleType) and value.__name__.startswith("proxy.doctor."):
+            yield from _within(vars(value).values())
 
 
 def page() -> str:

@@ -118,6 +118,11 @@ class MethodNotAllowed(ClientError):
 
     status = 405
 
+    @classmethod
+    def of(cls, method: str) -> Self:
+        """Return the error for a method."""
+        return cls(f"{method[:20]} is not allowed here; v3 is read with GET")
+
 
 class TooManyRequests(ClientError):
     """The upstream's rate limit, or that of the API key, is exceeded."""

@@ -19,6 +19,7 @@ from proxy import config
 from proxy.cli.shown import COLOURS, FILE_WIDTH
 from proxy.explain.explanation import (
     CacheUse,
+    Change,
     ExplainedField,
     ExplainedFile,
     ExplainedOperation,
@@ -30,7 +31,9 @@ from proxy.explain.explanation import (
 from proxy.kit.wording import counted, printable
 
 KIND_COLOURS = {**COLOURS, "no feature": "red", "emptied": "yellow"}
+DIRECTLY = "To ask the Nexar API without this proxy"
 QUERIES_SHOWN = 5  # cache entries that are listed
+NARROW = 110  # columns of a terminal below which two columns are one
 VALUE_MAX = 200  # characters of a value in a table; documents and variables are shown whole by --queries
 
 
@@ -42,7 +45,10 @@ def console() -> Console:
 
 def show(explanation: Explanation, queries: bool) -> None:
     """Print one explanation; `queries`: with documents and variables of its operations."""
-    _print([*_sections(explanation, queries, console().is_terminal)])
+    lines = [*_request(explanation, queries, console().is_terminal)]
+    if explanation.error is None:
+        lines += [*_section("Response", _response(explanation)), *_section(DIRECTLY, [_changes(explanation.changes)])]
+    _print(lines)
 
 
 def _print(lines: list[RenderableType]) -> None:
@@ -59,14 +65,24 @@ def _print(lines: list[RenderableType]) -> None:
 def show_file(explained: ExplainedFile, queries: bool) -> None:
     """Print the kinds of requests of a file, each with the explanation of its first request."""
     lines = [_summary(explained)]
+    shown: dict[int, Explanation] = {}
     for number, kind in enumerate(explained.kinds, 1):
-        lines.append(Rule(_text(f"{number}. {_title(kind)}", "bold"), align="left"))
-        lines += _sections(kind.example, queries, console().is_terminal)
+        lines += [Text(), Rule(_text(f"{number}. {_title(kind)}", "bold"), align="left")]
+        lines += _request(kind.example, queries, console().is_terminal)
+        if kind.example.error is None:
+            # Most kinds of one program have the same fields, or some of them.
+            same = next((text for n, other in shown.items() if (text := _as_in(kind.example, n, other))), None)
+            lines += _section("Response", [_text(same)] if same else _response(kind.example))
+            if same is None:
+                shown[number] = kind.example
+    changes = dict.fromkeys(change for kind in explained.kinds for change in kind.example.changes)
+    if changes:
+        lines += [Text(), Rule(_text("All kinds", "bold"), align="left"), *_section(DIRECTLY, [_changes(changes)])]
     _print(lines)
 
 
 def _summary(explained: ExplainedFile) -> RenderableType:
-    table = Table("kind of request", "requests", "distinct", "parts at worst", "first", box=None, pad_edge=False)
+    table = _table("kind of request", "requests", "distinct", "parts at most", "first")
     for column in table.columns[1:4]:
         column.justify = "right"
     for number, kind in enumerate(explained.kinds, 1):
@@ -95,7 +111,8 @@ def _title(kind: RequestKind) -> str:
     return " · ".join(texts)
 
 
-def _sections(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
+def _request(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
+    """Yield what is known of a request before its response."""
     # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
     yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
     yield from _client(explanation)
@@ -108,8 +125,6 @@ def _sections(explanation: Explanation, queries: bool, colours: bool) -> Iterato
     yield from _section("Understood as", _understood(explanation))
     yield from _section("Sent to the Nexar API", _operations(explanation, queries, colours))
     yield from _section("Caches", _caches(explanation.cache))
-    yield from _section("Response", [_coverage(explanation), _fields(explanation)])
-    yield from _section("To ask the Nexar API without this proxy", [_changes(explanation)])
 
 
 def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
@@ -131,7 +146,7 @@ def _client(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _understood(explanation: Explanation) -> Iterator[RenderableType]:
-    table = _grid()
+    table = _table()
     for query in explanation.queries:
         table.add_row(_text(f"queries[{query.position}]"), _query(query))
     for value in explanation.parameters:
@@ -159,26 +174,26 @@ def _query(query: UnderstoodQuery) -> Text:
 
 
 def _default(value: ParameterValue) -> str:
-    return f"{value.name} {'none' if value.value in (None, []) else _short(value.value)}"
+    return f"{value.name} {'none' if value.value in (None, [], '') else _short(value.value)}"
 
 
 def _operations(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
     if not explanation.operations:
-        yield _text("nothing: no query can be sent")
+        yield _text("nothing: it is known that nothing is found")
     for number, operation in enumerate(explanation.operations, 1):
         yield _operation(number, operation, explanation)
         if queries:
             yield Padding(_code(operation.document, "graphql", colours), (1, 0, 1, 3))
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
             yield Padding(_code(variables, "json", colours), (0, 0, 1, 3))
-    if explanation.lists and explanation.object == "Part":
+    if any("<id" in _short(list(each.variables.values())) for each in explanation.operations):
         yield _text(f"<id of …> stands for what the list of {', '.join(explanation.lists)} says", "dim")
     cost = explanation.cost
     if cost is not None:
         further = cost.requests_max - cost.requests
         more = f", and {further} on condition" if further else ""
         requests = counted(cost.requests, "GraphQL request")
-        yield Text.assemble("At worst ", (counted(cost.parts_max, "part"), "bold"), f". {requests}{more}. {cost.note}")
+        yield Text.assemble("At most ", (counted(cost.parts_max, "part"), "bold"), f". {requests}{more}. {cost.note}")
 
 
 def _operation(number: int, operation: ExplainedOperation, explanation: Explanation) -> Text:
@@ -209,7 +224,7 @@ def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
     if cache is None:
         return
     for entry in cache.entries[:QUERIES_SHOWN]:
-        key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "")}
+        key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "", [])}
         yield _text(f"{entry.key['kind']} {_short(key)}")
     if len(cache.entries) > QUERIES_SHOWN:
         yield _text(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
@@ -223,33 +238,52 @@ def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
     yield from (_text(note, "dim") for note in cache.notes)
 
 
-def _coverage(explanation: Explanation) -> Text:
+def _response(explanation: Explanation) -> Iterator[RenderableType]:
+    """Yield the fields of a response, nested ones indented."""
     count = Counter(each.kind for each in explanation.fields)
     kinds = ", ".join(f"{number} {kind}" for kind, number in count.most_common())
-    return _text(f"{explanation.object}: {counted(len(explanation.fields), 'field')}, {kinds or 'none shown'}")
+    yield _text(f"{explanation.object}: {counted(len(explanation.fields), 'field')}, {kinds or 'none shown'}")
+    is_narrow = console().width < NARROW
+    table = _table("v3 field", "Nexar field", *([] if is_narrow else ["how, or why"]))
+    for each in explanation.envelope:
+        table.add_row(_name(each.path, each, 0), *_source(each, is_narrow))
+    where = explanation.items or "the response"
+    table.add_row(_text(f"{where}: {explanation.object}", "bold"), _text(_records(explanation)))
+    around: list[str] = []  # paths of the objects around a field
+    for each in explanation.fields:
+        while around and not each.path.startswith((f"{around[-1]}.", f"{around[-1]}[].")):
+            around.pop()
+        name = each.path[len(around[-1]) :].removeprefix("[]").removeprefix(".") if around else each.path
+        table.add_row(_name(name, each, len(around) + 1), *_source(each, is_narrow))
+        around.append(each.path)
+    yield table
 
 
-def _fields(explanation: Explanation) -> Table:
-    table = Table("v3 field", "Nexar field", "how, or why", box=None, pad_edge=False)
-    for number, each in enumerate((*explanation.envelope, *explanation.fields)):
-        if number == len(explanation.envelope):
-            where = explanation.items or "the response"
-            table.add_row(_text(f"{where}: {explanation.object}", "bold"), _text(_records(explanation)))
-        table.add_row(
-            _path(each, "  " if number >= len(explanation.envelope) else ""),
-            _text(", ".join(each.upstream)),
-            _how(each),
-        )
-    return table
+def _as_in(explanation: Explanation, number: int, shown: Explanation) -> str | None:
+    """Describe a response by one that has all of its fields and was shown before; None if that has not."""
+    if any(each not in shown.fields for each in explanation.fields) or explanation.items != shown.items:
+        return None
+    paths = {each.path for each in explanation.fields}
+    missing = [each.path for each in shown.fields if each.path not in paths and "." not in each.path]
+    without = f", without {', '.join(missing)}" if missing else ""
+    return f"The fields of {number}{without}."
 
 
 def _records(explanation: Explanation) -> str:
     return " or ".join(dict.fromkeys(each.records for each in explanation.operations if each.records))
 
 
-def _path(field: ExplainedField, indent: str) -> Text:
-    head, dot, name = field.path.rpartition(".")
-    return Text.assemble(indent, (printable(head + dot), "dim"), (printable(name), KIND_COLOURS[field.kind]))
+def _name(name: str, field: ExplainedField, depth: int) -> Text:
+    return Text.assemble("  " * depth, (printable(name), KIND_COLOURS[field.kind]))
+
+
+def _source(field: ExplainedField, is_narrow: bool) -> tuple[Text, ...]:
+    """Return the cells of a field: where it comes from, and how; in one where there is no room for two."""
+    upstream, how = _text(", ".join(field.upstream)), _how(field)
+    if not is_narrow:
+        return upstream, how
+    how.stylize("dim")
+    return (Text("\n").join(each for each in (upstream, how) if each),)
 
 
 def _how(field: ExplainedField) -> Text:
@@ -260,9 +294,9 @@ def _how(field: ExplainedField) -> Text:
     return _text("; ".join(filter(None, (kind, transform, field.note, feature, blank))))
 
 
-def _changes(explanation: Explanation) -> Table:
-    table = Table("", "v3", "Nexar API", box=None, pad_edge=False)
-    for each in explanation.changes:
+def _changes(changes: Iterable[Change]) -> Table:
+    table = _table("", "v3", "Nexar API")
+    for each in changes:
         table.add_row(_text(each.subject, "bold"), _text(each.v3), _text(each.nexar))
     return table
 
@@ -271,8 +305,13 @@ def _code(text: str, language: str, colours: bool) -> RenderableType:
     return Syntax(text, language, background_color="default", word_wrap=True) if colours else _text(text)
 
 
-def _grid() -> Table:
-    return Table(show_header=False, box=None, pad_edge=False)
+def _table(*headings: str) -> Table:
+    """Return a table without lines, and without a header if no headings are given."""
+    table = Table(*headings, show_header=bool(headings), box=None, pad_edge=False)
+    for column in table.columns:
+        # At no width may a name be cut: people copy it.
+        column.overflow = "fold"
+    return table
 
 
 def _heading(title: str) -> Text:
@@ -288,6 +327,8 @@ def _text(text: str, style: str = "") -> Text:
 
 
 def _short(value: Any) -> str:
-    """Return a value as JSON, texts without quotes, at most VALUE_MAX characters."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """Return a value as JSON, texts and lists of them without quotes, at most VALUE_MAX characters."""
+    texts = [value] if isinstance(value, str) else value
+    is_text = isinstance(texts, list | tuple) and all(isinstance(each, str) for each in texts)
+    text = ", ".join(texts) if is_text else msgspec.json.encode(value).decode()
     return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"

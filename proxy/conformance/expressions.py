@@ -6,6 +6,7 @@ https://jmespath.org/specification.html; the functions below are the only additi
 import base64
 import itertools
 import json
+import math
 import re
 from typing import Any, cast
 
@@ -45,6 +46,11 @@ class _Functions(functions.Functions):
     def _func_matches(self, text: str, pattern: str) -> bool:
         """Whether a regular expression matches the whole text."""
         return re.fullmatch(pattern, text) is not None
+
+    @functions.signature({"types": ["array-number"]})
+    def _func_product(self, factors: list[float]) -> float:
+        """The product of the numbers; 1 of none."""
+        return math.prod(factors)
 
     @functions.signature({"types": ["array"]})
     def _func_unique(self, values: list[Any]) -> list[Any]:

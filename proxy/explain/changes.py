@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from proxy import config
 from proxy.endpoints import Endpoint
-from proxy.explain.explanation import Change, ExplainedOperation, UnderstoodQuery
+from proxy.explain.explanation import Change, ExplainedOperation, ParameterValue, UnderstoodQuery
 
 GRAPHQL_URL, TOKEN_URL = "https://api.nexar.com/graphql", "https://identity.nexar.com/connect/token"
 """Addresses of the Nexar API, for a configuration without any (contract graphql.md §3.1, §4.1)."""
@@ -15,12 +15,16 @@ def of_request(
     settings: config.Config,
     operations: tuple[ExplainedOperation, ...],
     queries: tuple[UnderstoodQuery, ...],
+    parameters: tuple[ParameterValue, ...],
 ) -> tuple[Change, ...]:
     """Return the changes that this request needs, those that every request needs first."""
-    return (*_of_all(settings, operations), *_of_endpoint(endpoint, operations, queries))
+    always = [each for each in operations if each.condition is None]
+    given = {each.name.partition("[")[0] for each in parameters if not each.is_default}
+    of_endpoint = _of_parts(endpoint, always, queries) if endpoint.object == "Part" else _of_list(endpoint)
+    return (*_of_all(settings), *of_endpoint, *(_OF_PARAMETERS[name] for name in _OF_PARAMETERS if name in given))
 
 
-def _of_all(settings: config.Config, operations: tuple[ExplainedOperation, ...]) -> Iterator[Change]:
+def _of_all(settings: config.Config) -> Iterator[Change]:
     upstream = settings.upstream
     graphql_url, token_url, scope = GRAPHQL_URL, TOKEN_URL, "supply.domain"
     if upstream != "sandbox":
@@ -31,12 +35,10 @@ def _of_all(settings: config.Config, operations: tuple[ExplainedOperation, ...])
         nexar=f"POST {token_url} with grant_type=client_credentials, client_id, client_secret and scope={scope}; the "
         "access_token lasts a day: keep it, token requests are limited",
     )
-    names = ", ".join(dict.fromkeys(each.name for each in operations)) or "an operation"
     yield Change(
         subject="request",
         v3="GET with parameters",
-        nexar=f"POST {graphql_url} with the header Authorization: Bearer <token> and JSON {{query, variables}}: "
-        f"{names}",
+        nexar=f"POST {graphql_url} with the header Authorization: Bearer <token> and JSON {{query, variables}}",
     )
     yield Change(
         subject="errors",
@@ -45,22 +47,21 @@ def _of_all(settings: config.Config, operations: tuple[ExplainedOperation, ...])
     )
 
 
-def _of_endpoint(
-    endpoint: Endpoint, operations: tuple[ExplainedOperation, ...], queries: tuple[UnderstoodQuery, ...]
+def _of_parts(
+    endpoint: Endpoint, operations: list[ExplainedOperation], queries: tuple[UnderstoodQuery, ...]
 ) -> Iterator[Change]:
     names = {each.name for each in operations}
-    if endpoint.object == "Part":
-        yield Change(
-            subject="market",
-            v3="offers of the caller's country, as v3 saw it",
-            nexar="variables country and currency: they choose offers and converted prices",
-        )
-        yield Change(
-            subject="cost",
-            v3="a number of requests",
-            nexar="each part that is returned counts against the plan; limit 0 costs nothing",
-        )
-    if "supMultiMatch" in names and endpoint.action == "match":
+    yield Change(
+        subject="market",
+        v3="offers of the caller's country, as v3 saw it",
+        nexar="variables country and currency: they choose offers and converted prices",
+    )
+    yield Change(
+        subject="cost",
+        v3="a number of requests",
+        nexar="each part that is returned counts against the plan; limit 0 costs nothing",
+    )
+    if endpoint.action == "match" and "supMultiMatch" in names:
         yield Change(
             subject="queries",
             v3="queries, with brand and mpn_or_sku",
@@ -76,11 +77,48 @@ def _of_endpoint(
         )
     if any(query.keys["reference"] is not None for query in queries):
         yield Change(subject="reference", v3="comes back with each result", nexar="match results by their position")
-    if endpoint.object != "Part":
+    if "supParts" in names:
         yield Change(
-            subject="search" if endpoint.action == "search" else "uids",
-            v3="searched, counted and paged by the service" if endpoint.action == "search" else "objects by v3 uid",
-            nexar="the whole list comes, free of charge: keep it and search it yourself"
-            if endpoint.action == "search"
-            else "the whole list comes, by numeric ids: mappings/uids.yaml has those of v3 uids",
+            subject="uids",
+            v3="objects by uid, without unknown ones",
+            nexar="variable ids takes v3's uids, too, at most 100; parts come in their order, null for an unknown one",
         )
+
+
+def _of_list(endpoint: Endpoint) -> Iterator[Change]:
+    if endpoint.action == "search":
+        yield Change(
+            subject="search",
+            v3="searched, counted and paged by the service",
+            nexar="the whole list comes, free of charge: keep it and search it yourself",
+        )
+    else:
+        yield Change(
+            subject="uids",
+            v3="objects by v3 uid",
+            nexar="the whole list comes, by numeric ids: mappings/uids.yaml has those of v3 uids",
+        )
+
+
+_CHOSEN = Change(
+    subject="fields",
+    v3="include[], show[] and hide[] choose them",
+    nexar="the document names every field, with Nexar's names",
+)
+_OF_PARAMETERS = {
+    "include": _CHOSEN,
+    "slice": Change(
+        subject="lists", v3="slice[] cuts them", nexar="they come whole: cut them yourself, in v3's order of offers"
+    ),
+    "filter": Change(
+        subject="filters",
+        v3="by names and uids of brands, sellers and categories",
+        nexar="variable filters, by numeric ids and by specs",
+    ),
+    "facet": Change(subject="facets", v3="facet[fields] and facet[queries]", nexar="fields such as manufacturerAgg"),
+    "stats": Change(subject="statistics", v3="min, max, mean, stddev", nexar="specAggs has siMin and siMax only"),
+    "exact_only": Change(
+        subject="punctuation", v3="exact_only compares it", nexar="it is ignored: compare the numbers yourself"
+    ),
+    "callback": Change(subject="JSONP", v3="callback", nexar="none; a secret must not be in a page anyway"),
+}

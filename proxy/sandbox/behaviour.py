@@ -8,6 +8,8 @@ own choice where the contract has nothing.
 from dataclasses import dataclass
 from typing import Annotated
 
+from proxy.sandbox.supply_behaviour import SupplyBehaviour
+
 # Messages and names of errors are no passwords (S105).
 INVALID_TOKEN = "Token validation failed. Please provide a valid access token."  # noqa: S105
 PART_LIMIT = (
@@ -18,7 +20,7 @@ UNKNOWN_FIELD = "The field `{field}` does not exist on the type `{type}`."
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(SupplyBehaviour):
     """One field for each behaviour that can be changed, by the contract's sections; the annotation describes it."""
 
     # Ranges and sizes of supply queries (contract graphql.md §2.1, §2.2)

@@ -161,7 +161,7 @@ def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeE
         log.warning("CONNECT refused", target=target)
         return errors.MethodNotAllowed("CONNECT is refused: this is no proxy for https; " + PLAIN)
     if error.status == 405:
-        return errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")
+        return errors.MethodNotAllowed.of(request.method)
     if error.status == 404:
         return errors.NotFound(path_suggestions.message(request.path))
     return errors.BadRequest("the request cannot be served") if error.status < 500 else errors.ServerError(error.reason)

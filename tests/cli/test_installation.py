@@ -5,6 +5,7 @@ Of the installed packages only those that the wheel requires without an extra ar
 
 import asyncio
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -162,6 +163,22 @@ async def test_bare_installation_names_the_extra_of_a_setting(run: Run, tmp_path
         assert "v3bridge[redis]" in run("serve", "--config", str(redis)).stderr
         otel = configuration(tmp_path, upstream, tracing={"otlp_url": "http://127.0.0.1:1/v1/traces"})
         assert "v3bridge[otel]" in run("serve", "--config", str(otel)).stderr
+
+
+def test_bare_installation_explains_everything_but_workbooks(run: Run, tmp_path: Path) -> None:
+    url = "https://octopart.com/api/v3/parts/match?queries=[%7B%22mpn%22:%22SN74S74N%22%7D]"
+    har = {"log": {"entries": [{"request": {"method": "GET", "url": url}, "response": {}}]}}
+    (tmp_path / "list.har").write_text(json.dumps(har), encoding="utf-8")
+    (tmp_path / "access.log").write_text(f'1.2.3.4 - - [x] "GET {url} HTTP/1.1" 200 1\n', encoding="utf-8")
+    (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
+    samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
+    for given in (url, f"curl -g '{url}'", json.dumps(har), "list.har", "access.log", "BOM.csv"):
+        done = run("explain", given)
+        assert (done.returncode, done.stderr) == (0, ""), given
+        assert "supSearchMpn" in done.stdout or "supMultiMatch" in done.stdout
+    refused = run("explain", "BOM.xlsx")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "v3bridge[xlsx]" in refused.stderr
 
 
 @pytest.mark.parametrize("command", [["--help"], ["mappings"], ["surface"], ["compare", "--help"], ["--version"]])

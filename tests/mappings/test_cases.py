@@ -19,7 +19,9 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
-from support import running_proxy, scripted_upstream
+from support import explained_response, running_proxy, scripted_upstream
+
+from proxy.explain.explanation import Explanation
 
 HERE = Path(__file__).parent
 CASES = sorted(folder for folder in HERE.iterdir() if (folder / "request.txt").exists())
@@ -42,23 +44,44 @@ def _targets() -> list[Any]:
 @pytest.mark.parametrize("case, method, target", _targets())
 async def test_response_and_operations_match_the_case(case: Path, method: str, target: str) -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.respond_with(*(_answer(item) for item in _read(case, "upstream.json", [])))
+        upstream.respond_with(*_answers(case))
         options = {"coalescing": {"enabled": False}, **_read(case, "settings.json", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
         async with running_proxy.running(_one_by_one(settings)) as client:
             response = await client.get(_with_key(target), method=method)
             text = await response.text()
     _check_reply(response, text, {"status": 200, "content_type": "application/json", **_read(case, "reply.json", {})})
+    frame = _read(case, "reply.json", {})
+    json_text = text.removeprefix(frame.get("starts", "")).removesuffix(frame.get("ends", ""))
+    body = json.loads(json_text) if json_text.startswith(("{", "[")) else None
     if (case / "expected.json").exists():
-        frame = _read(case, "reply.json", {})
-        body = json.loads(text.removeprefix(frame.get("starts", "")).removesuffix(frame.get("ends", "")))
         assert _part_of(body, _read(case, "expected.json", None), "reply") == []
     _check_operations(upstream.requests, _read(case, "operations.json", []))
+    explanation = explained_response.explain(settings, method, _with_key(target), upstream.requests, _answers(case))
+    _check_explanation(explanation, response.status, body, upstream.requests)
 
 
 def _read(case: Path, name: str, default: Any) -> Any:
     path = case / name
     return json.loads(path.read_text()) if path.exists() else default
+
+
+def _answers(case: Path) -> list[Any]:
+    return [_answer(item) for item in _read(case, "upstream.json", [])]
+
+
+def _check_explanation(explanation: Explanation | None, status: int, body: Any, sent: list[Any]) -> None:
+    """`v3bridge explain` knows the error, or else the operations and every field, of the real response."""
+    if explanation is None or (explanation.client and explanation.client.problem):
+        assert status in (200, 400, 403, 404, 405)
+    elif explanation.error is not None and body is not None:
+        assert status == explanation.error.status
+        assert [each for each in sent if each["operationName"] not in explained_response.LISTS] == []
+        # A suggested path has the prefix of the request.
+        assert body["message"].replace("/api/v3", "/v3") == explanation.error.message
+    elif status == 200 and body is not None and not str(body.get("__class__")).endswith("ErrorResponse"):
+        assert explained_response.differences_of_operations(explanation, sent) == []
+        assert explained_response.unexplained_fields(explanation, body) == []
 
 
 def _answer(item: Any) -> Any:

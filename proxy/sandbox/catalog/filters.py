@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, matching, parts, records, reference_data, units
+from proxy.sandbox.catalog import columns, matching, parts, records, reference_data, rules, units
 
 _RANGE = re.compile(r"\(\s*(.*?)\s*__\s*(.*?)\s*\)")
 CAD_STATES = {
@@ -47,25 +47,42 @@ class CatalogFilters:
 
     def of(self, conditions: records.SearchConditions) -> list[RowFilter]:
         """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
-        masks = [self._filter(key, values) for key, values in conditions.filters]
-        if conditions.in_stock_only:
+        masks = self._of_keys(conditions)
+        if conditions.in_stock_only and conditions.search_rules.in_stock_filters:
             masks.append(lambda rows: self._columns.column("stocked")[rows] > 0)
         if conditions.authorized_only:
             masks.append(lambda rows: self._columns.column("authorized")[rows] > 0)
         return masks
 
-    def order(self, sort: str, descending: bool) -> SortKeys | None:
+    def of_query(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[RowFilter]:
+        """The filters by the manufacturer and the seller of a match query."""
+        company_filters = []
+        if query.manufacturer is not None:
+            known = self.makers(query.manufacturer, search_rules)
+            if known or not search_rules.unknown_makers_ignored:
+                company_filters.append(self.made_by([query.manufacturer], search_rules))
+        if query.seller is not None:
+            company_filters.append(self.sold_by([query.seller]))
+        return company_filters
+
+    def order(self, sort: str, descending: bool, search_rules: rules.SearchRules) -> SortKeys | None:
         """The sort keys for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown
         key."""
         if not sort:
             return None
-        if sort not in _SORTS and sort not in self._reference.attributes:
+        is_known = (sort in _SORTS or sort in self._reference.attributes) and sort not in search_rules.sort_keys_missing
+        if not is_known and search_rules.unknown_sorts_refused:
             raise ValueError(f"sort: there is no key {sort!r}")
-        return lambda rows: self._sort_keys(sort, descending)[rows]
+        return (
+            None
+            if not is_known
+            else lambda rows: self._sort_keys(sort, descending and search_rules.descending_sorts)[rows]
+        )
 
-    def made_by(self, texts: Iterable[str]) -> RowFilter:
+    def made_by(self, texts: Iterable[str], search_rules: rules.SearchRules) -> RowFilter:
         """Parts of the makers that `texts` (names or ids) refer to."""
-        return self._with_label("maker", "makers", {id_ for text in texts for id_ in self._makers(text)})
+        ids = {id_ for text in texts for id_ in self.makers(text, search_rules)}
+        return self._with_label("maker", "makers", ids)
 
     def sold_by(self, texts: Iterable[str]) -> RowFilter:
         """Parts listed by a seller that `texts` (names or ids) refer to."""
@@ -77,23 +94,39 @@ class CatalogFilters:
         """Ids of the sellers that a name or an id refers to."""
         return frozenset({text}) if _is_id(text) else self._names.sellers.find(text)
 
-    def _makers(self, text: str) -> frozenset[str]:
-        return frozenset({text}) if _is_id(text) else self._names.makers.find(text)
+    def makers(self, text: str, search_rules: rules.SearchRules) -> frozenset[str]:
+        """Ids of the makers that a name or an id refers to."""
+        return frozenset({text}) if _is_id(text) else self._names.makers.find(text, search_rules)
 
-    def _filter(self, key: str, values: Sequence[str]) -> RowFilter:
+    def _of_keys(self, conditions: records.SearchConditions) -> list[RowFilter]:
+        """The filters of the conditions' keys."""
+        search_rules = conditions.search_rules
+        masks = [
+            self._filter(key, group, search_rules)
+            for key, values in conditions.filters
+            for group in ([values] if search_rules.values_are_alternatives else [(value,) for value in values])
+        ]
+        if search_rules.keys_are_combined or not masks:
+            return masks
+        return [lambda rows: np.any([each(rows) for each in masks], axis=0)]
+
+    def _filter(self, key: str, values: Sequence[str], search_rules: rules.SearchRules) -> RowFilter:
         if key == "manufacturer_id":
-            return self.made_by(values)
+            takes_names = search_rules.names_filter_makers
+            return self.made_by([text for text in values if takes_names or _is_id(text)], search_rules)
         if key == "distributor_id":
-            return self.sold_by(values)
+            takes_names = search_rules.names_filter_sellers
+            return self.sold_by([text for text in values if takes_names or _is_id(text)])
         if key == "category_id":
-            return self._with_label(
-                "category", "categories", {id_ for text in values for id_ in self._categories(text)}
-            )
+            ids = {id_ for text in values for id_ in self._categories(text, search_rules)}
+            return self._with_label("category", "categories", ids)
         if key == "cad_models":
             states = np.isin(np.arange(len(CAD_STATES)), [_cad(text) for text in values])
             return lambda rows: states[self._columns.column("cad")[rows]]
         if key in self._reference.attributes:
-            return self._by_attribute(self._reference.attributes[key], values)
+            return self._by_attribute(self._reference.attributes[key], values, search_rules)
+        if not search_rules.unknown_filters_refused:
+            return lambda rows: np.ones(len(rows), bool)
         raise ValueError(f"filters: there is no key {key!r}")
 
     def _with_label(self, column: str, labels: str, ids: set[str]) -> RowFilter:
@@ -108,14 +141,18 @@ class CatalogFilters:
             listed |= bits(column_store, position)
         return np.unpackbits(listed, count=every).view(bool)
 
-    def _by_attribute(self, attribute: records.CatalogAttribute, values: Sequence[str]) -> RowFilter:
+    def _by_attribute(
+        self, attribute: records.CatalogAttribute, values: Sequence[str], search_rules: rules.SearchRules
+    ) -> RowFilter:
         numeric = attribute.value_type == "number"
-        ranges = [_between(attribute.shortname, hit) for text in values if numeric and (hit := _RANGE.fullmatch(text))]
+        bounds = [hit for text in values if numeric and (hit := _RANGE.fullmatch(text))]
+        ranges = [_between(attribute.shortname, each, search_rules) for each in bounds]
         texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
         # Each value that occurs is compared once, and not once for each part.
         chosen = np.array(
             [
-                any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
+                any(inside(value) for inside in ranges)
+                or any(_equal(attribute, value, text, search_rules) for text in texts)
                 for value in self._columns.labels(f"spec {attribute.shortname}")
             ],
             bool,
@@ -149,15 +186,15 @@ class CatalogFilters:
             sort_values[rows] = codes
         return sort_values
 
-    def _categories(self, text: str) -> tuple[str, ...]:
-        reference = self._reference
-        if _is_id(text):
-            return reference.descendants(text) if text in reference.categories else ()
+    def _categories(self, text: str, search_rules: rules.SearchRules) -> tuple[str, ...]:
+        reference, norm = self._reference, matching.normalise(text)
         same = [
             category.id
             for category in reference.categories.values()
-            if matching.normalise(category.name) == matching.normalise(text)
+            if (category.id == text if _is_id(text) else matching.normalise(category.name) == norm)
         ]
+        if not search_rules.categories_include_descendants:
+            return tuple(same)
         return tuple(below for id_ in same for below in reference.descendants(id_))
 
 
@@ -173,24 +210,30 @@ def values(column_store: columns.Columns, shortname: str) -> tuple[columns.Array
     return column_store.column(f"spec {shortname} rows"), column_store.column(f"spec {shortname} codes")
 
 
-def _between(shortname: str, bounds: re.Match[str]) -> Callable[[float], bool]:
+def _between(shortname: str, bounds: re.Match[str], search_rules: rules.SearchRules) -> Callable[[float], bool]:
     low, high = bounds[1], bounds[2]
+    is_open, has_exponent = not (low and high), "e" in bounds[0].lower()
+    if (is_open and not search_rules.ranges_may_be_open) or (has_exponent and not search_rules.exponents_in_ranges):
+        return lambda _: False
     try:
         least, most = float(low or "-inf"), float(high or "inf")
     except ValueError:
         raise ValueError(f"filters: {shortname} has no range '({low}__{high})', a bound is a number") from None
+    if not search_rules.ranges_include_ends:
+        return lambda value: least < value < most
     return lambda value: least <= value <= most
 
 
-def _equal(attribute: records.CatalogAttribute, value: float | str, text: str) -> bool:
+def _equal(attribute: records.CatalogAttribute, value: float | str, text: str, search_rules: rules.SearchRules) -> bool:
     """Whether a filter's text equals the value: as displayed, one of several, or a bare number in SI base units."""
     plain_text = _plain(text)
     if isinstance(value, str):
         return plain_text == _plain(value) or plain_text in map(_plain, value.split(","))
     try:
-        return float(text) == value
+        return float(text) == value and search_rules.plain_numbers_filter
     except ValueError:
-        return plain_text == _plain(units.displayed(value, attribute.units_symbol).display)
+        displayed = _plain(units.displayed(value, attribute.units_symbol).display)
+        return search_rules.displayed_values_filter and plain_text == displayed
 
 
 def _plain(text: str) -> str:

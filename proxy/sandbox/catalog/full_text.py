@@ -37,13 +37,13 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(_ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold())))
 
 
-def parse_query(q: str) -> list[tuple[Phrase, ...]]:
-    """The spellings of each word of a query; the last word may be a prefix.
+def parse_query(q: str, last_is_prefix: bool = True) -> list[tuple[Phrase, ...]]:
+    """The spellings of each word of a query; with `last_is_prefix` the last word may be a prefix.
 
     "SN74-S74N" is searched in that form and without punctuation. Empty without a letter or digit.
     """
     typed = [word for word in q.split() if matching.normalise(word)][:MOST_WORDS]
-    return [_spellings(word, open_end=i == len(typed) - 1) for i, word in enumerate(typed)]
+    return [_spellings(word, open_end=last_is_prefix and i == len(typed) - 1) for i, word in enumerate(typed)]
 
 
 def _spellings(word: str, open_end: bool) -> tuple[Phrase, ...]:
@@ -90,11 +90,13 @@ class FullTextIndex:
     def __init__(self, connection: sqlite3.Connection, stored: columns.Columns) -> None:
         self._connection, self._columns = connection, stored
 
-    def find(self, query: list[tuple[Phrase, ...]]) -> tuple[columns.Array, columns.Array]:
-        """The parts, ascending, that have one phrase of every group, and their scores, lower is better."""
+    def find(self, query: list[tuple[Phrase, ...]], every_word: bool = True) -> tuple[columns.Array, columns.Array]:
+        """The parts, ascending, that have one phrase of every group, or of any, and their scores, lower is better."""
         phrases = dict.fromkeys(phrase for group in query for phrase in group)
         occurrences = {phrase: self._phrase(phrase) for phrase in phrases}
-        rows = self._in_all_groups([[occurrences[phrase] for phrase in group] for group in query])
+        # Of any group: as if all phrases were spellings of one word.
+        groups = query if every_word else [tuple(phrases)]
+        rows = self._in_all_groups([[occurrences[phrase] for phrase in group] for group in groups])
         scores = np.zeros(len(rows))
         length = self._lengths()[rows]
         for group in query:

@@ -6,7 +6,7 @@ Pure functions and one immutable index of company names.
 import re
 from collections.abc import Iterable
 
-from proxy.sandbox.catalog import records
+from proxy.sandbox.catalog import records, rules
 
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _WORD = re.compile(r"[^\W_]+")
@@ -46,18 +46,27 @@ def closeness(query: str, mpn: str) -> int | None:
     return INSIDE if query_norm in mpn_norm else None
 
 
+def is_same(query: str, mpn: str, search_rules: rules.SearchRules) -> bool:
+    """Whether two numbers that are equal after normalisation are equal by stricter rules, too."""
+    if search_rules.punctuation_counts and query.upper() != mpn.upper():
+        return False
+    return not search_rules.case_counts or _NOT_ALNUM.sub("", query) == _NOT_ALNUM.sub("", mpn)
+
+
 class CompanyNameIndex:
     """Index of companies by loosely spelled name: case, punctuation, aliases, contained words."""
 
     def __init__(self, companies: Iterable[records.Company]) -> None:
         self._exact: dict[str, list[str]] = {}
         self._words: list[tuple[frozenset[str], str]] = []
+        self._companies: dict[str, records.Company] = {}
         for company in companies:
+            self._companies[company.id] = company
             for name in (company.name, *company.aliases):
                 self._exact.setdefault(normalise(name), []).append(company.id)
                 self._words.append((_significant_words(name), company.id))
 
-    def find(self, text: str) -> frozenset[str]:
+    def find(self, text: str, search_rules: rules.SearchRules = rules.CONTRACT) -> frozenset[str]:
         """Ids of the companies that `text` may refer to; empty if there is none.
 
         A name or alias that is equal after normalisation wins alone. Otherwise the significant words decide: all words
@@ -66,11 +75,12 @@ class CompanyNameIndex:
         """
         exact = self._exact.get(normalise(text))
         if exact:
-            return frozenset(exact)
+            return frozenset(id_ for id_ in exact if _is_named(self._companies[id_], text, search_rules))
         words = _significant_words(text)
         if not words:
             return frozenset()
-        return self._names_inside(words) or self._names_containing(words) or self._names_with_prefix(normalise(text))
+        inside = self._names_inside(words) if search_rules.further_words_allowed else None
+        return inside or self._names_containing(words) or self._names_with_prefix(normalise(text))
 
     def _names_containing(self, words: frozenset[str]) -> frozenset[str]:
         if all(len(word) < 3 for word in words):
@@ -90,6 +100,14 @@ class CompanyNameIndex:
         ]
         most = max((size for size, _ in inside), default=0)
         return frozenset(id_ for size, id_ in inside if size == most)
+
+
+def _is_named(company: records.Company, text: str, search_rules: rules.SearchRules) -> bool:
+    """Whether `text`, equal to a name of the company after normalisation, names it by stricter rules, too."""
+    names = (company.name, *company.aliases) if search_rules.aliases_known else (company.name,)
+    return any(
+        text == name if search_rules.company_case_counts else normalise(text) == normalise(name) for name in names
+    )
 
 
 def _significant_words(name: str) -> frozenset[str]:

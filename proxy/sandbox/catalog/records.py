@@ -5,6 +5,8 @@ Names are the service's field names in snake case (contract graphql.md §1.2); i
 
 from dataclasses import dataclass, field
 
+from proxy.sandbox.catalog import rules
+
 
 @dataclass(frozen=True, slots=True)
 class Company:
@@ -218,11 +220,12 @@ class MatchQuery:
 @dataclass(frozen=True, slots=True)
 class SearchConditions:
     """Conditions of a search: `filters` maps shortname or manufacturer_id, distributor_id, category_id,
-    cad_models to accepted values (ids, names, or ranges such as "(8__16)")."""
+    cad_models to accepted values (ids, names, or ranges such as "(8__16)"). `search_rules`: how they are understood."""
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
     in_stock_only: bool = False
     authorized_only: bool = False
+    search_rules: rules.SearchRules = rules.CONTRACT
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from proxy.sandbox.catalog import (
     part_numbers,
     records,
     reference_data,
+    rules,
     search_hits,
     skus,
     source_files,
@@ -64,11 +65,8 @@ class CatalogSearch:
 
         Raises ValueError for a query without any identifier, manufacturer or seller.
         """
-        passes = self._filters.of(conditions)
-        company_filters = [] if query.manufacturer is None else [self._filters.made_by([clean(query.manufacturer)])]
-        if query.seller is not None:
-            company_filters.append(self._filters.sold_by([clean(query.seller)]))
-        matches = self._by_identifier(query)
+        passes, company_filters = self._filters.of(conditions), self._filters.of_query(query, conditions.search_rules)
+        matches = self._by_identifier(query, conditions.search_rules)
         if matches is None:
             if not company_filters:
                 raise ValueError("Missing search filters")
@@ -77,6 +75,8 @@ class CatalogSearch:
         for each in (*passes, *company_filters):
             rows = rows[each(rows)]
         close = np.array([matches[row][0] for row in rows.tolist()], np.int64)
+        if not conditions.search_rules.makers_share_numbers:
+            rows, close = _of_best_maker(rows, close, self._columns.column("maker")[rows])
         ids = self._columns.column("ids")
         aka = {str(ids[row]): matched_aka for row in rows.tolist() if (matched_aka := matches[row][1]) is not None}
         akas = np.array([row for row in rows.tolist() if matches[row][1] is not None], np.int64)
@@ -88,14 +88,17 @@ class CatalogSearch:
         """Parts whose number contains `q`: equal ones first, then those with this prefix, then the others."""
         q = clean(q)
         norm = matching.normalise(q)
-        passes, order = self._filters.of(conditions), self._filters.order(sort, descending)
+        passes, order = self._filters.of(conditions), self._filters.order(sort, descending, conditions.search_rules)
         if not norm:
-            return self._all_or_none(q, passes, order)
+            return self._all_or_none(q, passes, order, conditions.search_rules)
         rows, close = self.numbers.closest(q, norm)
+        if not conditions.search_rules.numbers_found_by_piece:
+            rows, close = rows[close < 2 * matching.PREFIX], close[close < 2 * matching.PREFIX]
         for each in passes:
             passing = each(rows)
             rows, close = rows[passing], close[passing]
-        keys, akas = close if order is None else order(rows), rows[close % 2 == 1]
+        relevance = close if conditions.search_rules.equal_numbers_first else -close
+        keys, akas = relevance if order is None else order(rows), rows[close % 2 == 1]
         return search_hits.SearchHits(rows, self._columns.column("ids"), keys, akas, lambda id_: self._aka(q, id_))
 
     def by_text(
@@ -103,11 +106,11 @@ class CatalogSearch:
     ) -> search_hits.SearchHits:
         """Parts that have every word of `q`, the last of which may be a prefix; most relevant first."""
         q = clean(q)
-        passes, order = self._filters.of(conditions), self._filters.order(sort, descending)
-        query = full_text.parse_query(q)
+        passes, order = self._filters.of(conditions), self._filters.order(sort, descending, conditions.search_rules)
+        query = full_text.parse_query(q, conditions.search_rules.last_word_is_prefix)
         if not query:
-            return self._all_or_none(q, passes, order)
-        rows, scores = self.text.find(query)
+            return self._all_or_none(q, passes, order, conditions.search_rules)
+        rows, scores = self.text.find(query, conditions.search_rules.every_word_needed)
         # Parts whose number equals the query come first, ordered by their number of offers.
         own = [place for place, _, aka in self.numbers.equal(matching.normalise(q)) if not aka]
         scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = -1e9
@@ -123,11 +126,15 @@ class CatalogSearch:
         return search_hits.SearchHits(rows[order], self._columns.column("ids"), order)
 
     def _all_or_none(
-        self, q: str, passes: list[filters.RowFilter], order: filters.SortKeys | None
+        self,
+        q: str,
+        passes: list[filters.RowFilter],
+        order: filters.SortKeys | None,
+        search_rules: rules.SearchRules,
     ) -> search_hits.SearchHits:
         """Hits of a query without letters and digits: all parts for an empty query or wildcards only, otherwise
         none."""
-        if q.strip(" *\t\n"):
+        if q.strip(" *\t\n") or not search_rules.empty_query_finds_all:
             return search_hits.SearchHits(np.empty(0, np.int64), self._columns.column("ids"))
         return self._filtered(passes, order)
 
@@ -143,25 +150,33 @@ class CatalogSearch:
         close = {aka: how for aka in line.aka if (how := matching.closeness(q, aka)) is not None}
         return min(close, key=close.__getitem__)
 
-    def _by_identifier(self, query: records.MatchQuery) -> dict[int, tuple[int, str | None]] | None:
+    def _by_identifier(
+        self, query: records.MatchQuery, search_rules: rules.SearchRules
+    ) -> dict[int, tuple[int, str | None]] | None:
         """The parts (rows) that match every identifier of the query, with closeness and matched alternate number; None
         if the query has no identifier."""
         keys = []
         if query.mpn is not None:
-            keys.append(self._by_number(clean(query.mpn)))
+            keys.append(self._by_number(clean(query.mpn), search_rules))
+        seller = query.seller if search_rules.seller_limits_sku else None
         if query.sku is not None:
-            keys.append(self._by_sku(clean(query.sku), query.seller))
+            keys.append(self._by_sku(clean(query.sku), seller))
         if query.mpn_or_sku is not None:
             either = clean(query.mpn_or_sku)
-            keys.append({**self._by_sku(either, query.seller), **self._by_number(either)})
+            by_sku = self._by_sku(either, seller) if search_rules.mpn_or_sku_takes_skus else {}
+            keys.append({**by_sku, **self._by_number(either, search_rules)})
         if not keys:
             return None
         first, *others = keys
         return {row: how for row, how in first.items() if all(row in other for other in others)}
 
-    def _by_number(self, mpn: str) -> dict[int, tuple[int, str | None]]:
+    def _by_number(self, mpn: str, search_rules: rules.SearchRules) -> dict[int, tuple[int, str | None]]:
         norm = matching.normalise(mpn)
-        matches = self.numbers.equal(norm) if norm else []
+        if search_rules.matches_pieces and norm:
+            return {row: (matching.EQUAL, None) for row in self.numbers.closest(mpn, norm)[0].tolist()}
+        matches = [
+            each for each in (self.numbers.equal(norm) if norm else ()) if matching.is_same(mpn, each[1], search_rules)
+        ]
         # Later entries of a dict win: the closest number of a part is last, and its own number after alternate ones.
         ordered = sorted(matches, key=lambda row: (row[1] == mpn, not row[2]))
         rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
@@ -208,6 +223,14 @@ class CatalogSearch:
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
             if any(matching.normalise(code) == norm for code in codes):
                 yield listing.seller.company.id
+
+
+def _of_best_maker(
+    rows: columns.Array, close: columns.Array, makers: columns.Array
+) -> tuple[columns.Array, columns.Array]:
+    """The rows, with their closeness, of the maker of the best one."""
+    same = makers == makers[np.argmin(close)] if len(rows) else np.empty(0, bool)
+    return rows[same], close[same]
 
 
 def clean(text: str) -> str:

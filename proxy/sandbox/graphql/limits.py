@@ -11,7 +11,7 @@ from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import currencies
 from proxy.sandbox.graphql import countries, distributors
 
-DEFAULT_LIMIT = 10
+DEFAULT_LIMIT, DEFAULT_MATCH_LIMIT = 10, 3
 
 # Root fields that return part objects, and so are counted.
 PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch"})
@@ -28,16 +28,16 @@ def is_billed(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) ->
 def violations(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
     """One message for each limit that the arguments of a root field exceed."""
     messages = _of_field(field, arguments, behaviour)
-    messages += _market(arguments) if field.startswith("sup") else []
+    messages += _market(arguments, behaviour) if field.startswith("sup") else []
     return messages if behaviour.all_range_errors else messages[:1]
 
 
-def _market(arguments: Mapping[str, Any]) -> list[str]:
+def _market(arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
     messages = []
     country, currency = arguments.get("country"), arguments.get("currency")
-    if country is not None and country not in countries.CODES:
+    if country is not None and country not in countries.CODES and behaviour.unknown_countries_refused:
         messages.append(f"country {country!r} is not supported")
-    if currency is not None and currency not in currencies.PER_DOLLAR:
+    if currency is not None and currency not in currencies.PER_DOLLAR and behaviour.unknown_currencies_refused:
         messages.append(f"currency {currency!r} is not supported")
     try:
         distributors.parse_duration(arguments.get("distributorApiTimeout", "0s"))

@@ -95,4 +95,5 @@ class SupPartResultSet:
     page: tuple[SupPartResult, ...]
     query: str
     conditions: records.SearchConditions
+    start: int
     warnings: tuple[str, ...] = field(default=())

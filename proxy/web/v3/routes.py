@@ -169,4 +169,4 @@ async def other_method(request: web.Request) -> web.StreamResponse:
     """OPTIONS lists the allowed methods; any other method is a 405."""
     if request.method == "OPTIONS":
         return web.Response(status=204, headers={"Allow": responses.ALLOWED})
-    raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")
+    raise errors.MethodNotAllowed.of(request.method)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
+from proxy.sandbox import supply_behaviour
 from proxy.sandbox.catalog import matching, records, search_hits, units
 from proxy.sandbox.graphql import context, errors, views
 from proxy.sandbox.graphql.resolvers import parts
@@ -122,24 +123,32 @@ def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[reco
 def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by maker."""
     counts = info.context.catalog.manufacturer_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(counts, size)]
+    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behaviour)]
 
 
 def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by seller; a part counts for each of its sellers."""
     counts = info.context.catalog.distributor_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(counts, size)]
+    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behaviour)]
 
 
 def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
     """Hits by the category that they are in."""
-    counts = info.context.catalog.category_counts(result.hits)
-    return [SupCategoryBucket(*pair) for pair in first(counts, size)]
+    catalog, behaviour = info.context.catalog, info.context.behaviour
+    counts = catalog.category_counts(result.hits)
+    if behaviour.ancestors_counted:
+        totals: Counter[records.Category] = Counter()
+        for category, count in counts:
+            totals.update(dict.fromkeys((category, *catalog.ancestors(category.id)), count))
+        counts = tuple(totals.most_common())
+    return [SupCategoryBucket(*pair) for pair in first(counts, size, behaviour)]
 
 
-def first(counts: Iterable[_Counted], size: int) -> list[_Counted]:
+def first(counts: Iterable[_Counted], size: int, behaviour: supply_behaviour.SupplyBehaviour) -> list[_Counted]:
     """The first `size`; none for a negative one."""
-    return list(counts)[: max(size, 0)]
+    most = size if behaviour.bucket_count_max is None else min(size, behaviour.bucket_count_max)
+    buckets = list(counts)[: max(most, 0)]
+    return buckets if behaviour.frequent_buckets_first else buckets[::-1]
 
 
 def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
@@ -189,6 +198,9 @@ def specs(
     size: int,
 ) -> list[SupSpecAgg]:
     """Hits by value, for the named attributes and those that the selection adds."""
+    behaviour = info.context.behaviour
+    if attributeSelection == "WITH_SUGGESTED" and not behaviour.suggested_specs_added:
+        attributeSelection = "EXPLICIT"  # noqa: N806
     added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
     more = [attribute.shortname for attribute in added(result, info)] if added else []
     try:
@@ -199,19 +211,29 @@ def specs(
         ]
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    return [_spec_agg(counts, size) for counts in aggregations]
+    return [_spec_agg(counts, size, behaviour) for counts in aggregations]
 
 
-def _spec_agg(counts: records.SpecCounts, size: int) -> SupSpecAgg:
+def _spec_agg(counts: records.SpecCounts, size: int, behaviour: supply_behaviour.SupplyBehaviour) -> SupSpecAgg:
     low, high = counts.minimum, counts.maximum
+    buckets = [SupSpecBucket(*bucket) for bucket in first(counts.buckets, size, behaviour)]
+    if not behaviour.bucket_values_in_si:
+        buckets = [replace(bucket, float_value=_displayed(bucket, counts.attribute)) for bucket in buckets]
     return SupSpecAgg(
         counts.attribute,
-        [SupSpecBucket(*bucket) for bucket in first(counts.buckets, size)],
+        buckets,
         low,
         high,
         *(None if end is None else f"{end:.12g}" for end in (low, high)),
         *(None if end is None else units.displayed(end, counts.attribute.units_symbol).display for end in (low, high)),
     )
+
+
+def _displayed(bucket: SupSpecBucket, attribute: records.CatalogAttribute) -> float | None:
+    """The number of the bucket in the unit that is displayed; None for a text."""
+    if bucket.float_value is None:
+        return None
+    return float(units.displayed(bucket.float_value, attribute.units_symbol).value)
 
 
 def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:

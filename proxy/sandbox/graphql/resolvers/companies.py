@@ -31,7 +31,7 @@ def manufacturers(
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
     """Makers. A part is active unless it is at the end of its life."""
-    selected = select(info.context.catalog.manufacturers(), ids, slugs)
+    selected = select(info.context.catalog.manufacturers(), ids, slugs, info.context.behaviour.list_size)
     least = minNumberOfActiveParts or 0
     if least <= 0:
         return selected
@@ -53,15 +53,15 @@ def sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
     """Sellers."""
-    return select(info.context.catalog.sellers(), ids, slugs)
+    return select(info.context.catalog.sellers(), ids, slugs, info.context.behaviour.list_size)
 
 
 def select(
-    companies: Iterable[records.Company], ids: list[str] | None, slugs: list[str] | None
+    companies: Iterable[records.Company], ids: list[str] | None, slugs: list[str] | None, most: int | None
 ) -> list[records.Company]:
-    """The companies with one of the ids or slugs; all if neither is given."""
+    """The companies with one of the ids or slugs; all, or the first ones, if neither is given."""
     if ids is None and slugs is None:
-        return list(companies)
+        return list(companies)[:most]
     wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
     return [company for company in companies if company.id in wanted_ids or company.slug in wanted_slugs]
 
@@ -84,7 +84,14 @@ def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribut
 
 def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
     """The categories from the root to the parent."""
-    return info.context.catalog.ancestors(category.id)
+    from_root = info.context.catalog.ancestors(category.id)
+    return from_root if info.context.behaviour.ancestors_from_root else from_root[::-1]
+
+
+def parent_id(category: records.Category, info: context.Info) -> str:
+    """The id of the parent. The root has its own, or what the behaviour says."""
+    root_parent = info.context.behaviour.root_parent_id
+    return root_parent if root_parent is not None and category.parent_id == category.id else category.parent_id
 
 
 def children(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
@@ -94,7 +101,13 @@ def children(category: records.Category, info: context.Info) -> tuple[records.Ca
 
 def num_parts(category: records.Category, info: context.Info) -> int:
     """The number of parts in the category and its descendants."""
-    return info.context.catalog.num_parts(category.id)
+    catalog = info.context.catalog
+    below = (
+        0
+        if info.context.behaviour.descendants_counted
+        else sum(catalog.num_parts(child.id) for child in catalog.children(category.id))
+    )
+    return catalog.num_parts(category.id) - below
 
 
 def relevant_attributes(category: records.Category, info: context.Info) -> list[records.CatalogAttribute]:
@@ -120,6 +133,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supAttributes": attributes,
     "SupCategory.ancestors": ancestors,
     "SupCategory.children": children,
+    "SupCategory.parentId": parent_id,
     "SupCategory.numParts": num_parts,
     "SupCategory.relevantAttributes": relevant_attributes,
     "SupCategory.blurb": blurb,

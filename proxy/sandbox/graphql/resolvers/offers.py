@@ -4,11 +4,13 @@
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import currencies, records
+from proxy.sandbox import supply_behaviour
+from proxy.sandbox.catalog import currencies, listings, records
 from proxy.sandbox.graphql import context, countries, distributors, errors, views
 
 
@@ -37,13 +39,19 @@ def sellers(
     start: int | None = None,
 ) -> list[views.SellerView]:
     """The sellers that pass, then the slice of them; a negative limit or start counts as absent."""
+    behaviour = info.context.behaviour
+    with_brokers = includeBrokers or behaviour.brokers_by_default
+    only_authorized = authorizedOnly and behaviour.authorized_only_obeyed
+    by_default = behaviour.unauthorized_by_default or includeBrokers
     passing = [
         views.SellerView(seller, part)
         for seller in listed(part, info)
-        if (includeBrokers or not seller.is_broker) and (seller.is_authorized or not authorizedOnly)
+        if (seller.is_authorized or not only_authorized)
+        and (with_brokers if seller.is_broker else by_default or seller.is_authorized)
     ]
     first = max(start or 0, 0)
-    return passing[first:] if limit is None or limit < 0 else passing[first : first + limit]
+    is_cut = limit is not None and limit >= 0 and behaviour.seller_limit_obeyed
+    return passing[first : first + (limit or 0)] if is_cut else passing[first:]
 
 
 def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
@@ -58,22 +66,42 @@ def ships_to(seller: views.SellerView, _info: context.Info) -> list[countries.Su
 
 def offers(
     seller: views.SellerView,
-    _info: context.Info,
+    info: context.Info,
     priceBreaks: list[int] | None = None,  # noqa: N803
 ) -> list[views.OfferView]:
     """The offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    return [offer(record, seller, priceBreaks) for record in seller.record.offers]
+    behaviour = info.context.behaviour
+    price_breaks = priceBreaks if behaviour.price_breaks_obeyed else None
+    return [offer(record, seller, behaviour, price_breaks) for record in seller.record.offers]
 
 
 def offer(
-    record: records.Offer, seller: views.SellerView, price_breaks: Sequence[int] | None = None
+    record: records.Offer,
+    seller: views.SellerView,
+    behaviour: supply_behaviour.SupplyBehaviour,
+    price_breaks: Sequence[int] | None = None,
 ) -> views.OfferView:
     """One offer as the market sees it."""
     company, live = seller.record.company, seller.part.market.live
     live_offer = distributors.live_offer(record, company, live)
     custom = distributors.is_customer(company, live)
-    return views.OfferView(live_offer, seller, breaks_at(live_offer.prices, price_breaks), custom)
+    breaks = breaks_at(live_offer.prices, price_breaks)
+    return views.OfferView(_as_written(live_offer, behaviour), seller, breaks, custom)
+
+
+def _as_written(record: records.Offer, behaviour: supply_behaviour.SupplyBehaviour) -> records.Offer:
+    """The offer with id, stock code and time in the form of the behaviour."""
+    id_, stock, updated = record.id, record.inventory_level, record.updated
+    if behaviour.offer_ids_numeric and not id_.isdecimal():
+        id_ = str(int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=5).digest()))
+    if stock == listings.QUOTE_ONLY:
+        stock = behaviour.quote_stock_code
+    if behaviour.time_fraction or behaviour.time_zone != "Z":
+        updated = updated.removesuffix("Z") + behaviour.time_fraction + behaviour.time_zone
+    if (id_, stock, updated) == (record.id, record.inventory_level, record.updated):
+        return record
+    return replace(record, id=id_, inventory_level=stock, updated=updated)
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
@@ -86,19 +114,33 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
     return tuple(step for step in breaks if step.quantity in valid_steps)
 
 
-def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
+def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
     """The price breaks with their conversion."""
-    market = offer.seller.part.market
+    market, behaviour = offer.seller.part.market, info.context.behaviour
     key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
-    return [price(step, market, key) for step in offer.breaks]
+    shown = [price(step, market, behaviour, key) for step in offer.breaks]
+    if not behaviour.price_currency_kept:
+        shown = [
+            each._replace(price=each.converted_price, currency=market.currency, conversion_rate=1.0) for each in shown
+        ]
+    return shown if behaviour.prices_by_quantity else shown[::-1]
 
 
-def price(step: records.PriceBreak, market: views.Market, key: tuple[object, ...]) -> views.PriceView:
+def price(
+    step: records.PriceBreak,
+    market: views.Market,
+    behaviour: supply_behaviour.SupplyBehaviour,
+    key: tuple[object, ...],
+) -> views.PriceView:
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
     rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
+    if behaviour.conversion_inverted:
+        rate = 1.0 / rate
+    converted = round(step.price * rate, 2) if behaviour.converted_prices_rounded else step.price * rate
     place = (*key, step.quantity, step.currency, market.currency)
-    return views.PriceView(place, step.quantity, step.price, step.currency, step.price * rate, market.currency, rate)
+    converted_currency = behaviour.converted_currency or market.currency
+    return views.PriceView(place, step.quantity, step.price, step.currency, converted, converted_currency, rate)
 
 
 def price_cache_id(price: views.PriceView, _info: context.Info) -> str:
@@ -156,7 +198,8 @@ def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id
     part = views.PartView(record, market)
     for seller, listed_offer in _offers(info, record, market.country):
         if listed_offer.id == offer_id:
-            return SupPartOffer(part_id, seller.company.id, offer(listed_offer, views.SellerView(seller, part)))
+            seen = offer(listed_offer, views.SellerView(seller, part), info.context.behaviour)
+            return SupPartOffer(part_id, seller.company.id, seen)
     return None
 
 

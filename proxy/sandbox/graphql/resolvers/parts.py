@@ -3,15 +3,18 @@ offers.py."""
 
 import hashlib
 import itertools
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import pricing, records
+from proxy.sandbox import supply_behaviour
+from proxy.sandbox.catalog import currencies, pricing, records
 from proxy.sandbox.graphql import context, views
 from proxy.sandbox.graphql.resolvers import offers
 
-DATASHEETS = "Datasheets"
+DATASHEETS, COMPLIANCE = "Datasheets", "Compliance Documents"
 # Properties that are shown only where the plan has LIFECYCLE.
 LIFE_CYCLE = "lifecyclestatus"
 LIFECYCLE = frozenset({LIFE_CYCLE, "manufacturerlifecyclestatus"})
@@ -44,12 +47,34 @@ def name(part: views.PartView, _info: context.Info) -> str:
 
 def octopart_url(part: views.PartView, info: context.Info) -> str:
     """The site and the slug (contract graphql.md §1.2)."""
-    return info.context.site_url + part.record.slug
+    has_slug = info.context.behaviour.part_urls_have_slugs
+    return info.context.site_url + (part.record.slug if has_slug else f"/{part.record.id}")
 
 
 def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec, ...]:
     """The properties, without those of the life cycle where the plan lacks them."""
-    return tuple(spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
+    visible = (spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
+    return tuple(each for spec in visible for each in _as_written(spec, info.context.behaviour))
+
+
+def _as_written(
+    spec: records.CatalogSpec, behaviour: supply_behaviour.SupplyBehaviour
+) -> Iterable[records.CatalogSpec]:
+    """The spec in the form of the behaviour."""
+    if not behaviour.si_values_in_base_units:
+        spec = replace(spec, si_value=spec.value)
+    if behaviour.lifecycle_value_has_age and spec.attribute.shortname == LIFE_CYCLE:
+        spec = replace(spec, value=spec.display_value)
+    if behaviour.spec_values_joined or "," not in spec.value:
+        return [spec]
+    return [replace(spec, value=text, si_value=text, display_value=text) for text in spec.value.split(", ")]
+
+
+def document_collections(part: views.PartView, info: context.Info) -> list[records.DocumentCollection]:
+    """The groups of documents, under the names of the behaviour."""
+    behaviour = info.context.behaviour
+    names = {DATASHEETS: behaviour.datasheet_collection, COMPLIANCE: behaviour.compliance_collection}
+    return [replace(each, name=names.get(each.name, each.name)) for each in part.record.document_collections]
 
 
 def may_see(shortname: str, info: context.Info) -> bool:
@@ -124,13 +149,19 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
 
 def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
     """The median price at a quantity of 1 000, in USD, converted like any price."""
-    median = pricing.median_price(offers.listed(part, info))
-    return None if median is None else offers.price(median, part.market, ("median", part.record.id))
+    median, behaviour = pricing.median_price(offers.listed(part, info)), info.context.behaviour
+    if median is not None and not behaviour.median_in_dollars:
+        rate = currencies.exchange_rate("USD", part.market.currency) or 1.0
+        median = records.PriceBreak(median.quantity, median.price * rate, part.market.currency)
+    return None if median is None else offers.price(median, part.market, behaviour, ("median", part.record.id))
 
 
 def total_avail(part: views.PartView, info: context.Info) -> int:
     """Total stock of all distributors, at most the largest Int."""
-    return min(pricing.total_avail(offers.listed(part, info)), LARGEST_INT)
+    listed = offers.listed(part, info)
+    counts_brokers = info.context.behaviour.brokers_in_totals
+    total = sum(map(pricing.stock, listed)) if counts_brokers else pricing.total_avail(listed)
+    return min(total, LARGEST_INT)
 
 
 def avg_avail(part: views.PartView, info: context.Info) -> float:
@@ -150,6 +181,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.name": name,
     "SupPart.octopartUrl": octopart_url,
     "SupPart.specs": specs,
+    "SupPart.documentCollections": document_collections,
     "SupPart.similarParts": similar_parts,
     "SupPart.companionProducts": companions,
     "SupPart.bestImage": best_image,

@@ -10,7 +10,8 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import records, search_hits
+from proxy.sandbox import supply_behaviour
+from proxy.sandbox.catalog import records, rules, search_hits
 from proxy.sandbox.catalog import search as catalog_search
 from proxy.sandbox.graphql import context, errors, limits, views
 from proxy.sandbox.graphql.resolvers import offers
@@ -20,13 +21,26 @@ Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHi
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
-    market, catalog = offers.market(info, arguments), info.context.catalog
-    parts_ = (catalog.part(id_) or catalog.part_by_uid(id_) for id_ in ids)
-    views_ = [None if part is None else views.PartView(part, market) for part in parts_]
+    market, behaviour = offers.market(info, arguments), info.context.behaviour
+    parts_ = [_part(id_, info) for id_ in (ids if behaviour.parts_in_order else reversed(ids))]
+    views_ = [
+        None if part is None else views.PartView(part, market)
+        for part in parts_
+        if part is not None or behaviour.unknown_parts_are_null
+    ]
     for position, view in enumerate(views_):
         if view is not None:
             info.context.bill(view, [*info.path.as_list(), position])
     return views_
+
+
+def _part(id_: str, info: context.Info) -> records.Part | None:
+    catalog, behaviour = info.context.catalog, info.context.behaviour
+    part = catalog.part(id_)
+    if part is None and (part := catalog.part_by_uid(id_)) is not None:
+        is_own = part.v3uid == id_.lower()
+        return part if (behaviour.uids_lead_to_parts if is_own else behaviour.redirected_uids_lead_to_parts) else None
+    return part
 
 
 def search(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
@@ -41,18 +55,21 @@ def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.SupPa
 
 def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
-    conditions = search_conditions(arguments)
+    conditions = search_conditions(arguments, info.context.behaviour)
     try:
         search_hits_ = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
-    limit = arguments.get("limit")
-    page = _page(info, search_hits_, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
+    start, limit = arguments.get("start") or 0, arguments.get("limit")
+    if limit is None or (limit == 0 and info.context.behaviour.zero_limit_is_default):
+        limit = limits.DEFAULT_LIMIT
+    page = _page(info, search_hits_, start, limit)
     hits = tuple(
         views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
     )
-    return views.SupPartResultSet(search_hits_, hits, query, conditions, _warnings(query))
+    warnings = _warnings(query) if info.context.behaviour.long_queries_warned else ()
+    return views.SupPartResultSet(search_hits_, hits, query, conditions, start, warnings)
 
 
 def _page(info: context.Info, hits: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
@@ -74,14 +91,19 @@ def multi_match(
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
     """One result per query, in the order of the queries."""
-    market, conditions = offers.market(info, arguments), match_conditions(options or {})
-    return [_match(info, query, conditions, market) for query in queries]
+    behaviour = info.context.behaviour
+    market, conditions = offers.market(info, arguments), match_conditions(options or {}, behaviour)
+    if behaviour.equal_queries_merged:
+        queries = [query for position, query in enumerate(queries) if query not in queries[:position]]
+    matches = [_match(info, query, conditions, market) for query in queries]
+    return matches if behaviour.matches_in_order else matches[::-1]
 
 
 def _match(
     info: context.Info, query: Mapping[str, Any], conditions: records.SearchConditions, market: views.Market
 ) -> views.SupPartMatch:
-    reference = query.get("reference")
+    behaviour = info.context.behaviour
+    reference = query.get("reference") if behaviour.references_echoed else None
     match_query = records.MatchQuery(
         mpn=query.get("mpn"),
         sku=query.get("sku"),
@@ -90,13 +112,15 @@ def _match(
         seller=query.get("seller"),
     )
     if match_query == records.MatchQuery():
-        # The contract knows no text of this field; this one is the v3 service's.
-        return views.SupPartMatch(reference, 0, error="Missing search filters")
+        # The contract knows no text of this field; that of the sandbox is the v3 service's.
+        return views.SupPartMatch(reference, 0, error=behaviour.empty_match_error)
     try:
         hits = info.context.catalog.match(match_query, conditions)
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    page = _page(info, hits, query["start"], query["limit"])
+    start = query["start"] if behaviour.match_start_obeyed else 0
+    limit = query["limit"] or (limits.DEFAULT_MATCH_LIMIT if behaviour.zero_match_limit_is_default else 0)
+    page = _page(info, hits, start, limit)
     return views.SupPartMatch(reference, hits.hits, tuple(views.PartView(part, market) for part in page))
 
 
@@ -108,9 +132,10 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
     return match.parts
 
 
-def hits(result: views.SupPartResultSet, _info: context.Info) -> int:
+def hits(result: views.SupPartResultSet, info: context.Info) -> int:
     """All hits, not the page."""
-    return result.hits.hits
+    before = result.start if info.context.behaviour.hits_after_start else 0
+    return max(result.hits.hits - before, 0)
 
 
 def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:
@@ -133,19 +158,24 @@ def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, 
 _MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
-def search_conditions(arguments: Mapping[str, Any]) -> records.SearchConditions:
+def search_conditions(arguments: Mapping[str, Any], search_rules: rules.SearchRules) -> records.SearchConditions:
     """From the arguments of a search. Raises ServiceError naming the filter."""
     return records.SearchConditions(
-        filters=_filters(arguments.get("filters") or {}), in_stock_only=bool(arguments.get("inStockOnly"))
+        filters=_filters(arguments.get("filters") or {}),
+        in_stock_only=bool(arguments.get("inStockOnly")),
+        search_rules=search_rules,
     )
 
 
-def match_conditions(options: Mapping[str, Any]) -> records.SearchConditions:
+def match_conditions(
+    options: Mapping[str, Any], behaviour: supply_behaviour.SupplyBehaviour
+) -> records.SearchConditions:
     """From the options of supMultiMatch. Raises ServiceError naming the filter."""
     return records.SearchConditions(
-        filters=_filters(options.get("filters") or {}),
+        filters=_filters((options.get("filters") if behaviour.match_filters_obeyed else None) or {}),
         in_stock_only=bool(options.get("requireStockAvailable")),
         authorized_only=bool(options.get("requireAuthorizedSellers")),
+        search_rules=behaviour,
     )
 
 
@@ -181,13 +211,13 @@ def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingC
     return info.context.catalog.spelling(q)
 
 
-def description(hit: views.SupPartResult, _info: context.Info) -> str:
+def description(hit: views.SupPartResult, info: context.Info) -> str:
     """The short description, highlighted."""
-    return highlighted(hit.part.record.short_description, hit.query)
+    return highlighted(hit.part.record.short_description, hit.query, info.context.behaviour.highlight_tag)
 
 
-def highlighted(text: str, query: str) -> str:
-    """`text` with <strong> around the words of `query`; the last of them may be the beginning of a word.
+def highlighted(text: str, query: str, tag: str = "strong") -> str:
+    """`text` with an element around the words of `query`; the last of them may be the beginning of a word.
 
     Nothing is escaped: the text is the catalog's own.
     """
@@ -198,7 +228,7 @@ def highlighted(text: str, query: str) -> str:
 
     def mark(match: re.Match[str]) -> str:
         word = match[0].lower()
-        return f"<strong>{match[0]}</strong>" if word in terms_ or word.startswith(last) else match[0]
+        return f"<{tag}>{match[0]}</{tag}>" if word in terms_ or word.startswith(last) else match[0]
 
     return _WORD.sub(mark, text)
 

@@ -1,0 +1,49 @@
+"""Rules of matching, searching, filtering and sorting that the real service may not follow: the defaults are the
+contract's."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRules:
+    """Rules of one search or match; the annotation of each field describes it."""
+
+    # Part numbers and order codes of a match (contract graphql.md §2.3)
+    punctuation_counts: Annotated[bool, "numbers with other punctuation do not match"] = False
+    case_counts: Annotated[bool, "numbers with letters in another case do not match"] = False
+    matches_pieces: Annotated[bool, "a match also finds numbers that contain the one that is asked for"] = False
+    makers_share_numbers: Annotated[bool, "a match finds the parts of all makers of a number"] = True
+    mpn_or_sku_takes_skus: Annotated[bool, "`mpnOrSku` may be an order code"] = True
+    seller_limits_sku: Annotated[bool, "beside a seller, an order code is one of that seller's"] = True
+    # Manufacturers of a match
+    aliases_known: Annotated[bool, "other names of a manufacturer are known, such as MPD"] = True
+    company_case_counts: Annotated[bool, "a name in another case is no name of the manufacturer"] = False
+    further_words_allowed: Annotated[bool, "a name may have further words: Vishay Lite-On is Lite-On"] = True
+    unknown_makers_ignored: Annotated[bool, "an unknown manufacturer limits nothing"] = False
+    # Searches
+    numbers_found_by_piece: Annotated[bool, "supSearchMpn finds numbers by a piece of them"] = True
+    equal_numbers_first: Annotated[bool, "supSearchMpn lists equal numbers first"] = True
+    every_word_needed: Annotated[bool, "supSearch finds parts that have every word of the query"] = True
+    last_word_is_prefix: Annotated[bool, "the last word of a query may be the beginning of a word"] = True
+    empty_query_finds_all: Annotated[bool, "a search without words finds all that passes the filters"] = True
+    # Filters (§2.4)
+    names_filter_makers: Annotated[bool, "manufacturer_id takes names"] = True
+    names_filter_sellers: Annotated[bool, "distributor_id takes names"] = True
+    values_are_alternatives: Annotated[bool, "one of the values of a key is enough"] = True
+    keys_are_combined: Annotated[bool, "all keys must fit"] = True
+    ranges_include_ends: Annotated[bool, "the ends of a range belong to it"] = True
+    ranges_may_be_open: Annotated[bool, "a range needs one end only"] = True
+    exponents_in_ranges: Annotated[bool, "an end of a range may be written as 1e-07"] = True
+    plain_numbers_filter: Annotated[bool, "a value may be a bare number in SI base units"] = True
+    displayed_values_filter: Annotated[bool, "a value may be written as it is displayed, such as 1 kΩ"] = True
+    categories_include_descendants: Annotated[bool, "category_id includes the categories below"] = True
+    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts that nobody has in stock"] = True
+    unknown_filters_refused: Annotated[bool, "an unknown key of a filter is an error"] = True
+    # Sorting
+    sort_keys_missing: Annotated[frozenset[str], "sort keys that are not accepted"] = frozenset()
+    unknown_sorts_refused: Annotated[bool, "an unknown sort key is an error"] = True
+    descending_sorts: Annotated[bool, "`sortDir: desc` is obeyed"] = True
+
+
+CONTRACT = SearchRules()
