@@ -1,6 +1,7 @@
 """`v3bridge doctor`: checks of an installation, stage by stage, and what to do about what they find."""
 
 import os
+import sys
 from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -52,7 +53,10 @@ def doctor(
 
 async def _examine(file: Path, requests: tuple[Path, ...], observe: "Observer") -> "Report":
     from proxy.doctor import inspection, run
+    from proxy.telemetry import log
 
+    # What the service's parts log, such as a token that cannot be decrypted, is a finding here.
+    log.configure("error", "console", sys.stderr)
     async with AsyncExitStack() as resources:
         return await run.run(
             inspection.Inspection(file, os.environ, clock.SystemClock(), _start_sandbox, resources, requests), observe

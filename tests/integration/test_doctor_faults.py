@@ -34,8 +34,8 @@ def upstream(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartUpstr
     async def started(
         application: applications.SandboxApplication = OWN, rng: random.Random | None = None, **chosen: Any
     ) -> AsyncIterator[app.Sandbox]:
-        chosen = settings.SandboxSettings(**{"applications": (application,), **chosen})
-        async with app.serve(chosen, rng=rng, catalog=catalog, key=signing_key) as sandbox:
+        sandbox_settings = settings.SandboxSettings(**{"applications": (application,), **chosen})
+        async with app.serve(sandbox_settings, rng=rng, catalog=catalog, key=signing_key) as sandbox:
             yield sandbox
             assert sandbox.journal.totals.parts == 0
             assert sandbox.journal.totals.requests["token"] <= 1

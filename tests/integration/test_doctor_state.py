@@ -111,6 +111,15 @@ async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_reques
     assert sandbox.journal.totals.requests["token"] == 1
 
 
+async def test_token_of_another_store_key_is_a_warning(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    async with opened(tmp_path):
+        pass
+    other_key = base64.b64encode(bytes(range(32))).decode()
+    runs = [await inspected(tmp_path, sandbox, store_key=key) for key in (KEY, other_key)]
+    assert [run.failed for run in runs] == [set(), set()]
+    assert [run.warned for run in runs] == [set(), {"store_key_differs"}]
+
+
 async def test_token_that_is_about_to_expire_is_not_used(sandbox: app.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path) as state:
         await state.keep_token(token_key(sandbox), "old", TIME.now() + 30)
