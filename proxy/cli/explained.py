@@ -174,19 +174,19 @@ def _query(query: UnderstoodQuery) -> Text:
 
 
 def _default(value: ParameterValue) -> str:
-    return f"{value.name} {'none' if value.value in (None, []) else _short(value.value)}"
+    return f"{value.name} {'none' if value.value in (None, [], '') else _short(value.value)}"
 
 
 def _operations(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
     if not explanation.operations:
-        yield _text("nothing: no query can be sent")
+        yield _text("nothing: it is known that nothing is found")
     for number, operation in enumerate(explanation.operations, 1):
         yield _operation(number, operation, explanation)
         if queries:
             yield Padding(_code(operation.document, "graphql", colours), (1, 0, 1, 3))
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
             yield Padding(_code(variables, "json", colours), (0, 0, 1, 3))
-    if explanation.lists and explanation.object == "Part":
+    if any("<id" in _short(list(each.variables.values())) for each in explanation.operations):
         yield _text(f"<id of …> stands for what the list of {', '.join(explanation.lists)} says", "dim")
     cost = explanation.cost
     if cost is not None:
@@ -224,7 +224,7 @@ def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
     if cache is None:
         return
     for entry in cache.entries[:QUERIES_SHOWN]:
-        key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "")}
+        key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "", [])}
         yield _text(f"{entry.key['kind']} {_short(key)}")
     if len(cache.entries) > QUERIES_SHOWN:
         yield _text(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from proxy.conformance import expressions, part_objects, redaction
 from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
-from proxy.conformance.probes import Account, ProbeError, Prober, ProbeResponse
+from proxy.conformance.probes import Account, ProbeError, ProbeResponse
 from proxy.conformance.reading import Catalogue
 from proxy.conformance.results import Outcome, RunCost
 
@@ -64,6 +64,21 @@ def _priority(catalogue: Catalogue) -> Callable[[str], tuple[int, int]]:
     return lambda name: (tiers[name], catalogue.requests[name].parts)
 
 
+class Sender(Protocol):
+    """Sends probe requests: a Prober, or what a test puts in its place."""
+
+    @property
+    def token_requests(self) -> int:
+        """Number of token requests so far."""
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Everything that must not be shown."""
+
+    async def send(self, request: ProbeRequest) -> ProbeResponse:
+        """Send a request. Raises ProbeError."""
+
+
 class Observations(NamedTuple):
     """Outcomes of all assumptions, and what they cost. `uncertain` parts may have been billed by requests without a
     response."""
@@ -74,7 +89,7 @@ class Observations(NamedTuple):
 
 
 async def run(
-    catalogue: Catalogue, selection: Selection, prober: Prober, progress: Callable[[int], None] = lambda _: None
+    catalogue: Catalogue, selection: Selection, prober: Sender, progress: Callable[[int], None] = lambda _: None
 ) -> Observations:
     """Send the selected requests, each once, and judge all assumptions. `progress` is called with the number of
     requests that are done. The outcomes are redacted."""

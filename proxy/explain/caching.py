@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from proxy import config
 from proxy.explain.explanation import CacheEntry, CacheUse
 from proxy.gateway.queries import GatewayRequest, QuerySet
@@ -37,7 +39,7 @@ def _named(key: Any) -> dict[str, Any]:
     """Return the key of a query by name; its first value is the application."""
     _, *query = key
     if isinstance(query[0], SearchRequest):
-        return {"kind": "search", "request": query[0]}
+        return {"kind": "search", **msgspec.to_builtins(query[0])}
     kind, *values = query
     if kind == "part":
         return {"kind": kind, "uid": values[0]}

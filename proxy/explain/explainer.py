@@ -43,6 +43,7 @@ COUNTED = (
     "only if the page leaves open how many parts match exactly: v3's `hits` has no partial matches, those of "
     "supSearchMpn has; costs no part"
 )
+UNKNOWN_SPEC = "; then a supSearch if the list has the spec, which the shipped tables do not have, else a 400"
 UNSUPPORTED = "the Nexar API cannot do this, or knows no such value; the response names it in X-V3-Unsupported"
 
 
@@ -141,7 +142,7 @@ class Explainer:
             ignored=(*understanding.ignored(endpoint, parameters, self.mappings), *plan.ignored),
             operations=operations,
             lists=tuple(plan.lists),
-            cost=_cost(request, operations),
+            cost=_cost(request, plan),
             cache=caching.of_request(self._settings, plan.request, plan.queries, plan.positions),
             items=envelope.ITEMS[endpoint.action],
             envelope=envelope.of_endpoint(endpoint, operations),
@@ -228,7 +229,7 @@ class Explainer:
                 lists.append(name)
             if name not in self._lists and name == ATTRIBUTES:
                 # Without the list it is not known whether there is such a spec at all.
-                return self._listed(caller, *lists)
+                return self._listed(caller, *lists, then=UNKNOWN_SPEC)
             supplied = self._lists.get(name, _ASSUMED)
         planned = self._listed(caller, *lists)
         planned.add(SearchQuery(caller, request, plan, self._projections), [0])
@@ -246,10 +247,10 @@ class Explainer:
         ]
         return planned
 
-    def _listed(self, caller: GatewayRequest, *names: str) -> _Plan:
-        """Plan a request that needs upstream lists."""
+    def _listed(self, caller: GatewayRequest, *names: str, then: str = "") -> _Plan:
+        """Plan a request that needs upstream lists; `then` says what follows."""
         seconds = self._settings.lists.seconds
-        condition = f"only if the proxy does not have this list yet, or has had it for {seconds:g} seconds"
+        condition = f"only if the proxy does not have this list yet, or has had it for {seconds:g} seconds{then}"
         operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
         explained = [_explained_operation(each, [], condition) for each in operations]
         return _Plan(caller, operations=explained, lists=list(names))
@@ -317,12 +318,18 @@ def _request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> st
     return f"{target}{'&' if query else '?'}apikey=$APIKEY" if has_key else target
 
 
-def _cost(request: V3Request, operations: tuple[ExplainedOperation, ...]) -> Cost:
-    always = [each for each in operations if each.condition is None]
-    # Operations that cannot be planned yet, for want of a list, cost no more than the estimate.
-    parts = sum(each.parts_max for each in operations) if always else estimate.worst_case_parts(request)
+def _cost(request: V3Request, plan: _Plan) -> Cost:
+    always = [each for each in plan.operations if each.condition is None]
+    parts = sum(each.parts_max for each in plan.operations)
+    if plan.queries is None:
+        # Operations that cannot be planned for want of a list cost no more than the estimate.
+        parts = estimate.worst_case_parts(request)
     note = "Parts are billed as they are returned: fewer where less is found." if parts else "Nothing of it is billed."
-    return Cost(parts_max=parts, requests=len(always), requests_max=len(operations), note=note)
+    for account in plan.request.client.accounts.limited:
+        if parts:
+            limit = f"{account.limit} in {'a month' if account.period == 'month' else 'all'}"
+            note += f" Quota of {account.name}: {limit}; with fewer than {parts} left, the response is a 429."
+    return Cost(parts_max=parts, requests=len(always), requests_max=len(plan.operations), note=note)
 
 
 def _failed(explanation: Explanation, error: errors.ClientError, suppress_status: bool = False) -> Explanation:

@@ -9,6 +9,7 @@ import graphql
 
 from proxy import config
 from proxy.compare.requests import V3Request, parse_target
+from proxy.compare.running import estimate
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation
 
@@ -34,7 +35,11 @@ def explain(
         path, query, apikey = parse_target(target)
     except ValueError:
         return None
-    return explainer.explain(V3Request(path, query), apikey=apikey, method=method)
+    request = V3Request(path, query)
+    explanation = explainer.explain(request, apikey=apikey, method=method)
+    # The estimate of `compare` knows neither mappings nor lists: it may be higher, never lower.
+    assert explanation.cost is None or explanation.cost.parts_max <= estimate.worst_case_parts(request)
+    return explanation
 
 
 def differences_of_operations(explanation: Explanation, sent: list[dict[str, Any]]) -> list[str]:

@@ -12,7 +12,7 @@ import msgspec
 from proxy import endpoints, errors, model
 from proxy.compare.requests import V3Request
 from proxy.parameters import Parameters
-from proxy.parsing import match_queries
+from proxy.parsing import requests
 from proxy.planning import match, mpn_search, parts
 from proxy.planning.operations import Document
 
@@ -51,10 +51,10 @@ class Estimate(msgspec.Struct, frozen=True):
         return sum(row.parts for row in self.rows)
 
 
-def estimate_requests(requests: Iterable[V3Request]) -> Estimate:
+def estimate_requests(counted: Iterable[V3Request]) -> Estimate:
     """Estimate requests; the most expensive endpoint comes first."""
     rows: dict[str, EndpointEstimate] = {}
-    for request in requests:
+    for request in counted:
         known = rows.get(request.endpoint) or EndpointEstimate(request.endpoint, 0, 0, 0)
         rows[known.endpoint] = EndpointEstimate(
             known.endpoint,
@@ -76,9 +76,9 @@ def worst_case_parts(request: V3Request) -> int:
             return _of_match(parameters)
         if endpoint.action == "search":
             return _of_search(parameters)
+        uids = requests.parse_uids(parameters) if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     except errors.BadRequest:
         return 0
-    uids = parameters.texts("uid") if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     return len(parts.valid_uids(uids))
 
 
@@ -93,7 +93,5 @@ def _of_search(parameters: Parameters) -> int:
 
 
 def _of_match(parameters: Parameters) -> int:
-    raws = match_queries.decode(parameters.text("queries"))
-    request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), parameters.flag("exact_only"))
-    plan = match.MatchPlan(request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
+    plan = match.MatchPlan(requests.parse_match(parameters).request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
     return sum(ask.parts_max for ask in plan.operations)

@@ -1,24 +1,38 @@
 """Explanations are made of the plan that serves the request."""
 
 import os
+from typing import Any
 
+import msgspec
 import pytest
 
+from proxy import config, errors
 from proxy.compare.requests import V3Request, parse_target
 from proxy.config import loader
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation
 from proxy.kit import shipped
 
+SHIPPED = loader.load(shipped.path("config.yaml"), os.environ, upstream=False)
+
 
 @pytest.fixture(scope="module")
 def explainer() -> Explainer:
-    return Explainer(loader.load(shipped.path("config.yaml"), os.environ, upstream=False))
+    return Explainer(SHIPPED)
 
 
-def explain(explainer: Explainer, target: str) -> Explanation:
+def explain(explainer: Explainer, target: str, application: str | None = None) -> Explanation:
     path, query, apikey = parse_target(target)
-    return explainer.explain(V3Request(path, query), apikey=apikey)
+    return explainer.explain(V3Request(path, query), apikey=apikey, application=application)
+
+
+def configured(**applications: config.ApplicationSettings) -> Explainer:
+    return Explainer(msgspec.structs.replace(SHIPPED, applications=applications))
+
+
+def application(*keys: str, **settings: Any) -> config.ApplicationSettings:
+    apikeys = tuple(config.ApiKeySettings(config.digest(key), name=key.lower()) for key in keys)
+    return config.ApplicationSettings(apikeys=apikeys, **settings)
 
 
 def test_a_single_number_is_a_search_and_a_count_on_condition(explainer: Explainer) -> None:
@@ -71,3 +85,136 @@ def test_an_error_is_explained(explainer: Explainer, target: str, status: int, p
     assert explanation.error.status == status
     assert part in explanation.error.message
     assert explanation.operations == ()
+
+
+MATCH = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]'
+
+
+def test_the_api_key_or_a_name_selects_the_application() -> None:
+    explainer = configured(erp=application("A", country="DE"), shop=application("B", "C", currency="EUR"))
+
+    clients = [
+        explain(explainer, target, name).client
+        for target, name in (
+            (f"{MATCH}&apikey=C", None),
+            (MATCH, None),
+            (f"{MATCH}&apikey=A", "shop/c"),
+            (MATCH, "shop"),
+        )
+    ]
+
+    assert [(each.application, each.api_key, each.problem is None) for each in clients if each] == [
+        ("shop", "c", True),
+        ("erp", "a", False),
+        ("shop", "c", True),
+        ("shop", "b", True),
+    ]
+    with pytest.raises(errors.ConfigError, match="'other'; there are erp, shop"):
+        explain(explainer, MATCH, "other")
+
+
+def test_a_field_without_its_plan_feature_is_empty_and_not_selected() -> None:
+    explanation = explain(configured(erp=application("A", features=("TECH_SPECS",))), f"{MATCH}&include[]=datasheets")
+
+    fields = {each.path: each for each in explanation.fields}
+    assert (fields["datasheets"].kind, fields["datasheets"].blank) == ("no feature", [])
+    assert fields["offers[].factory_lead_days"].kind == "no feature"
+    assert "documentCollections" not in explanation.operations[0].document
+    assert not any(path.startswith("datasheets[]") for path in fields)
+
+
+def test_the_projection_decides_which_fields_are_explained(explainer: Explainer) -> None:
+    target = f"{MATCH}&include[]=specs&show[]=mpn&show[]=specs.resistance.value&show[]=offers&slice[offers]=:0"
+    fields = {each.path: each.kind for each in explain(explainer, target).fields}
+
+    assert fields == {
+        "mpn": "exact",
+        "offers": "emptied",
+        "specs": "exact",
+        "specs.resistance.value": "derived",
+    }
+
+
+def test_upstream_paths_lead_from_the_record(explainer: Explainer) -> None:
+    target = f"{MATCH}&include[]=datasheets&include[]=external_links&include[]=broker_listings"
+    fields = {each.path: each for each in explain(explainer, target).fields}
+
+    assert fields["offers[].seller.name"].upstream == ("sellers[].company.id", "sellers[].company.name")
+    assert fields["offers[].is_authorized"].upstream == ("sellers[].isAuthorized",)
+    assert fields["datasheets"].upstream == ("documentCollections[].documents[]",)
+    assert "only where is_datasheet_group(documentCollections[].name)" in fields["datasheets"].note
+    assert fields["broker_listings"].upstream == ("sellers(includeBrokers: true)[]",)
+    assert fields["redirected_uids"].upstream == ("v3uid", "$requested_uid")
+
+
+def test_a_limited_quota_is_named_with_the_cost() -> None:
+    explanation = explain(configured(erp=application("A", parts=2, period="lifetime")), MATCH)
+
+    assert explanation.cost is not None
+    assert "Quota of erp: 2 in all; with fewer than 3 left, the response is a 429." in explanation.cost.note
+
+
+def test_cache_entries_have_the_lifetime_of_the_configuration() -> None:
+    cache = config.CacheSettings(seconds=86_000, stale_seconds=3600, shared=False)
+    explanation = explain(Explainer(msgspec.structs.replace(SHIPPED, cache=cache)), MATCH)
+    off = explain(Explainer(msgspec.structs.replace(SHIPPED, cache=config.CacheSettings(seconds=0))), MATCH)
+
+    assert explanation.cache is not None and off.cache is not None  # noqa: PT018
+    assert (explanation.cache.seconds, explanation.cache.stale_seconds, explanation.cache.shared) == (
+        86_000,
+        400,
+        False,
+    )
+    assert explanation.cache.entries[0].key["mpn"] == "SN74S74N"
+    assert (off.cache.enabled, off.cache.entries) == (False, ())
+
+
+def test_a_search_that_finds_nothing_costs_nothing(explainer: Explainer) -> None:
+    explanation = explain(explainer, "/v3/parts/search?filter[fields][brand.uid][]=0000000000000000")
+
+    assert explanation.cost is not None
+    assert (explanation.operations, explanation.cost.parts_max) == ((), 0)
+    assert [each.name for each in explanation.ignored] == ["filter[fields][brand.uid]=0000000000000000"]
+
+
+def test_a_search_by_an_unknown_spec_has_the_estimate_of_its_cost(explainer: Explainer) -> None:
+    explanation = explain(explainer, "/v3/parts/search?filter[fields][specs.no_such.value][]=1&limit=7")
+
+    assert explanation.cost is not None
+    assert ([each.name for each in explanation.operations], explanation.cost.parts_max) == (["supAttributes"], 7)
+
+
+def test_a_key_in_another_parameter_is_hidden(explainer: Explainer) -> None:
+    explanation = explain(explainer, "/v3/parts/search?q=x&apikey=PLANTED_KEY&include[]=PLANTED_KEY&password=hunter2")
+
+    text = msgspec.json.encode(explanation).decode()
+    assert "PLANTED_KEY" not in text
+    assert "hunter2" not in text
+    assert "apikey=$APIKEY" in text
+
+
+@pytest.mark.parametrize(
+    "target, subjects",
+    [
+        (f"{MATCH}&exact_only=1&slice[offers]=:1&callback=f", {"punctuation", "lists", "JSONP", "queries"}),
+        ('/v3/parts/match?queries=[{"mpn":"A1B","reference":1}]', {"partial matches", "reference"}),
+        ("/v3/parts/search?filter[fields][brand.name][]=x&facet[fields][brand.name][include]=1", {"filters", "facets"}),
+        ("/v3/parts/0123456789abcdef?include[]=specs", {"uids", "fields", "cost", "market"}),
+        ("/v3/brands/search?q=x", {"search"}),
+        ("/v3/sellers/0123456789abcdef", {"uids"}),
+    ],
+)
+def test_changes_are_those_of_the_request(explainer: Explainer, target: str, subjects: set[str]) -> None:
+    named = {each.subject for each in explain(explainer, target).changes}
+
+    assert {"credentials", "request", "errors"} | subjects <= named
+    assert ("cost" in named) is ("/parts/" in target)
+
+
+def test_addresses_are_those_of_the_configuration() -> None:
+    upstream = config.UpstreamSettings("https://a.example/graphql", "https://b.example/token")
+    explanation = explain(Explainer(msgspec.structs.replace(SHIPPED, upstream=upstream)), MATCH)
+
+    text = " ".join(each.nexar for each in explanation.changes)
+    assert "https://a.example/graphql" in text
+    assert "https://b.example/token" in text
