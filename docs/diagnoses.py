@@ -37,6 +37,8 @@ def _within(values: Iterable[Any]) -> Iterator[Diagnosis]:
             yield value
         elif isinstance(value, dict):
             yield from (each for each in value.values() if isinstance(each, Diagnosis))
+        elif isinstance(value, tuple):
+            yield from (each for each in value if isinstance(each, Diagnosis))
         elif isinstance(value, ModuleType) and value.__name__.startswith("proxy.doctor."):
             yield from _within(vars(value).values())
 

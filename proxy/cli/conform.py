@@ -258,11 +258,13 @@ def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
 def _tier_table(tier: str, outcomes: "list[results.Outcome]", statements: dict[str, str]) -> Table:
     table = Table(title=tier.capitalize(), title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     order = list(COLOURS)
     for outcome in sorted(outcomes, key=lambda each: order.index(each.verdict)):
-        subject = Text.assemble((outcome.id, "bold"), " ", (statements.get(outcome.id, ""), "dim"))
-        table.add_row(Text(outcome.verdict, style=COLOURS[outcome.verdict]), Group(subject, *_details(outcome)))
+        statement = Text(statements.get(outcome.id, ""))
+        verdict = Text(outcome.verdict, style=COLOURS[outcome.verdict])
+        table.add_row(verdict, outcome.id, Group(statement, *_details(outcome)))
     return table
 
 

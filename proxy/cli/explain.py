@@ -55,6 +55,18 @@ class ExplainOptions:
     queries: Annotated[
         bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
     ] = False
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Execute the request, with timings of each step, on the embedded sandbox unless --config has an "
+            "upstream.",
+        ),
+    ] = False
+    budget: Annotated[
+        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that --trace may cost on a real upstream.")
+    ] = None
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before --trace spends parts.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False
 
 
@@ -62,10 +74,18 @@ def run(options: ExplainOptions) -> None:
     """Explain v3 requests: how they are understood, the GraphQL operations, their cost, the source of each field."""
     if options.plan and options.queries:
         raise typer.BadParameter("choose one of --plan and --queries", param_hint="--queries")
-    settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    # Only a trace sends anything, and needs credentials.
+    settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=options.trace)
     # A curl command may come as one text, or as its words.
     text = options.given[0] if len(options.given) == 1 else shlex.join(options.given)
-    _print(_explained(text, settings, options.application, options.kind), options)
+    explained = _explained(text, settings, options.application, options.kind)
+    if options.trace:
+        from proxy.cli import traced
+
+        requests = explained if isinstance(explained, list) else [kind.example for kind in explained.kinds]
+        traced.run(requests, settings, options.budget, yes=options.yes, as_json=options.as_json)
+    else:
+        _print(explained, options)
 
 
 explain = option_fields.command(ExplainOptions, run)

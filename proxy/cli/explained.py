@@ -48,15 +48,15 @@ def show(explanation: Explanation, queries: bool) -> None:
     lines = [*_request(explanation, queries, console().is_terminal)]
     if explanation.error is None:
         lines += [*_section("Response", _response(explanation)), *_section(DIRECTLY, [_changes(explanation.changes)])]
-    _print(lines)
+    print_lines(lines)
 
 
-def _print(lines: list[RenderableType]) -> None:
+def print_lines(lines: list[RenderableType]) -> None:
+    """Print lines: to a file without the blanks that fill up cells."""
     screen = console()
     if screen.is_terminal:
         screen.print(*lines, sep="\n")
         return
-    # Cells are filled up with blanks, which are of no use in a file.
     with screen.capture() as captured:
         screen.print(*lines, sep="\n")
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -78,7 +78,7 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
     changes = dict.fromkeys(change for kind in explained.kinds for change in kind.example.changes)
     if changes:
         lines += [Text(), Rule(_text("All kinds", "bold"), align="left"), *_section(DIRECTLY, [_changes(changes)])]
-    _print(lines)
+    print_lines(lines)
 
 
 def _summary(explained: ExplainedFile) -> RenderableType:
@@ -113,9 +113,7 @@ def _title(kind: RequestKind) -> str:
 
 def _request(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
     """Yield what is known of a request before its response."""
-    # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
-    yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
-    yield from _client(explanation)
+    yield from title(explanation)
     if explanation.error is not None:
         error = explanation.error
         yield _heading("Response")
@@ -132,7 +130,10 @@ def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[Renderable
     yield from (_indented(line) for line in lines)
 
 
-def _client(explanation: Explanation) -> Iterator[RenderableType]:
+def title(explanation: Explanation) -> Iterator[RenderableType]:
+    """Yield the request, and the client that it is executed as."""
+    # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
+    yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
     client = explanation.client
     if client is None:
         return

@@ -43,13 +43,14 @@ class Account:
 @dataclass(frozen=True, slots=True)
 class Target:
     """Services under test. `accounts` holds the application under test under None, and others by the condition
-    (`needs`) that they meet. `interval`: seconds between queries."""
+    (`needs`) that they meet. `interval` and `token_interval`: seconds between queries and between token requests."""
 
     graphql_url: str
     token_url: str
     accounts: Mapping[str | None, Account]
     scope: str = "supply.domain"
     interval: float = 0.0
+    token_interval: float = TOKEN_INTERVAL
 
 
 class ProbeResponse(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ class Prober:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._target, self._session = target, session
-        self._token_pacer = Pacer(TOKEN_INTERVAL, clock, sleep)
+        self._token_pacer = Pacer(target.token_interval, clock, sleep)
         self._query_pacer = Pacer(target.interval, clock, sleep)
         self._tokens: dict[Account, str | ProbeError] = {}
         self._earlier_tokens: dict[Account, str] = {}

@@ -8,12 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from proxy import errors, model
 from proxy.doctor import identity, services
 from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.doctor.inspection import Diagnosis, Inspection, passed, skipped
 from proxy.kit import shipped
 from proxy.kit.wording import counted
 from proxy.mapping import drift, loader
@@ -101,7 +99,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             refusal = error
         except DiagnosedError as error:
             yield error.finding
-            if error.finding.code in _OF_APPLICATION:
+            if error.finding.outcome == "skipped" or error.finding.code in _OF_APPLICATION:
                 continue
             return  # the service fails, whichever application asks
         inspection.accepted.add(name)
@@ -139,7 +137,9 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
 
 def _of_clock(clock: CheckResult, name: str) -> CheckResult:
     """Return the finding for a token that is refused because of the clock of the identity service."""
-    return msgspec.structs.replace(clock, text=f"the token is refused; {clock.text}", application=name)
+    if clock.outcome == "failed":
+        return skipped("the token is refused, which follows from the clock of the identity service", name)
+    return identity.CLOCK_WRONG.finding(f"the token is refused; {clock.text}", application=name)
 
 
 async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:

@@ -115,7 +115,7 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
 def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
     """Compare the clock with the identity service's; None if they agree."""
     skew, ahead = network.of_clock(date, now, identity.SERVICE), network.seconds_behind(date, now)
-    if skew is None or ahead is None or abs(ahead) <= DATE_SECONDS:
+    if skew is None or ahead is None or abs(ahead) <= DATE_SECONDS or inspection.has_wrong_clock:
         return None
     if inspection.clock_agrees_with is None:
         return None if skew.outcome == "passed" else skew
@@ -125,10 +125,11 @@ def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
         f"with that of {inspection.clock_agrees_with}"
     )
     # A small difference is a problem only where the GraphQL service refuses the tokens for it.
-    inspection.identity_clock = CLOCK_WRONG.finding(text)
-    return (
-        None if skew.outcome == "passed" else msgspec.structs.replace(inspection.identity_clock, outcome=skew.outcome)
+    is_small = skew.outcome != "failed"
+    inspection.identity_clock = msgspec.structs.replace(
+        CLOCK_WRONG.finding(text), outcome="warning" if is_small else "failed"
     )
+    return None if skew.outcome == "passed" else inspection.identity_clock
 
 
 def of_response(

@@ -61,6 +61,7 @@ class Inspection:
     is_embedded: bool = False  # by stage configuration: the upstream is the embedded sandbox
     session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
     clock_agrees_with: str | None = None  # by stage network: a host whose clock agrees with this machine's
+    has_wrong_clock: bool = False  # by stage network: this machine's clock differs
     identity_clock: CheckResult | None = None  # by stage identity: that of the identity service alone differs
     tokens: dict[str, str] = field(default_factory=dict)  # by stage identity: access tokens by application
     stored_tokens: set[str] = field(default_factory=set)  # of these, the applications whose token is from the store

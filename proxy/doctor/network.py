@@ -58,11 +58,6 @@ WRONG_NAME = Diagnosis(
     "the address leads to another server, such as a proxy's or a login page's",
     "check the host names in upstream.graphql_url and upstream.token_url, the machine's hosts file and its DNS servers",
 )
-CLIENT_CERTIFICATE = Diagnosis(
-    "client_certificate_required",
-    "the service in front of the upstream wants to know its clients",
-    "set upstream.tls.client_cert and upstream.tls.client_key",
-)
 CLOCK_WRONG = Diagnosis(
     "clock_wrong",
     "this machine does not synchronise its clock",
@@ -83,7 +78,6 @@ DIAGNOSES: Mapping[routes.Step, Diagnosis] = {
     "certificate_trust": UNTRUSTED,
     "certificate_time": EXPIRED,
     "certificate_name": WRONG_NAME,
-    "client_certificate": CLIENT_CERTIFICATE,
 }
 
 
@@ -110,6 +104,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             continue
         yield skew
         if skew.outcome != "passed":
+            inspection.has_wrong_clock = True
             break  # one clock is compared with several: the other difference would be the same
         inspection.clock_agrees_with = host
     if not has_failed:

@@ -181,10 +181,7 @@ def of_limit(limit: PartLimit, application: config.ApplicationSettings, name: st
         small = ", that of an evaluation," if number is not None and number <= SMALL_LIMIT else ""
         findings = [LIMIT_REACHED.finding(f"the {shown}{small} is used up", application=name)]
     elif number is None:
-        text = (
-            "the part limit is not used up; its number shows only when it is, or to a user's token: see `reconcile` of "
-            "the application"
-        )
+        text = "the part limit is not used up; its number shows only when it is, or where `reconcile` is set"
         return [passed("part_limit_open", text, name)]
     elif number <= SMALL_LIMIT:
         findings = [LIMIT_SMALL.finding(f"the part limit is {number}{_used(used)}", application=name)]
@@ -224,9 +221,12 @@ def of_features(refusal: object, application: config.ApplicationSettings, name: 
         findings.append(FEATURE_UNUSED.finding(text, application=name))
     elif refusal is None:
         findings.append(passed("feature_included", f"the plan includes {TECH_SPECS}", name))
-    unknown = [feature for feature in SHOWN_BY_PARTS if feature in configured]
-    if unknown:
-        fields = ", ".join(f"{feature} ({SHOWN_BY_PARTS[feature]})" for feature in unknown)
+    shown = (
+        SHOWN_BY_PARTS
+        if refusal is None or isinstance(refusal, FeatureRefused)
+        else {TECH_SPECS: "specs", **SHOWN_BY_PARTS}
+    )
+    if fields := ", ".join(f"{feature} ({field})" for feature, field in shown.items() if feature in configured):
         findings.append(skipped(f"not checked, because only a part shows it, which costs one: {fields}", name))
     return findings
 

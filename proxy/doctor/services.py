@@ -25,7 +25,9 @@ class ServiceDiagnoses(NamedTuple):
         if message := http_post.wrong_service(reply, self.name, self.expected, self.setting):
             # An error page of a gateway in front of the service is no wrong address.
             if reply.status < 500:
-                return self.wrong_address.finding(message)
+                advice = f"check the address in {self.setting}"
+                is_page = reply.body.lstrip().startswith(b"<")
+                return self.wrong_address.finding(message.partition(";")[0], advice="" if is_page else advice)
             return self.failing.finding(f"{self.name} answers with HTTP {reply.status}")
         return (self.failing if isinstance(error, errors.UpstreamFault) else self.unreadable).finding(error.message)
 
@@ -50,8 +52,10 @@ def diagnoses(prefix: str, name: str, expected: str, setting: str) -> ServiceDia
         ),
         disconnected=Diagnosis(
             f"{prefix}_disconnects",
-            f"{name}, a firewall or a proxy closes the connection without a response",
-            "try again in some minutes; if it stays, ask who runs the firewall or the proxy on the way",
+            f"{name}, a firewall or a proxy closes the connection without a response; a server that wants client "
+            "certificates does so, too",
+            "try again in some minutes; if it stays, ask who runs the firewall or the proxy on the way, and whether "
+            "upstream.tls.client_cert is needed",
         ),
         failing=Diagnosis(
             f"{prefix}_failing",

@@ -75,7 +75,7 @@ class Explainer:
 
     def __init__(self, settings: config.Config) -> None:
         """Raises MappingError."""
-        self._settings = settings
+        self.settings = settings
         site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
         self.mappings = loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
         self._projections = ProjectionCache(self.mappings)
@@ -105,7 +105,7 @@ class Explainer:
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
         request = redact_request(request, Redaction([apikey] if apikey else []))
         explanation = Explanation(
-            request=_request_target(endpoint, request, has_key=apikey is not None),
+            request=request_target(endpoint, request, has_key=apikey is not None),
             method=method,
             endpoint=request.endpoint,
             action=endpoint.action,
@@ -143,11 +143,11 @@ class Explainer:
             operations=operations,
             lists=tuple(plan.lists),
             cost=_cost(request, plan),
-            cache=caching.of_request(self._settings, plan.request, plan.queries, plan.positions),
+            cache=caching.of_request(self.settings, plan.request, plan.queries, plan.positions),
             items=envelope.ITEMS[endpoint.action],
             envelope=envelope.of_endpoint(endpoint, operations),
             fields=response_fields.of_object(self.mappings, endpoint.object, projection),
-            changes=changes.of_request(endpoint, self._settings, operations, plan.understood, values),
+            changes=changes.of_request(endpoint, self.settings, operations, plan.understood, values),
         )
 
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:
@@ -198,7 +198,7 @@ class Explainer:
     def _match(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> _Plan:
         raws, request = requests.parse_match(parameters)
         caller = self._caller(endpoint, parameters, client)
-        single = self._settings.translation.single_query
+        single = self.settings.translation.single_query
         queries = MatchQueries(caller, request, self._projections, single)
         valid = [position for position, query in enumerate(request.queries) if query.error is None]
         plan = _Plan(caller)
@@ -249,7 +249,7 @@ class Explainer:
 
     def _listed(self, caller: GatewayRequest, *names: str, then: str = "") -> _Plan:
         """Plan a request that needs upstream lists; `then` says what follows."""
-        seconds = self._settings.lists.seconds
+        seconds = self.settings.lists.seconds
         condition = f"only if the proxy does not have this list yet, or has had it for {seconds:g} seconds{then}"
         operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
         explained = [_explained_operation(each, [], condition) for each in operations]
@@ -310,7 +310,7 @@ def _records(document: graphql.DocumentNode) -> str:
     return "" if "hits" in selected else f"{name}[]"
 
 
-def _request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> str:
+def request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> str:
     """Return the request for display. Values of parameters that the service does not read are hidden: a client may
     have its key, or a password, in one of them."""
     query = tuple((name, value if understanding.is_read(endpoint, name) else HIDDEN) for name, value in request.query)

@@ -79,7 +79,7 @@ class Directory:
         cached = self._lists.get(name)
         if cached is None:
             return await self._fetch_first(name, credentials, since)
-        steps.add(source="cache", entries=len(cached.listing))
+        steps.add(source="memory", entries=len(cached.listing))
         if self._clock.monotonic() >= cached.due:
             # The request gets the old list meanwhile: brands and categories change slowly.
             self._flights.start((name, credentials), lambda: self._refresh(name, credentials, cached))

@@ -119,7 +119,6 @@ class GraphQLClient:
                 reply = await self._send(operation, token, seconds_left, max_bytes)
                 steps.add(operation=operation.name, status=reply.status, bytes=len(reply.body))
             envelope = classify.decode(operation, reply)
-            steps.lap("decode")
             refusal = classify.token_refusal(reply, envelope)
             if classify.lacks_scope(envelope):
                 raise await self._scope_error(operation, credentials, token)
@@ -133,6 +132,7 @@ class GraphQLClient:
             self._breaker.succeeded()
             self._count(operation, "TokenRefused")
             await self._tokens.invalidate(credentials, token)
+            steps.lap("invalidate token")
         hint = _SETTINGS_HINT if refusal == classify.INVALID_TOKEN else ""
         error = errors.CredentialsRefused(
             f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
@@ -192,9 +192,11 @@ class GraphQLClient:
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:
+            steps.lap("decode", error)
             self._report_to_breaker(reply, error)
             self._count(operation, type(error).__name__)
             raise
+        steps.lap("decode")
         self._breaker.succeeded()
         self._count(operation, "ok")
         if envelope is not None and envelope.errors:

@@ -70,15 +70,18 @@ def test_exit_codes_are_those_of_the_program(page: Any) -> None:
 
 def test_every_diagnosis_of_the_program_is_listed_once(pages: Any) -> None:
     listed = [row[0].strip("`") for row in pages["docs/reference/diagnoses.md"].table("code")]
-    declared = {
-        node.args[0].value
+    codes = [
+        node.args[0]
         for file in (ROOT / "proxy" / "doctor").glob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Diagnosis"
-        if isinstance(node.args[0], ast.Constant)
-    }
+    ]
+    declared = {code.value for code in codes if isinstance(code, ast.Constant)}
+    # Those of both services of the upstream: the name of the service is put in front.
+    ends = {ast.unparse(code.values[-1]).strip("'") for code in codes if isinstance(code, ast.JoinedStr)}
+    shared = {f"{service}{end}" for service in ("identity", "graphql") for end in ends}
     assert len(listed) == len(set(listed))
-    assert set(listed) == declared
+    assert set(listed) == declared | shared
 
 
 def test_secrets_are_read_as_the_service_reads_them(page: Any) -> None:

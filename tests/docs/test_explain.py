@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -47,13 +48,25 @@ def test_every_command_runs_and_prints_what_the_page_shows(page: Page, tmp_path:
     (tmp_path / "our.yaml").write_text(OUR)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     commands = [line for block in page.blocks("sh") for line in block.text.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     printed = [_run(tmp_path, command) for command in commands]
 
-    first, file = (block.text for block in page.blocks("text"))
+    first, file, trace = (block.text for block in page.blocks("text"))
     assert first in printed[0]
     assert file in printed[commands.index("v3bridge explain examples/access.log")]
     assert "query supSearchMpn(" in printed[3]
     assert json.loads(printed[4])["kinds"][0]["endpoint"] == "/parts/match"
-    assert "executed as erp/1 (DE, EUR, features TECH_SPECS)" in printed[-1]
-    assert "no feature" in printed[-1]
+    assert "executed as erp/1 (DE, EUR, features TECH_SPECS)" in printed[6]
+    assert "no feature" in printed[6]
+    assert _without_times(trace) in _without_times(printed[7])
+
+
+def _without_times(text: str) -> str:
+    """Return text without what differs between runs: milliseconds, and the width of their columns."""
+    return re.sub(r" +", " ", re.sub(r"[\d,]*\d\.\d+|[\d,]+ s$", "N", text, flags=re.MULTILINE))
+
+
+def test_every_step_of_a_trace_is_described(page: Page) -> None:
+    reported = re.compile(r'\bsteps\.(?:step|lap)\("([a-z ]+)"')
+    names = {name for file in (ROOT / "proxy").rglob("*.py") for name in reported.findall(file.read_text("utf-8"))}
+    assert {name for row in page.table("step") for name in re.findall("`([a-z ]+)`", row[0])} == names

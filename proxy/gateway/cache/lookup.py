@@ -160,8 +160,9 @@ class Lookup:
         awaited = [n for n in positions if n not in self._lacking] or positions
         digests = {n: self._busy.pop(n) for n in awaited}
         are_lacking = awaited[0] in self._lacking
-        results = await self._shared.wait([*digests.values()], self._waits_until, claim_fresh=are_lacking)
-        await self._add_shared(digests, results)
+        with steps.step("wait for worker"):
+            results = await self._shared.wait([*digests.values()], self._waits_until, claim_fresh=are_lacking)
+            await self._add_shared(digests, results)
         if now() >= self._waits_until:
             self._busy.clear()
         arrived = {n: self._results[n] for n in awaited if n in self._results}

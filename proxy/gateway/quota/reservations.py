@@ -65,7 +65,7 @@ class Reservation:
             self._open = False
             with steps.step("settle"):
                 await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
-                self._quota.trace(self._accounts, parts=returned)
+                self._quota.trace(self._accounts, billed_parts=returned)
 
     async def release(self, error: BaseException) -> int:
         """End a request that failed. If it may have been billed, book its worst case as uncertain; return these

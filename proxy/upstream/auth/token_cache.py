@@ -64,7 +64,7 @@ class TokenCache:
         cached = self._cached.get(credentials)
         if cached is None or now >= cached.token.expires:
             return (await self._requested(credentials, seconds)).token
-        steps.add(source="cache", expires_in=round(cached.token.expires - now))
+        steps.add(source="memory", expires_in=round(cached.token.expires - now))
         if now >= cached.renew_at:
             self._flights.start(credentials, lambda: self._fetch(credentials))
         return cached.token.token

@@ -168,7 +168,9 @@ class TokenRequester:
 
     def _log_token(self, credentials: Credentials, token: AccessToken) -> None:
         """Log a new token and the contradictions between its times."""
-        log.info("token refreshed", application=credentials.name, expires_in=round(token.expires - self._clock.now()))
+        expires_in = round(token.expires - self._clock.now())
+        steps.add(source="identity service", expires_in=expires_in)
+        log.info("token refreshed", application=credentials.name, expires_in=expires_in)
         for mismatch in token.mismatches:
             if mismatch.subject == "clock":
                 log.warning("clock skew detected", application=credentials.name, seconds=mismatch.seconds)

@@ -1,6 +1,5 @@
 """Tests of outgoing connections: trusted certificates, sent headers and proxies. Real TLS, on loopback."""
 
-import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from support.certificates import CertificateAuthority
+from support.forwarding_proxy import ForwardingProxy
 
 from proxy import config, errors
 from proxy.upstream import http_post
@@ -154,64 +154,10 @@ def test_mismatched_or_encrypted_key_is_a_mistake(
         sessions.tls_context(tls(client_cert=cert, client_key=key))
 
 
-class Proxy:
-    """A forwarding proxy: keeps the head of every request, passes tunnels on, answers what is not encrypted."""
-
-    def __init__(self, refusal: bytes = b"") -> None:
-        self._refusal = refusal
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.heads: list[str] = []
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[str]:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        try:
-            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        finally:
-            server.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await server.wait_closed()
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.add(asyncio.create_task(self._pass_on(reader, writer)))
-
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.heads.append(head)
-            if self._refusal:
-                writer.write(self._refusal)
-            elif head.startswith("CONNECT"):
-                await self._tunnel(head.split()[1], reader, writer)
-            else:
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy")
-            await writer.drain()
-            await reader.read()
-        finally:
-            writer.close()
-
-    async def _tunnel(self, where: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, _, port = where.rpartition(":")
-        inner, outer = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        try:
-            await asyncio.gather(copy(reader, outer), copy(inner, writer))
-        finally:
-            outer.close()
-
-
-async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65_536):
-        writer.write(data)
-        await writer.drain()
-
-
 async def test_http_proxy_sees_only_an_encrypted_tunnel(
     serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
-    proxy = Proxy()
+    proxy = ForwardingProxy()
     async with serve_tls() as url, proxy.running() as address:
         proxy_address = config.ProxyAddress(f"http://{address}")
         async with open_session(proxy=proxy_address, tls=tls(ca_file=authority.ca_file)) as session:
@@ -224,7 +170,7 @@ async def test_http_proxy_sees_only_an_encrypted_tunnel(
 async def test_proxy_credentials_are_sent_to_the_proxy(
     open_session: OpenSession,
 ) -> None:
-    proxy = Proxy()
+    proxy = ForwardingProxy()
     async with proxy.running() as address:
         proxy_address = config.ProxyAddress(f"http://me:the%20word@{address}")
         async with open_session(proxy=proxy_address) as session:
@@ -237,7 +183,7 @@ async def test_proxy_credentials_are_sent_to_the_proxy(
 async def test_refusing_proxy_is_named_with_its_status(
     open_session: OpenSession,
 ) -> None:
-    proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+    proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     async with (
         proxy.running() as address,
         open_session(proxy=config.ProxyAddress(f"http://me:hidden@{address}")) as session,

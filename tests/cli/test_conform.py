@@ -1,0 +1,196 @@
+"""Tests of `v3bridge conform`, on the embedded sandbox and on a configuration with a sandbox behind it."""
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import commands
+from support.terminal import terminals
+
+from proxy.cli import embedded
+from proxy.sandbox import app, applications, behaviour, user_directory
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"
+TOKENS = ("token-fields", "jwt-claims")  # observe what is in a token
+USER = user_directory.DEFAULT_USERS[0]
+PLANTED = (
+    applications.DEFAULT_APPLICATION.client_id,
+    applications.DEFAULT_APPLICATION.client_secret,
+    applications.DEFAULT_APPLICATION.application_id,
+    user_directory.DEFAULT_ORGANISATION.id,
+    user_directory.DEFAULT_PASSWORD,
+    USER.email,
+    "eyJ",  # every token begins so
+)
+
+
+class _Account:
+    """A configuration whose upstream is a sandbox in the test, which counts what it bills."""
+
+    def __init__(self, folder: Path, sandbox: app.Sandbox) -> None:
+        self.folder, self.sandbox = folder, sandbox
+
+    def write(self, **more: Any) -> None:
+        """Write the configuration; `more` are settings of the application."""
+        own = self.sandbox.default_application
+        demo = {"client_id": own.client_id, "client_secret": own.client_secret, "apikeys": ["AN-API-KEY"], **more}
+        upstream = {"graphql_url": self.sandbox.graphql_url, "token_url": self.sandbox.token_url}
+        file = self.folder / "our.yaml"
+        file.write_text(json.dumps({"upstream": upstream, "applications": {"demo": demo}}))
+        file.chmod(0o600)
+
+    async def run(self, *arguments: str, command: str = "conform") -> commands.CommandResult:
+        """Run a command in the folder of the configuration."""
+        return await commands.wait(await commands.start(self.folder, command, *arguments))
+
+    @property
+    def billed(self) -> int:
+        return sum(self.sandbox.part_usage.used(each.application_id) for each in self.sandbox.applications.all)
+
+
+@pytest.fixture
+async def account(tmp_path: Path) -> AsyncIterator[_Account]:
+    async with app.serve(embedded.conformance_sandbox(behaviour.Behaviour())) as sandbox:
+        prepared = _Account(tmp_path, sandbox)
+        prepared.write()
+        yield prepared
+
+
+def _only(*ids: str) -> list[str]:
+    return [word for id in ids for word in ("--only", id)]
+
+
+def test_the_whole_list_is_confirmed_on_the_sandbox_and_its_ledger_proves_the_parts(run_command: Run) -> None:
+    done = run_command("conform", "--against", "sandbox", "--json")
+    result = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, result["service"]) == (0, "", "sandbox")
+    assert len(result["outcomes"]) >= 60
+    assert {outcome["verdict"] for outcome in result["outcomes"]} == {"confirmed"}
+    cost = result["cost"]
+    assert 0 < cost["returned"] == cost["billed"] <= cost["at_worst"] <= 20
+    assert [text for text in PLANTED if text in done.stdout] == []
+
+
+def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: Run) -> None:
+    done = run_command("conform", "--against", "sandbox", "--deviation", FREE, *_only(FREE, "token-type"))
+    assert done.returncode == 1
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert lines[0] == "Core"
+    assert lines[1].split() == [*f"contradicted {FREE} A request without a token gets the status 401.".split()]
+    assert [line.split() for line in lines[2:4]] == [["expected", "401"], ["got", "200"]]
+    assert any(line.startswith("confirmed") and "token-type" in line for line in lines)
+    assert "2 of 2 (100%)" in done.stdout
+    assert "1 of 2 (50%)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "--against: either --against or --result is needed"),
+        (["--against", "sandbox", "--only", "nothing"], "--only: no assumption is called 'nothing'"),
+        (["--against", "sandbox", "--deviation", "missing-toke-status"], "similar ones are missing-token-status"),
+        (["--against", "none.yaml"], "none.yaml: cannot be read"),
+        (["--result", "none.json"], "none.json: cannot be read"),
+        (["--result", "config.yaml"], "config.yaml: is not a result of `v3bridge conform --json`"),
+        (
+            ["--against", "sandbox", "--only", FREE, "--deviation", FREE, "--update", "e.yaml"],
+            "--update: a sandbox with",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(run_command: Run, arguments: list[str], message: str) -> None:
+    done = run_command("conform", *arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+
+
+def test_nothing_that_can_be_tested_has_an_exit_code_of_its_own(run_command: Run) -> None:
+    done = run_command("conform", "--against", "sandbox", "--budget", "0", *_only(PAID))
+    assert done.returncode == 3
+    assert "reason   the budget of 0 parts is too small" in done.stdout
+
+
+async def test_parts_of_an_application_are_confirmed_first_and_booked_in_the_ledger(account: _Account) -> None:
+    refused = await account.run("--against", "our.yaml", *_only(PAID, FREE))
+    assert refused.code == 2
+    assert "set a limit with --budget, or confirm with --yes" in refused.err
+    assert account.billed == 0
+    done = await account.run("--against", "our.yaml", "--budget", "5", "--json", *_only(PAID, FREE))
+    cost = json.loads(done.out)["cost"]
+    assert (done.code, cost["returned"], cost["token_requests"]) == (0, account.billed, 1), done
+    assert account.billed > 0
+    usage = json.loads((await account.run("--config", "our.yaml", "--json", command="usage")).out)
+    assert {row["key"]: row["used"] for row in usage} == {None: account.billed, "1": 0}
+
+
+async def test_at_a_terminal_nothing_is_sent_without_a_yes(account: _Account) -> None:
+    with terminals(partial(commands.start, account.folder)) as on_terminal:
+        terminal = await on_terminal("conform", "--against", "our.yaml", *_only(PAID))
+        await terminal.until("Continue?")
+        assert "as application demo: at most 3 parts" in terminal.shown
+        terminal.type("n\n")
+        ended = await commands.wait(terminal.process)
+    assert (ended.code, ended.out.strip()) == (1, "")
+    assert account.sandbox.journal.totals.requests.total() == 0
+
+
+async def test_a_result_for_others_holds_nothing_of_the_organization(account: _Account) -> None:
+    form = dict(embedded.conformance_target(account.sandbox).accounts["user_token"].form)
+    token = await _user_token(account, form)
+    (account.folder / "user-token").write_text(token)
+    own = account.sandbox.default_application
+    account.write(reconcile={"application_id": own.application_id, "token": "file:user-token"})
+    done = await account.run("--against", "our.yaml", "--json", "--yes", *_only(PRIVATE, LIMITED, *TOKENS))
+    outcomes = {outcome["id"]: outcome for outcome in json.loads(done.out)["outcomes"]}
+    assert outcomes[PRIVATE]["verdict"] == "confirmed"
+    assert "needs an application without parts" in outcomes[LIMITED]["reason"]
+    assert [text for text in (*PLANTED, token, account.sandbox.url) if text in done.out + done.err] == []
+    assert json.loads(done.out)["service"] == "another service"
+
+
+async def _user_token(account: _Account, form: dict[str, str]) -> str:
+    import aiohttp
+
+    design = account.sandbox.applications.by_application(applications.DEFAULT_DESIGN_APPLICATION.application_id)
+    assert design is not None
+    credentials = {"client_id": design.client_id, "client_secret": design.client_secret}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(account.sandbox.token_url, data=form | credentials) as response,
+    ):
+        return str((await response.json())["access_token"])
+
+
+async def test_a_service_that_is_down_contradicts_nothing(account: _Account) -> None:
+    account.sandbox.faults.replace(await _faults("5xx status=503"))
+    done = await account.run("--against", "our.yaml", "--budget", "5", *_only(PAID))
+    assert done.code == 3
+    assert "not tested" in done.out
+    assert "503" in done.out
+
+
+async def _faults(text: str) -> Any:
+    from proxy.sandbox import faults
+
+    return faults.parse_faults(text)
+
+
+def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_command: Run, tmp_path: Path) -> None:
+    file = tmp_path / "evidence.yaml"
+    done = run_command("conform", "--against", "sandbox", "--json", *_only(FREE), "--update", str(file))
+    assert done.returncode == 0
+    assert file.read_text().count("holds: true") == 1
+    observed = json.loads(done.stdout) | {"service": "Nexar"}
+    observed["outcomes"][0] |= {"verdict": "contradicted", "got": 200}
+    (tmp_path / "observed.json").write_text(json.dumps(observed))
+    done = run_command("conform", "--result", str(tmp_path / "observed.json"), "--update", str(file))
+    assert done.returncode == 1
+    assert "holds: false" in file.read_text()
+    row = next(line for line in (tmp_path / "evidence.md").read_text().splitlines() if f"`{FREE}`" in line)
+    assert "| confirmed " in row
+    assert "| contradicted " in row

@@ -1,0 +1,220 @@
+"""The stage network of `v3bridge doctor`: TLS with a company's certificate, proxies, names and clocks, on loopback."""
+
+import asyncio
+import datetime
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import inspected_upstream
+from support.certificates import CertificateAuthority
+from support.forwarding_proxy import ForwardingProxy, copy
+from support.inspected_upstream import Inspected
+
+from proxy.kit import clock
+from proxy.sandbox import app, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
+
+LAST_YEAR = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(scope="module")
+def company(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    """The authority of a company's network that inspects TLS."""
+    return CertificateAuthority(tmp_path_factory.mktemp("company"), "ZScaler Root CA")
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("stranger"), "Another CA")
+
+
+@pytest.fixture
+async def sandbox(catalog: store.Catalog, signing_key: keys.SigningKey) -> AsyncIterator[app.Sandbox]:
+    async with app.serve(settings.SandboxSettings(), catalog=catalog, key=signing_key) as started:
+        yield started
+
+
+@asynccontextmanager
+async def tls_in_front(sandbox: app.Sandbox, certificate: Any, clients: Path | None = None) -> AsyncIterator[str]:
+    """A port that speaks TLS with this certificate, and forwards to the sandbox. `clients`: the authority of the
+    certificates that clients must show."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
+    context.load_cert_chain(*certificate)
+    context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
+    tasks = set()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner, outer = await asyncio.open_connection("127.0.0.1", sandbox.port)
+        try:
+            await asyncio.gather(copy(reader, outer), copy(inner, writer))
+        except OSError:
+            pass
+        finally:
+            outer.close()
+            writer.close()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.create_task(forward(reader, writer)))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
+    try:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+async def inspected(folder: Path, sandbox: app.Sandbox, url: str, **changes: Any) -> Inspected:
+    """Run all stages against a URL in front of the sandbox; `upstream` are changes of this block."""
+    account = sandbox.default_application
+    credentials = {"client_id": account.client_id, "client_secret": account.client_secret}
+    upstream = {
+        "graphql_url": f"{url}/graphql",
+        "token_url": f"{url}/connect/token",
+        **changes.pop("upstream", {}),
+    }
+    applications = {"demo": {**inspected_upstream.APPLICATION, **credentials}}
+    return await inspected_upstream.inspect(folder, upstream, applications=applications, **changes)
+
+
+async def test_certificate_of_a_company_is_named_with_its_issuer(
+    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+) -> None:
+    async with tls_in_front(sandbox, company.issue("intercepted")) as url:
+        result = await inspected(tmp_path, sandbox, url)
+    assert result.failed == {"certificate_untrusted"}
+    finding = result.finding("certificate_untrusted")
+    expected = 'the certificate of 127.0.0.1 is issued by "ZScaler Root CA", which is not in the system\'s list'
+    assert finding.text == expected
+    assert "set upstream.tls.ca_file" in finding.advice
+    assert sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
+
+
+async def test_ca_file_makes_a_company_s_certificate_trusted(
+    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+) -> None:
+    async with tls_in_front(sandbox, company.issue("intercepted")) as url:
+        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
+    assert result.failed == set()
+    assert 'its certificate is issued by "ZScaler Root CA"' in result.finding("reached").text
+
+
+async def test_ca_file_of_another_authority_is_named(
+    sandbox: app.Sandbox, company: CertificateAuthority, stranger: CertificateAuthority, tmp_path: Path
+) -> None:
+    async with tls_in_front(sandbox, company.issue("intercepted")) as url:
+        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(stranger.ca_file)}})
+    assert result.failed == {"certificate_untrusted"}
+    finding = result.finding("certificate_untrusted")
+    assert f"which is not in upstream.tls.ca_file ({stranger.ca_file})" in finding.text
+    assert finding.advice.startswith("upstream.tls.ca_file replaces the system's list")
+
+
+async def test_expired_certificate_asks_for_the_clock(
+    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+) -> None:
+    async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
+        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
+    assert result.failed == {"certificate_not_valid_now"}
+
+
+async def test_certificate_of_another_host_is_named(
+    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+) -> None:
+    async with tls_in_front(sandbox, company.issue("server")) as url:
+        url = url.replace("127.0.0.1", "localhost")
+        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
+    assert result.failed == {"certificate_of_another_host"}
+    assert result.finding("certificate_of_another_host").text == "the certificate is not for localhost"
+
+
+async def test_missing_client_certificate_is_a_closed_connection(
+    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+) -> None:
+    tls = {"ca_file": str(company.ca_file)}
+    cert, key = company.issue("client")
+    async with tls_in_front(sandbox, company.issue("server"), company.ca_file) as url:
+        without = await inspected(tmp_path, sandbox, url, upstream={"tls": tls})
+        shown = {**tls, "client_cert": str(cert), "client_key": str(key)}
+        with_certificate = await inspected(tmp_path, sandbox, url, upstream={"tls": shown})
+    assert without.failed == {"identity_disconnects"}
+    assert "upstream.tls.client_cert" in without.finding("identity_disconnects").advice
+    assert with_certificate.failed == set()
+
+
+@pytest.mark.parametrize(
+    "refusal, user, code",
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "", "proxy_authentication_failed"),
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "me:hidden@", "proxy_authentication_failed"),
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "", "proxy_failed"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "", "proxy_failed"),
+    ],
+)
+async def test_refusing_proxy_is_named_and_its_password_is_not(
+    sandbox: app.Sandbox, tmp_path: Path, refusal: bytes, user: str, code: str
+) -> None:
+    proxy = ForwardingProxy(refusal)
+    async with proxy.running() as address:
+        result = await inspected(
+            tmp_path, sandbox, "https://service.invalid", upstream={"proxy": f"http://{user}{address}"}
+        )
+    assert result.failed == {code}
+    assert [head.split()[:2] for head in proxy.heads] == [["CONNECT", "service.invalid:443"]]  # asked once
+    assert "hidden" not in repr(result)
+    assert ("name or the password" in result.finding(code).advice) is bool(user)
+
+
+async def test_services_are_reached_through_a_proxy(
+    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+) -> None:
+    proxy = ForwardingProxy()
+    async with tls_in_front(sandbox, company.issue("server")) as url, proxy.running() as address:
+        upstream = {"tls": {"ca_file": str(company.ca_file)}, "proxy": f"http://me:hidden@{address}"}
+        result = await inspected(tmp_path, sandbox, url, upstream=upstream)
+        trusted = await inspected(tmp_path, sandbox, url, upstream={"proxy": f"http://{address}"})
+    assert result.failed == set()
+    assert f"through the proxy {address}" in result.finding("reached").text
+    assert "Proxy-Authorization: Basic" in proxy.heads[0]
+    assert trusted.failed == {"certificate_untrusted"}
+    assert '"ZScaler Root CA"' in trusted.finding("certificate_untrusted").text
+
+
+@pytest.mark.parametrize("url", ["http://service.invalid", "http://127.0.0.1:{port}"])
+async def test_proxy_of_the_environment_is_pointed_out(
+    sandbox: app.Sandbox, unused_tcp_port: int, tmp_path: Path, url: str
+) -> None:
+    environ = {"HTTPS_PROXY": "http://me:hidden@proxy.example:3128"}
+    result = await inspected(tmp_path, sandbox, url.format(port=unused_tcp_port), environ=environ)
+    (code,) = result.failed
+    assert code in ("name_not_resolved", "connection_failed")
+    assert "HTTPS_PROXY, which v3bridge does not use: set upstream.proxy" in result.finding(code).advice
+    assert "hidden" not in repr(result)
+
+
+@pytest.mark.parametrize(
+    "offset, failed, warned, words",
+    [
+        (-3600, {"clock_wrong"}, set(), "60 minutes behind"),
+        (7 * 86_400, {"clock_wrong"}, set(), "7 days ahead of"),
+        (-180, set(), {"clock_inexact"}, "3 minutes behind"),
+        (-50, set(), set(), ""),
+    ],
+)
+async def test_wrong_clock_of_this_machine_is_named_once(
+    sandbox: app.Sandbox, tmp_path: Path, offset: float, failed: set[str], warned: set[str], words: str
+) -> None:
+    time = clock.ManualClock(clock.SystemClock().now() + offset)
+    result = await inspected(tmp_path, sandbox, sandbox.url, time=time)
+    assert (result.failed, result.warned) == (failed, warned)
+    clocks = [finding for finding in result.findings if finding.code.startswith("clock_")]
+    assert len(clocks) == 1
+    assert f"this machine's clock is {words} that of 127.0.0.1" in clocks[0].text or not words
