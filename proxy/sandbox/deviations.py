@@ -49,7 +49,7 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     "search-warnings": {"long_queries_warned": False},
     "search-description": {"highlight_tag": "em"},
     "zero-search-limit": {"zero_limit_empties_page": False},
-    "largest-page": {"search_start_max": 500},
+    "largest-page": {"page_end_max": 1000},
     "unknown-country": {"unknown_countries_refused": False},
     "unknown-currency": {"unknown_currencies_refused": False},
     # Filters and sort keys
