@@ -1,6 +1,7 @@
 """`v3bridge doctor`: checks of an installation, stage by stage, and what to do about what they find."""
 
 import os
+import sys
 from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -19,7 +20,6 @@ from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
     from proxy.doctor.findings import CheckResult, Report, StageName
-    from proxy.doctor.run import Observer
 
 OK, FAILED, UNUSABLE = 0, 1, 2  # exit codes: the last if the configuration itself is wrong
 MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "warning": ("!", "yellow"), "skipped": ("–", "dim")}
@@ -37,12 +37,11 @@ def doctor(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts, changes
-    nothing."""
+    """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts."""
     file = config_file or shipped.path("config.yaml")
-    printer = ReportPrinter(Console(highlight=False))
-    report = event_loop.run(_examine(file, tuple(requests or ()), _silent if as_json else printer.show))
-    if as_json:
+    printer = None if as_json else ReportPrinter(Console(highlight=False))
+    report = event_loop.run(_examine(file, tuple(requests or ()), printer))
+    if printer is None:
         document = {"ok": report.ok, "stages": report.stages}
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     else:
@@ -50,13 +49,16 @@ def doctor(
     raise typer.Exit(_exit_code(report))
 
 
-async def _examine(file: Path, requests: tuple[Path, ...], observe: "Observer") -> "Report":
+async def _examine(file: Path, requests: tuple[Path, ...], printer: "ReportPrinter | None") -> "Report":
     from proxy.doctor import inspection, run
+    from proxy.telemetry import log
 
+    log.configure("error", "console", sys.stderr)  # what is worth a warning is a finding
     async with AsyncExitStack() as resources:
-        return await run.run(
-            inspection.Inspection(file, os.environ, clock.SystemClock(), _start_sandbox, resources, requests), observe
-        )
+        subject = inspection.Inspection(file, os.environ, clock.SystemClock(), _start_sandbox, resources, requests)
+        if printer is None:
+            return await run.run(subject, lambda _stage, _finding: None)
+        return await run.run(subject, printer.show, printer.begin)
 
 
 async def _start_sandbox(settings: config.Config, resources: AsyncExitStack) -> config.Config:
@@ -69,10 +71,6 @@ def _exit_code(report: "Report") -> int:
     return UNUSABLE if report.stages[0].has_failed else FAILED
 
 
-def _silent(_stage: "StageName", _finding: "CheckResult") -> None:
-    """Print nothing: JSON is one document, printed at the end."""
-
-
 class ReportPrinter:
     """Prints each finding when it is made, below the name of its stage. Outside a terminal a finding is one line, and
     what to do another."""
@@ -80,13 +78,13 @@ class ReportPrinter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._console.soft_wrap = not self._console.is_terminal
-        self._stage = ""
 
-    def show(self, stage: "StageName", finding: "CheckResult") -> None:
+    def begin(self, stage: "StageName") -> None:
+        """Print the name of a stage before it runs: some take seconds."""
+        self._console.print(Text(stage, style="bold"))
+
+    def show(self, _stage: "StageName", finding: "CheckResult") -> None:
         """Print a finding."""
-        if stage != self._stage:
-            self._stage = stage
-            self._console.print(Text(stage, style="bold"))
         symbol, style = MARKS[finding.outcome]
         application = f"{finding.application}: " if finding.application else ""
         self._print_line(Text(self._symbol(symbol), style), f"{application}{finding.text}")
@@ -98,7 +96,7 @@ class ReportPrinter:
         outcomes = Counter(finding.outcome for stage in report.stages for finding in stage.findings)
         counts = [f"{outcomes[name]} {name}" for name in ("passed", "failed", "skipped") if outcomes[name]]
         counts += [counted(outcomes["warning"], "warning")] if outcomes["warning"] else []
-        self._console.print(f"\n{', '.join(counts)}")
+        self._console.print(f"\n{'ready' if report.ok else 'not ready'}: {', '.join(counts)}")
 
     def _print_line(self, mark: Text, text: str) -> None:
         """Print a mark and a text, whose further lines in a terminal begin below its first one."""

@@ -24,10 +24,13 @@ STAGES = (
 Observer = Callable[[StageName, CheckResult], None]
 
 
-async def run(inspection: Inspection, observe: Observer) -> Report:
-    """Run all stages; `observe` gets each finding when it is made. The caller closes `inspection.resources`."""
+async def run(inspection: Inspection, observe: Observer, begin: Callable[[StageName], None] | None = None) -> Report:
+    """Run all stages; `begin` gets the name of each before it runs, `observe` each finding when it is made. The caller
+    closes `inspection.resources`."""
     finished: dict[StageName, Stage] = {}
     for stage in STAGES:
+        if begin is not None:
+            begin(stage.name)
         findings: list[CheckResult] = []
         ready = stage.is_ready(inspection)
         async for finding in stage.check(inspection) if ready else _skip(finished[stage.needs]):

@@ -140,6 +140,8 @@ def _file(file: Path) -> Iterator[CheckResult]:
         cache = cache_ring.beside(file)
         if os.path.exists(cache) and not os.access(cache, os.R_OK | os.W_OK):
             yield CACHE_UNWRITABLE.finding(f"{cache} cannot be read and written: nothing is shared between workers")
+        elif os.path.exists(cache):
+            yield passed("cache_file", f"{cache}: the shared cache, {cache.stat().st_size / 1e6:.1f} MB")
 
 
 def _place(file: Path) -> CheckResult:

@@ -62,7 +62,7 @@ def is_curl(text: str) -> bool:
 
 def parse(text: str) -> list[CurlRequest]:
     """Return the requests of one curl command, one for each URL. Raises ValueError, which quotes nothing of it."""
-    one_line = re.sub(r"\\\r?\n", " ", text.strip().removeprefix("$"))
+    one_line = re.sub(r"\\\r?\n", " ", _unescaped(text.strip().removeprefix("$")))
     try:
         words = shlex.split(_ANSI.sub(_plain, one_line))
     except ValueError:
@@ -154,6 +154,11 @@ def _text(value: str, option: str) -> str:
     if value.startswith("@") and option != "data-raw":
         raise ValueError(_READS_FILE)
     return value
+
+
+def _unescaped(text: str) -> str:
+    """Return a command that a browser copied for the Windows command line without its escapes, which are `^`."""
+    return re.sub(r"\^\r?\n", " ", re.sub(r"\^([^\r\n])", r"\1", text)) if '^"' in text else text
 
 
 def _plain(match: re.Match[str]) -> str:

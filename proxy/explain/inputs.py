@@ -14,10 +14,12 @@ from proxy import errors
 from proxy.compare.requests import V3Request, parse_target
 from proxy.compare.sources import entries
 from proxy.explain import curl
+from proxy.parsing import path_suggestions
 
 HAR_BYTES_MAX = 1_073_741_824  # a HAR file is read as a whole
 _VARIABLE = re.compile(r"\$\{?\w+\}?")  # a shell variable instead of a key, as in documentation
 _HAR_START = re.compile(r'\s*\{\s*"log"\s*:')
+_HOST = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*")
 _NO_REQUEST = (
     "the input is no request and no file: give a URL, a path such as /v3/parts/match?queries=…, a curl command, "
     "a HAR entry, or a file of requests"
@@ -132,8 +134,11 @@ def _request(method: str, target: str, origin: str) -> InputRequest:
 
 
 def _path(target: str) -> str:
-    """Return the path of an address, for a suggestion. Raises SourceError for other texts."""
-    address = re.sub(r"^[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*|^[\w.-]+(?::\d+)?(?=/)", "", target.partition("?")[0])
-    if not address.startswith("/"):
+    """Return the path of an address, for a suggestion. Raises SourceError for a text that may as well be the name of a
+    file that is not there."""
+    address, question_mark, _ = target.partition("?")
+    path = _HOST.sub("", address)
+    is_url = path != address or bool(question_mark)
+    if not path.startswith("/") or not (is_url or path_suggestions.message(path) != path_suggestions.NO_PATH):
         raise errors.SourceError(_NO_REQUEST)
-    return address
+    return path

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy import errors, parameters
+from proxy.compare.redaction import Redaction, redact_request
 from proxy.compare.requests import V3Request
 from proxy.compare.running import estimate
 from proxy.explain.explainer import Explainer
@@ -44,6 +45,9 @@ class RequestKinds:
 
     def add(self, request: V3Request, apikey: str | None) -> None:
         """Count a request. Equal requests of different clients are different: each pays for its own."""
+        if apikey and any(apikey in text for pair in request.query for text in pair):
+            # Names and include[] are shown, and may hold the key, too.
+            request = redact_request(request, Redaction([apikey]))
         count = self._counts.setdefault(key_of(request), _Count(request, apikey))
         count.occurrences += request.times
         identifier = bytes.fromhex(request.id)

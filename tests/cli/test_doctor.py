@@ -71,12 +71,13 @@ def test_every_stage_is_run_in_its_order(shipped: "subprocess.CompletedProcess[s
 
 def test_mistakes_of_the_configuration_are_those_that_serve_prints(run_command: Run, config_file: Any) -> None:
     file = config_file(MISTAKES)
-    served, examined = (run_command(command, "--config", str(file)) for command in ("serve", "doctor"))
+    served, used, examined = (run_command(name, "--config", str(file)) for name in ("serve", "usage", "doctor"))
     mistakes = [line.removeprefix("v3bridge: ") for line in served.stderr.splitlines()]
     assert len(mistakes) == 5
+    assert (used.stderr, used.returncode) == (served.stderr, 2)
     assert [line[4:] for line in examined.stdout.splitlines() if line.startswith("  ✗")] == mistakes
     assert examined.stdout.count("  – needs the stage ") == len(STAGES) - 1
-    assert examined.stdout.endswith(f"\n5 failed, {len(STAGES) - 1} skipped\n")
+    assert examined.stdout.endswith(f"\nnot ready: 5 failed, {len(STAGES) - 1} skipped\n")
     assert (served.returncode, examined.returncode, examined.stderr) == (2, 2, "")
 
 
@@ -98,6 +99,7 @@ REPORT = findings.Report(
 def printed(console: Console) -> None:
     printer = doctor.ReportPrinter(console)
     for stage in REPORT.stages:
+        printer.begin(stage.name)
         for finding in stage.findings:
             printer.show(stage.name, finding)
     printer.result(REPORT)
@@ -111,7 +113,7 @@ def test_a_pipe_gets_one_line_for_a_finding() -> None:
         f"  ✗ erp: {'a long text ' * 20}\n    → {'what to do about it ' * 20}\n"
         "  ! not \\x1b[31mred\n    → look\n"
         "machine\n  – needs another stage\n"
-        "\n1 passed, 1 failed, 1 skipped, 1 warning\n"
+        "\nnot ready: 1 passed, 1 failed, 1 skipped, 1 warning\n"
     )
 
 

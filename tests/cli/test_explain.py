@@ -129,6 +129,7 @@ FORMS: dict[str, Any] = {
     "a header": f"curl -u me:{SECRET} -H 'Authorization: {SECRET}' -b {SECRET} 'https://x:{SECRET}@octopart.com/api{TARGET}'",
     "no request": f"curl -d apikey={SECRET}",
     "HAR": json.dumps({"request": {"url": TARGET, "headers": [{"value": SECRET}]}, "response": SECRET}),
+    "names in a log": f'x "GET {TARGET}&apikey={SECRET}&include[]={SECRET}&{SECRET}=1 HTTP/1.1" 200 1\n' * 2,
     "a log": f'{SECRET} "GET {TARGET}&apikey={SECRET}" 200 "{SECRET}"\n' * 2,
 }
 

@@ -2,6 +2,7 @@
 and with at most one token request."""
 
 import dataclasses
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -30,9 +31,11 @@ def upstream(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartUpstr
     """Starts a sandbox by the system's clock, whose Date headers aiohttp makes; proves the costs at its end."""
 
     @asynccontextmanager
-    async def started(application: applications.SandboxApplication = OWN, **chosen: Any) -> AsyncIterator[app.Sandbox]:
-        chosen = {"applications": (application,), **chosen}
-        async with app.serve(settings.SandboxSettings(**chosen), catalog=catalog, key=signing_key) as sandbox:
+    async def started(
+        application: applications.SandboxApplication = OWN, rng: random.Random | None = None, **chosen: Any
+    ) -> AsyncIterator[app.Sandbox]:
+        sandbox_settings = settings.SandboxSettings(**{"applications": (application,), **chosen})
+        async with app.serve(sandbox_settings, rng=rng, catalog=catalog, key=signing_key) as sandbox:
             yield sandbox
             assert sandbox.journal.totals.parts == 0
             assert sandbox.journal.totals.requests["token"] <= 1
@@ -121,6 +124,18 @@ async def test_fault_gives_exactly_its_diagnosis(
         result = await inspected(tmp_path, sandbox)
     assert result.failed == codes
     assert result.report.ok is not bool(codes)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_mix_of_faults_ends_in_findings(upstream: StartUpstream, tmp_path: Path, seed: int) -> None:
+    mixed = [fault for fault in faults.parse_faults("mixed share=0.9") if "slow" not in faults.fault_text(fault)]
+    async with upstream(faults=tuple(mixed), rng=random.Random(seed)) as sandbox:
+        result = await inspected(tmp_path, sandbox)
+    assert {finding.code.partition("_")[0] for finding in result.findings if finding.outcome == "failed"} <= {
+        "identity",
+        "graphql",
+        "token",
+    }
 
 
 def test_table_has_every_kind_of_fault() -> None:

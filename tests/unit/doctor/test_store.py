@@ -145,6 +145,13 @@ async def test_a_shared_cache_of_another_user_is_named(examine: Examine, file: P
     assert diagnoses(await examine(store.check, FILE)) == ["cache_file_unwritable"]
 
 
+async def test_the_shared_cache_is_shown(examine: Examine, file: Path) -> None:
+    cache = file.with_name("state.sqlite.cache")
+    cache.write_bytes(bytes(1_500_000))
+    findings = await examine(store.check, FILE)
+    assert the_finding(findings, "cache_file").text == f"{cache}: the shared cache, 1.5 MB"
+
+
 async def test_a_store_in_memory_forgets(examine: Examine) -> None:
     assert diagnoses(await examine(store.check, APPLICATIONS + "store: 'memory:'\n")) == ["store_volatile"]
 

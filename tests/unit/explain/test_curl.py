@@ -22,6 +22,7 @@ URL = "https://octopart.com/api/v3/parts/match"
         (f"curl $'{URL}?q=caf\\u00e9\\'s' -o out.json", "GET", f"{URL}?q=café's"),
         (f"curl --url-query q=1+1 {URL}", "GET", f"{URL}?q=1%2B1"),
         (f"curl -- {URL}", "GET", URL),
+        (f'curl ^"{URL}?q=1^%5B^" ^\r\n  -H ^"accept: */*^"', "GET", f"{URL}?q=1%5B"),
     ],
 )
 def test_method_and_url(command: str, method: str, url: str | None) -> None:

@@ -60,12 +60,18 @@ def test_the_path_of_another_address_is_kept_for_a_suggestion(path: str) -> None
         (f'{{"apikey": "{KEY}"}}', "no HAR entry"),
         (f'{{"request": {{"url": "{URL}"', "cut"),
         (f"{URL}\n{URL}", "several lines"),
+        ("logs/access.log", "no request and no file"),
+        ("/var/log/nginx/access.log.1", "no request and no file"),
     ],
 )
 def test_an_unreadable_input_says_why_without_the_key(text: str, part: str) -> None:
     with pytest.raises(errors.SourceError, match=part) as raised:
         inputs.read_text(text)
     assert KEY not in raised.value.message
+
+
+def test_a_path_without_its_prefix_is_a_request() -> None:
+    assert [inputs.read_text(text)[0].path for text in ("/parts/match", "/parts?q=x")] == ["/parts/match", "/parts"]
 
 
 def test_a_har_file_is_read_without_its_responses(tmp_path: Path) -> None:

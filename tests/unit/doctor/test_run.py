@@ -1,0 +1,93 @@
+"""Tests of a run: the order of the stages, what is skipped and why, and what observers get."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from proxy.doctor import run
+from proxy.doctor.findings import CheckResult, Report, StageName
+from proxy.doctor.inspection import Diagnosis, Inspection, StageCheck, passed
+from proxy.kit import clock
+
+from .conftest import start_nothing
+
+WRONG = Diagnosis("wrong_thing", "a cause", "a remedy")
+ODD = Diagnosis("odd_thing", "a cause", "a remedy", "warning")
+
+
+async def right(_: Inspection) -> AsyncIterator[CheckResult]:
+    yield passed("right_thing", "it is right")
+
+
+async def wrong(_: Inspection) -> AsyncIterator[CheckResult]:
+    yield WRONG.finding("it is wrong", application="erp")
+    yield WRONG.finding("it is wrong, too", advice="a better remedy")
+
+
+async def odd(_: Inspection) -> AsyncIterator[CheckResult]:
+    yield ODD.finding("it is odd")
+
+
+def never(_: Inspection) -> bool:
+    return False
+
+
+def always(_: Inspection) -> bool:
+    return True
+
+
+async def run_of(monkeypatch: pytest.MonkeyPatch, *stages: StageCheck) -> tuple[Report, list[Any]]:
+    monkeypatch.setattr(run, "STAGES", stages)
+    seen: list[Any] = []
+    async with AsyncExitStack() as resources:
+        inspection = Inspection(Path("config.yaml"), {}, clock.ManualClock(), start_nothing, resources)
+        report = await run.run(inspection, lambda stage, finding: seen.append((stage, finding.code)), seen.append)
+    return report, seen
+
+
+def test_the_stages_are_those_of_the_findings_in_their_order() -> None:
+    assert [stage.name for stage in run.STAGES] == list(get_args(StageName))
+
+
+def test_a_stage_needs_one_before_it() -> None:
+    names = [stage.name for stage in run.STAGES]
+    assert all(names.index(stage.needs) < place for place, stage in enumerate(run.STAGES) if place)
+
+
+async def test_findings_are_observed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = StageCheck("configuration", wrong, is_ready=always), StageCheck("machine", right, is_ready=always)
+    report, seen = await run_of(monkeypatch, *stages)
+    wrong_thing = ("configuration", "wrong_thing")
+    assert seen == ["configuration", wrong_thing, wrong_thing, "machine", ("machine", "right_thing")]
+    first, second = report.stages[0].findings
+    assert (first.advice, first.application, first.outcome) == ("a remedy", "erp", "failed")
+    assert (second.advice, second.application) == ("a better remedy", None)
+
+
+async def test_a_stage_is_skipped_because_of_the_one_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    report, _ = await run_of(
+        monkeypatch,
+        StageCheck("network", wrong, is_ready=always),
+        StageCheck("identity", right, "network", never),
+        StageCheck("graphql", right, "identity", never),
+    )
+    assert [finding.text for stage in report.stages[1:] for finding in stage.findings] == [
+        "needs the stage network, which has failed",
+        "needs the stage identity, which was skipped",
+    ]
+    assert [finding.outcome for stage in report.stages[1:] for finding in stage.findings] == ["skipped"] * 2
+
+
+@pytest.mark.parametrize("check, ok", [(right, True), (odd, True), (wrong, False)])
+async def test_only_failures_make_a_run_unsuccessful(monkeypatch: pytest.MonkeyPatch, check: Any, ok: bool) -> None:
+    report, _ = await run_of(monkeypatch, StageCheck("machine", check, is_ready=always))
+    assert (report.ok, report.stages[0].has_failed) == (ok, not ok)
+
+
+async def test_a_stage_needs_settings_unless_it_says_otherwise() -> None:
+    async with AsyncExitStack() as resources:
+        inspection = Inspection(Path("config.yaml"), {}, clock.ManualClock(), start_nothing, resources)
+        assert not StageCheck("machine", right).is_ready(inspection)
