@@ -38,7 +38,7 @@ class SearchRules:
     plain_numbers_filter: Annotated[bool, "a value may be a bare number in SI base units"] = True
     displayed_values_filter: Annotated[bool, "a value may be written as it is displayed, such as 1 kΩ"] = True
     categories_include_descendants: Annotated[bool, "category_id includes the categories below"] = True
-    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts that nobody has in stock"] = True
+    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts without stock"] = True
     unknown_filters_refused: Annotated[bool, "an unknown key of a filter is an error"] = True
     # Sorting
     sort_keys_missing: Annotated[frozenset[str], "sort keys that are not accepted"] = frozenset()
