@@ -29,9 +29,7 @@ async def test_requests_succeed(start: StartEnvironment, everything_else_is_wron
             assert response.json["results"] == expected.json["results"]
 
 
-async def test_an_expired_token_is_renewed(
-    start: StartEnvironment, everything_else_is_wrong: Behaviour
-) -> None:
+async def test_an_expired_token_is_renewed(start: StartEnvironment, everything_else_is_wrong: Behaviour) -> None:
     async with start(sandbox={"behaviour": everything_else_is_wrong}) as environment:
         environment.sandbox.faults.replace(faults.parse_faults("expired count=1"))
         assert (await environment.results({"mpn": "SN74S74N"}))[0]["hits"] == 4
