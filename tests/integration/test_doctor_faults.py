@@ -195,7 +195,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, Any], set[str], set[str]]] = [
         {"part_limit_differs"},
     ),
     ("1000 parts, used", {"part_limit": 1000, "used": 1000}, {"parts": 1000}, {"part_limit_reached"}, set()),
-    ("no parts configured", {}, {"parts": 0}, {"quota_used_up"}, set()),
+    ("no parts configured", {}, {"parts": 0}, {"quota_exhausted"}, set()),
     ("without TECH_SPECS", {"features": frozenset({"DATASHEETS"})}, {}, {"feature_missing"}, set()),
     ("TECH_SPECS, which are not configured", {}, {"features": ["DATASHEETS"]}, set(), {"feature_unused"}),
     ("neither", {"features": frozenset()}, {"features": ["DATASHEETS"]}, set(), set()),
