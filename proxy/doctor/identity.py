@@ -52,12 +52,18 @@ TOKEN_UNUSABLE = Diagnosis(
     "the token has expired on arrival, has no known lifetime, or cannot be sent in a header",
     "check this machine's clock (`date -u`) and upstream.token_url",
 )
+STORE_KEY_DIFFERS = Diagnosis(
+    "store_key_differs",
+    "the tokens in the store were encrypted with another store_key, or with none",
+    "set the same store_key wherever the store is used; to change it, list the new key first and the old one after it",
+    "warning",
+)
 CLOCK_WRONG = Diagnosis(
     "identity_clock_wrong",
     "the clock of the identity service differs from that of the GraphQL service, which may refuse its tokens",
     "nothing on this machine is wrong: its clock agrees with the other service's; tell the service's operators",
 )
-_GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type", "access_denied"}
+_GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type"}
 
 
 class _HasToken(msgspec.Struct):
@@ -68,11 +74,15 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Leave an access token of each application."""
     codes: set[str] = set()
     for name in inspection.settings.applications:
-        if token := await _stored_token(inspection, name):
+        key = _keys(inspection, _credentials(inspection, name)).token
+        token = await stored.token(inspection, key)
+        if token is not None and token.expires > inspection.clock.now() + STORED_SECONDS_MIN:
             inspection.tokens[name] = token.token
             inspection.stored_tokens.add(name)
             yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
             continue
+        if token is None and await stored.has_token(inspection, key):
+            yield STORE_KEY_DIFFERS.finding("the store has a token that store_key does not decrypt", application=name)
         async for finding in request(inspection, name):
             # The clocks are the same for all applications.
             if finding.application is not None or finding.code not in codes:
@@ -194,14 +204,6 @@ def _has_token(reply: http_post.HttpResponse) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return reply.status == 200
-
-
-async def _stored_token(inspection: Inspection, name: str) -> identity.AccessToken | None:
-    keys = _keys(inspection, _credentials(inspection, name))
-    token = await stored.token(inspection, keys.token)
-    if token is None or token.expires < inspection.clock.now() + STORED_SECONDS_MIN:
-        return None
-    return token
 
 
 async def forget(inspection: Inspection, name: str) -> None:

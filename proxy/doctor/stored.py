@@ -34,9 +34,14 @@ async def use(inspection: Inspection, work: Callable[[Store], Awaitable[T]], def
 
 
 async def token(inspection: Inspection, key: str) -> identity.AccessToken | None:
-    """Return a stored token."""
-    found = await use(inspection, lambda store: _tokens(inspection, store).token(key), None)
-    return None if found is None else identity.AccessToken(*found)
+    """Return a stored token that `store_key` decrypts."""
+    stored = await use(inspection, lambda store: _tokens(inspection, store).token(key), None)
+    return None if stored is None else identity.AccessToken(*stored)
+
+
+async def has_token(inspection: Inspection, key: str) -> bool:
+    """Return whether there is a stored token, whatever it is encrypted with."""
+    return await use(inspection, lambda store: store.token(key), None) is not None
 
 
 async def keep_token(inspection: Inspection, key: str, new: identity.AccessToken) -> None:

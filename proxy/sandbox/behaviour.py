@@ -26,6 +26,7 @@ class Behaviour(SupplyBehaviour):
     # Ranges and sizes of supply queries (contract graphql.md §2.1, §2.2)
     search_limit_max: Annotated[int, "largest `limit` of a search"] = 100
     search_start_max: Annotated[int, "largest `start` of a search"] = 1000
+    page_end_max: Annotated[int, "largest sum of `start` and `limit`"] = 1100
     all_range_errors: Annotated[bool, "each argument out of its range gets an error, not only the first"] = True
     range_error_status: Annotated[int, "HTTP status of range errors"] = 200
     range_error_path: Annotated[bool, "range errors have `path` and `locations`"] = True

@@ -25,12 +25,12 @@ class SupplyBehaviour(rules.SearchRules):
 
     # Parts, sellers, offers (§1.2, §2.5, §2.6)
     part_urls_have_slugs: Annotated[bool, "`octopartUrl` is the site and the slug, else the site and the id"] = True
-    brokers_by_default: Annotated[bool, "`sellers` without arguments include brokers"] = False
+    brokers_left_out: Annotated[bool, "`sellers` without arguments have no brokers"] = True
     unauthorized_by_default: Annotated[bool, "`sellers` without arguments include unauthorized ones"] = True
     authorized_only_obeyed: Annotated[bool, "`authorizedOnly` leaves out the other sellers"] = True
     seller_limit_obeyed: Annotated[bool, "`limit` of `sellers` cuts the list"] = True
     price_breaks_obeyed: Annotated[bool, "`priceBreaks` selects price breaks"] = True
-    brokers_in_totals: Annotated[bool, "`totalAvail` counts brokers beside other sellers with stock"] = False
+    totals_without_brokers: Annotated[bool, "`totalAvail` counts no brokers beside other sellers with stock"] = True
     median_in_dollars: Annotated[bool, "`currency` of `medianPrice1000` is USD"] = True
     offer_ids_numeric: Annotated[bool, "the ids of all offers are numbers"] = False
     quote_stock_code: Annotated[int, "`inventoryLevel` of offers on request"] = -4
@@ -41,12 +41,12 @@ class SupplyBehaviour(rules.SearchRules):
     prices_by_quantity: Annotated[bool, "prices ascend by quantity"] = True
     price_currency_kept: Annotated[bool, "`price` is in the seller's currency, whatever is requested"] = True
     converted_currency: Annotated[str | None, "`convertedCurrency`; none: that of the request"] = None
-    conversion_inverted: Annotated[bool, "`conversionRate` is that of the other direction"] = False
-    converted_prices_rounded: Annotated[bool, "`convertedPrice` has two decimals"] = False
+    conversion_from_seller: Annotated[bool, "`conversionRate` converts from the seller's currency"] = True
+    converted_prices_exact: Annotated[bool, "`convertedPrice` is not rounded"] = True
 
     # Specs and documents (§1.2, §2.6)
     si_values_in_base_units: Annotated[bool, "`siValue` is in SI base units, else as displayed"] = True
-    lifecycle_value_has_age: Annotated[bool, "`value` of the life cycle says how old it is"] = False
+    lifecycle_value_bare: Annotated[bool, "`value` of the life cycle does not say how old it is"] = True
     spec_values_joined: Annotated[bool, "several values of a spec are one text, else several specs"] = True
     datasheet_collection: Annotated[str, "name of the collection of datasheets"] = "Datasheets"
     compliance_collection: Annotated[str, "name of the collection of compliance documents"] = "Compliance Documents"
@@ -54,20 +54,20 @@ class SupplyBehaviour(rules.SearchRules):
     # Result sets (§1.2)
     bucket_count_max: Annotated[int | None, "most buckets of an aggregation; none: as many as requested"] = None
     frequent_buckets_first: Annotated[bool, "buckets descend by count"] = True
-    ancestors_counted: Annotated[bool, "`categoryAgg` counts a part for each category above its own, too"] = False
+    own_categories_counted: Annotated[bool, "`categoryAgg` counts a part in its own category only"] = True
     bucket_values_in_si: Annotated[bool, "`floatValue` is in SI base units, else as displayed"] = True
     suggested_specs_added: Annotated[bool, "`WITH_SUGGESTED` adds specs to those that are named"] = True
     long_queries_warned: Annotated[bool, "a query of more words than are searched has a warning"] = True
     highlight_tag: Annotated[str, "element around the words of the query in `description`"] = "strong"
-    hits_after_start: Annotated[bool, "`hits` leaves out those before `start`"] = False
-    zero_limit_is_default: Annotated[bool, "`limit: 0` of a search is like no limit"] = False
+    hits_count_all: Annotated[bool, "`hits` counts those before `start`, too"] = True
+    zero_limit_empties_page: Annotated[bool, "`limit: 0` of a search returns an empty page"] = True
 
     # supMultiMatch (§2.3)
     matches_in_order: Annotated[bool, "results are in the order of the queries"] = True
     references_echoed: Annotated[bool, "a result has the `reference` of its query"] = True
-    equal_queries_merged: Annotated[bool, "equal queries have one result together"] = False
+    equal_queries_separate: Annotated[bool, "equal queries have a result each"] = True
     match_start_obeyed: Annotated[bool, "`start` of a query skips parts"] = True
-    zero_match_limit_is_default: Annotated[bool, "`limit: 0` of a query is like no limit"] = False
+    zero_match_limit_empties_page: Annotated[bool, "`limit: 0` of a query of supMultiMatch returns no parts"] = True
     match_filters_obeyed: Annotated[bool, "`filters` among the options leave out parts"] = True
     empty_match_error: Annotated[str, "`error` of a query that names nothing"] = "Missing search filters"
 

@@ -2,6 +2,7 @@
 and with at most one token request."""
 
 import dataclasses
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from support import inspected_upstream
 from support.inspected_upstream import APPLICATION, Inspected
 
-from proxy.sandbox import app, applications, faults, settings
+from proxy.sandbox import app, applications, deviations, faults, settings
 from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
@@ -30,9 +31,11 @@ def upstream(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartUpstr
     """Starts a sandbox by the system's clock, whose Date headers aiohttp makes; proves the costs at its end."""
 
     @asynccontextmanager
-    async def started(application: applications.SandboxApplication = OWN, **chosen: Any) -> AsyncIterator[app.Sandbox]:
-        chosen = {"applications": (application,), **chosen}
-        async with app.serve(settings.SandboxSettings(**chosen), catalog=catalog, key=signing_key) as sandbox:
+    async def started(
+        application: applications.SandboxApplication = OWN, rng: random.Random | None = None, **chosen: Any
+    ) -> AsyncIterator[app.Sandbox]:
+        sandbox_settings = settings.SandboxSettings(**{"applications": (application,), **chosen})
+        async with app.serve(sandbox_settings, rng=rng, catalog=catalog, key=signing_key) as sandbox:
             yield sandbox
             assert sandbox.journal.totals.parts == 0
             assert sandbox.journal.totals.requests["token"] <= 1
@@ -123,6 +126,18 @@ async def test_fault_gives_exactly_its_diagnosis(
     assert result.report.ok is not bool(codes)
 
 
+@pytest.mark.parametrize("seed", range(5))
+async def test_mix_of_faults_ends_in_findings(upstream: StartUpstream, tmp_path: Path, seed: int) -> None:
+    mixed = [fault for fault in faults.parse_faults("mixed share=0.9") if "slow" not in faults.fault_text(fault)]
+    async with upstream(faults=tuple(mixed), rng=random.Random(seed)) as sandbox:
+        result = await inspected(tmp_path, sandbox)
+    assert {finding.code.partition("_")[0] for finding in result.findings if finding.outcome == "failed"} <= {
+        "identity",
+        "graphql",
+        "token",
+    }
+
+
 def test_table_has_every_kind_of_fault() -> None:
     assert {fault.split()[0] for fault, _ in FAULTS} == set(faults.KINDS) - RANDOM
 
@@ -180,7 +195,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, Any], set[str], set[str]]] = [
         {"part_limit_differs"},
     ),
     ("1000 parts, used", {"part_limit": 1000, "used": 1000}, {"parts": 1000}, {"part_limit_reached"}, set()),
-    ("no parts configured", {}, {"parts": 0}, {"quota_used_up"}, set()),
+    ("no parts configured", {}, {"parts": 0}, {"quota_exhausted"}, set()),
     ("without TECH_SPECS", {"features": frozenset({"DATASHEETS"})}, {}, {"feature_missing"}, set()),
     ("TECH_SPECS, which are not configured", {}, {"features": ["DATASHEETS"]}, set(), {"feature_unused"}),
     ("neither", {"features": frozenset()}, {"features": ["DATASHEETS"]}, set(), set()),
@@ -206,6 +221,43 @@ async def test_plan_is_compared_with_the_configuration(
         sandbox.part_usage.record(OWN.application_id, used)
         result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
         assert sandbox.part_usage.used(OWN.application_id) == used
+    assert (result.failed, result.warned) == (codes, warned)
+
+
+# Where the real service may differ from the sandbox: the deviation, the plan, the configuration, and the findings.
+DEVIATING: list[tuple[str, dict[str, Any], dict[str, Any], set[str], set[str]]] = [
+    ("introspection", {}, {}, set(), {"introspection_refused"}),
+    ("introspection-without-token", {}, {}, set(), set()),
+    ("zero-search-limit", {}, {}, set(), set()),
+    ("number-search-by-piece", {}, {}, set(), set()),
+    ("expires-in-number", {}, {}, set(), set()),
+    ("lists-without-parts", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("part-limit-status", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("part-limit-code", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("part-limit-data", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("missing-feature-path", {"features": frozenset()}, {}, {"feature_missing"}, set()),
+    ("missing-feature-code", {"features": frozenset()}, {}, {"feature_missing"}, set()),
+    ("wrong-secret", {}, {"client_secret": "another-secret-of-30-characters"}, {"client_refused"}, set()),
+    ("token-error-status", {}, {"client_secret": "another-secret-of-30-characters"}, {"client_refused"}, set()),
+    ("missing-scope-status", {"domains": ("design",)}, {"scope": ""}, {"scope_missing"}, set()),
+    ("missing-scope-code", {"domains": ("design",)}, {"scope": ""}, {"token_refused"}, set()),
+]
+
+
+@pytest.mark.parametrize("name, plan, configured, codes, warned", DEVIATING, ids=[name for name, *_ in DEVIATING])
+async def test_diagnosis_does_not_depend_on_unknown_behaviour(
+    upstream: StartUpstream,
+    tmp_path: Path,
+    name: str,
+    plan: dict[str, Any],
+    configured: dict[str, Any],
+    codes: set[str],
+    warned: set[str],
+) -> None:
+    configured = dict(configured)
+    upstream_changes = {"scope": configured.pop("scope")} if "scope" in configured else {}
+    async with upstream(dataclasses.replace(OWN, **plan), behaviour=deviations.behaviour([name])) as sandbox:
+        result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
     assert (result.failed, result.warned) == (codes, warned)
 
 

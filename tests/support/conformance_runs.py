@@ -5,10 +5,11 @@ records which fields of the sandbox's behaviour each request reads. With a devia
 which it changes are sent; the others have the response of the first run, because the sandbox is deterministic.
 """
 
+import itertools
 import random
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import aiohttp
@@ -23,12 +24,18 @@ from proxy.sandbox.identity import keys
 
 FIELDS = frozenset(each.name for each in fields(behaviour.Behaviour))
 _reads: set[str] = set()
+_hashes = itertools.count()
 
 
 class RecordedBehaviour(behaviour.Behaviour):
     """The default behaviour, which adds the fields that are read to `_reads`."""
 
     __slots__ = ()
+    __eq__ = object.__eq__
+
+    def __hash__(self) -> int:
+        # As a key of a cache it would read every field; and a cached result would hide which fields it depends on.
+        return next(_hashes)
 
     def __getattribute__(self, name: str) -> Any:
         if name in FIELDS:
@@ -68,6 +75,9 @@ class _RecordingSender:
     @property
     def secrets(self) -> frozenset[str]:
         return self._prober.secrets
+
+    async def log_in(self) -> None:
+        await self._prober.log_in()
 
     async def send(self, request: ProbeRequest) -> probes.ProbeResponse:
         self.recording.shared_reads |= _taken()
@@ -141,7 +151,8 @@ class ConformanceRuns:
         async def sleep(seconds: float) -> None:
             time.advance(seconds)
 
-        settings = embedded.conformance_sandbox(changed)
+        # A port of its own for each sandbox must not be what two responses of different runs differ in.
+        settings = replace(embedded.conformance_sandbox(changed), issuer="https://identity.example")
         running = app.serve(settings, clock=time, rng=random.Random(1), catalog=self._catalog, key=self._key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             target = embedded.conformance_target(sandbox)

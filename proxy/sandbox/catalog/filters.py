@@ -59,7 +59,7 @@ class CatalogFilters:
         company_filters = []
         if query.manufacturer is not None:
             known = self.makers(query.manufacturer, search_rules)
-            if known or not search_rules.unknown_makers_ignored:
+            if known or search_rules.unknown_makers_match_nothing:
                 company_filters.append(self.made_by([query.manufacturer], search_rules))
         if query.seller is not None:
             company_filters.append(self.sold_by([query.seller]))

@@ -48,9 +48,9 @@ def closeness(query: str, mpn: str) -> int | None:
 
 def is_same(query: str, mpn: str, search_rules: rules.SearchRules) -> bool:
     """Whether two numbers that are equal after normalisation are equal by stricter rules, too."""
-    if search_rules.punctuation_counts and query.upper() != mpn.upper():
+    if not search_rules.punctuation_ignored and query.upper() != mpn.upper():
         return False
-    return not search_rules.case_counts or _NOT_ALNUM.sub("", query) == _NOT_ALNUM.sub("", mpn)
+    return search_rules.case_ignored or _NOT_ALNUM.sub("", query) == _NOT_ALNUM.sub("", mpn)
 
 
 class CompanyNameIndex:
@@ -106,7 +106,7 @@ def _is_named(company: records.Company, text: str, search_rules: rules.SearchRul
     """Whether `text`, equal to a name of the company after normalisation, names it by stricter rules, too."""
     names = (company.name, *company.aliases) if search_rules.aliases_known else (company.name,)
     return any(
-        text == name if search_rules.company_case_counts else normalise(text) == normalise(name) for name in names
+        normalise(text) == normalise(name) if search_rules.company_case_ignored else text == name for name in names
     )
 
 

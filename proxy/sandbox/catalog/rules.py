@@ -10,17 +10,17 @@ class SearchRules:
     """Rules of one search or match; the annotation of each field describes it."""
 
     # Part numbers and order codes of a match (contract graphql.md §2.3)
-    punctuation_counts: Annotated[bool, "numbers with other punctuation do not match"] = False
-    case_counts: Annotated[bool, "numbers with letters in another case do not match"] = False
-    matches_pieces: Annotated[bool, "a match also finds numbers that contain the one that is asked for"] = False
+    punctuation_ignored: Annotated[bool, "a match ignores the punctuation of part numbers"] = True
+    case_ignored: Annotated[bool, "a match ignores the case of letters in part numbers"] = True
+    whole_numbers_match: Annotated[bool, "a match finds whole part numbers only"] = True
     makers_share_numbers: Annotated[bool, "a match finds the parts of all makers of a number"] = True
     mpn_or_sku_takes_skus: Annotated[bool, "`mpnOrSku` may be an order code"] = True
     seller_limits_sku: Annotated[bool, "beside a seller, an order code is one of that seller's"] = True
     # Manufacturers of a match
     aliases_known: Annotated[bool, "other names of a manufacturer are known, such as MPD"] = True
-    company_case_counts: Annotated[bool, "a name in another case is no name of the manufacturer"] = False
+    company_case_ignored: Annotated[bool, "a name of a manufacturer may be in another case"] = True
     further_words_allowed: Annotated[bool, "a name may have further words: Vishay Lite-On is Lite-On"] = True
-    unknown_makers_ignored: Annotated[bool, "an unknown manufacturer limits nothing"] = False
+    unknown_makers_match_nothing: Annotated[bool, "a match with an unknown manufacturer finds nothing"] = True
     # Searches
     numbers_found_by_piece: Annotated[bool, "supSearchMpn finds numbers by a piece of them"] = True
     equal_numbers_first: Annotated[bool, "supSearchMpn lists equal numbers first"] = True
@@ -38,7 +38,7 @@ class SearchRules:
     plain_numbers_filter: Annotated[bool, "a value may be a bare number in SI base units"] = True
     displayed_values_filter: Annotated[bool, "a value may be written as it is displayed, such as 1 kΩ"] = True
     categories_include_descendants: Annotated[bool, "category_id includes the categories below"] = True
-    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts that nobody has in stock"] = True
+    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts without stock"] = True
     unknown_filters_refused: Annotated[bool, "an unknown key of a filter is an error"] = True
     # Sorting
     sort_keys_missing: Annotated[frozenset[str], "sort keys that are not accepted"] = frozenset()

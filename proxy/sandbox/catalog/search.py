@@ -172,7 +172,7 @@ class CatalogSearch:
 
     def _by_number(self, mpn: str, search_rules: rules.SearchRules) -> dict[int, tuple[int, str | None]]:
         norm = matching.normalise(mpn)
-        if search_rules.matches_pieces and norm:
+        if not search_rules.whole_numbers_match and norm:
             return {row: (matching.EQUAL, None) for row in self.numbers.closest(mpn, norm)[0].tolist()}
         matches = [
             each for each in (self.numbers.equal(norm) if norm else ()) if matching.is_same(mpn, each[1], search_rules)

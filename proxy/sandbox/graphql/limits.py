@@ -1,7 +1,7 @@
 """Limits of the arguments of supply queries (contract graphql.md §2.1).
 
-`limit + start <= 1 100` needs no check of its own: both ranges at their ends give exactly that. The
-messages for too many parts, queries and ids are our choice; those of the two ranges are the service's.
+`limit + start <= 1 100` follows from both ranges, which at their ends give exactly that. The messages for too many
+parts, queries and ids are our choice; those of the two ranges are the service's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,6 +62,8 @@ def _range(start: int | None, limit: int | None, behaviour: Behaviour) -> list[s
         messages.append(f"start must be between 0 and {behaviour.search_start_max}")
     if limit is not None and not 0 <= limit <= behaviour.search_limit_max:
         messages.append(f"limit must be between 0 and {behaviour.search_limit_max}")
+    if not messages and (start or 0) + (limit or 0) > behaviour.page_end_max:
+        messages.append(f"the sum of start and limit must not exceed {behaviour.page_end_max}")
     return messages
 
 

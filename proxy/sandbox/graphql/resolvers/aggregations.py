@@ -136,7 +136,7 @@ def categories(result: views.SupPartResultSet, info: context.Info, size: int) ->
     """Hits by the category that they are in."""
     catalog, behaviour = info.context.catalog, info.context.behaviour
     counts = catalog.category_counts(result.hits)
-    if behaviour.ancestors_counted:
+    if not behaviour.own_categories_counted:
         totals: Counter[records.Category] = Counter()
         for category, count in counts:
             totals.update(dict.fromkeys((category, *catalog.ancestors(category.id)), count))

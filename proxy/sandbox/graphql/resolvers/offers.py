@@ -40,7 +40,7 @@ def sellers(
 ) -> list[views.SellerView]:
     """The sellers that pass, then the slice of them; a negative limit or start counts as absent."""
     behaviour = info.context.behaviour
-    with_brokers = includeBrokers or behaviour.brokers_by_default
+    with_brokers = includeBrokers or not behaviour.brokers_left_out
     only_authorized = authorizedOnly and behaviour.authorized_only_obeyed
     by_default = behaviour.unauthorized_by_default or includeBrokers
     passing = [
@@ -135,9 +135,9 @@ def price(
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
     rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
-    if behaviour.conversion_inverted:
+    if not behaviour.conversion_from_seller:
         rate = 1.0 / rate
-    converted = round(step.price * rate, 2) if behaviour.converted_prices_rounded else step.price * rate
+    converted = step.price * rate if behaviour.converted_prices_exact else round(step.price * rate, 2)
     place = (*key, step.quantity, step.currency, market.currency)
     converted_currency = behaviour.converted_currency or market.currency
     return views.PriceView(place, step.quantity, step.price, step.currency, converted, converted_currency, rate)

@@ -63,7 +63,7 @@ def _as_written(
     """The spec in the form of the behaviour."""
     if not behaviour.si_values_in_base_units:
         spec = replace(spec, si_value=spec.value)
-    if behaviour.lifecycle_value_has_age and spec.attribute.shortname == LIFE_CYCLE:
+    if not behaviour.lifecycle_value_bare and spec.attribute.shortname == LIFE_CYCLE:
         spec = replace(spec, value=spec.display_value)
     if behaviour.spec_values_joined or "," not in spec.value:
         return [spec]
@@ -159,8 +159,8 @@ def median_price(part: views.PartView, info: context.Info) -> views.PriceView | 
 def total_avail(part: views.PartView, info: context.Info) -> int:
     """Total stock of all distributors, at most the largest Int."""
     listed = offers.listed(part, info)
-    counts_brokers = info.context.behaviour.brokers_in_totals
-    total = sum(map(pricing.stock, listed)) if counts_brokers else pricing.total_avail(listed)
+    without_brokers = info.context.behaviour.totals_without_brokers
+    total = pricing.total_avail(listed) if without_brokers else sum(map(pricing.stock, listed))
     return min(total, LARGEST_INT)
 
 

@@ -62,7 +62,7 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     start, limit = arguments.get("start") or 0, arguments.get("limit")
-    if limit is None or (limit == 0 and info.context.behaviour.zero_limit_is_default):
+    if limit is None or (limit == 0 and not info.context.behaviour.zero_limit_empties_page):
         limit = limits.DEFAULT_LIMIT
     page = _page(info, search_hits_, start, limit)
     hits = tuple(
@@ -93,7 +93,7 @@ def multi_match(
     """One result per query, in the order of the queries."""
     behaviour = info.context.behaviour
     market, conditions = offers.market(info, arguments), match_conditions(options or {}, behaviour)
-    if behaviour.equal_queries_merged:
+    if not behaviour.equal_queries_separate:
         queries = [query for position, query in enumerate(queries) if query not in queries[:position]]
     matches = [_match(info, query, conditions, market) for query in queries]
     return matches if behaviour.matches_in_order else matches[::-1]
@@ -119,7 +119,7 @@ def _match(
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     start = query["start"] if behaviour.match_start_obeyed else 0
-    limit = query["limit"] or (limits.DEFAULT_MATCH_LIMIT if behaviour.zero_match_limit_is_default else 0)
+    limit = query["limit"] or (0 if behaviour.zero_match_limit_empties_page else limits.DEFAULT_MATCH_LIMIT)
     page = _page(info, hits, start, limit)
     return views.SupPartMatch(reference, hits.hits, tuple(views.PartView(part, market) for part in page))
 
@@ -134,7 +134,7 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
 
 def hits(result: views.SupPartResultSet, info: context.Info) -> int:
     """All hits, not the page."""
-    before = result.start if info.context.behaviour.hits_after_start else 0
+    before = 0 if info.context.behaviour.hits_count_all else result.start
     return max(result.hits.hits - before, 0)
 
 

@@ -1,0 +1,271 @@
+"""State of the store that `v3bridge doctor` uses: tokens, rate limits, the ledger, and the count of `reconcile`."""
+
+import base64
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from support import inspected_upstream, sandbox_client
+from support.inspected_upstream import Inspected
+
+from proxy import config
+from proxy.gateway.quota import accounts
+from proxy.kit import clock
+from proxy.sandbox import app, applications, faults, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
+from proxy.stores import sqlite
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
+from proxy.upstream.auth import identity, token_requests, token_store
+
+KEY = base64.b64encode(bytes(32)).decode()
+TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
+OTHER = applications.SandboxApplication(
+    "Another",
+    "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a08",
+    "11111111-1111-4111-8111-111111111118",
+    "a-secret-of-24-characters",
+)
+
+
+@pytest.fixture
+async def sandbox(catalog: store.Catalog, signing_key: keys.SigningKey) -> AsyncIterator[app.Sandbox]:
+    chosen = settings.SandboxSettings(applications=(applications.DEFAULT_APPLICATION, OTHER))
+    async with app.serve(chosen, catalog=catalog, key=signing_key) as started:
+        yield started
+        assert started.journal.totals.parts == 0
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Store]:
+    """The store that the configuration of `inspected` names, as the service opens it."""
+    opened_store = await sqlite.SqliteStore.open(folder / "state.sqlite", TIME)
+    try:
+        yield opened_store
+    finally:
+        await opened_store.aclose()
+
+
+def credentials(application: applications.SandboxApplication = applications.DEFAULT_APPLICATION) -> dict[str, str]:
+    return {"client_id": application.client_id, "client_secret": application.client_secret}
+
+
+async def inspected(folder: Path, sandbox: app.Sandbox, **changes: Any) -> Inspected:
+    """Run all stages; `application` are changes of the application."""
+    upstream = {"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url}
+    application = {**inspected_upstream.APPLICATION, **credentials(), **changes.pop("application", {})}
+    chosen = changes.pop("applications", {"demo": application})
+    return await inspected_upstream.inspect(folder, upstream, applications=chosen, **changes)
+
+
+def token_key(sandbox: app.Sandbox) -> str:
+    account = sandbox.default_application
+    own = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+    return token_store.keys(sandbox.token_url, "supply.domain", own).token
+
+
+@pytest.mark.parametrize("store_key", [None, KEY])
+async def test_requested_token_is_stored_and_used_by_the_next_run(
+    sandbox: app.Sandbox, tmp_path: Path, store_key: str | None
+) -> None:
+    blocks = {"store_key": store_key} if store_key else {}
+    async with opened(tmp_path):
+        pass
+    runs = [await inspected(tmp_path, sandbox, **blocks) for _ in range(2)]
+    assert [run.failed for run in runs] == [set(), set()]
+    assert runs[0].finding("token_received").text == "a new token, valid for 24 hours"
+    assert runs[1].finding("token_stored").text == "the store has a token, valid for 24 hours"
+    assert sandbox.journal.totals.requests["token"] == 1
+
+
+async def test_store_that_does_not_exist_is_not_made(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    assert (await inspected(tmp_path, sandbox)).failed == set()
+    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+
+
+async def test_stored_token_that_is_refused_is_replaced_by_one_request(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    async with opened(tmp_path) as state:
+        await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
+    result = await inspected(tmp_path, sandbox)
+    assert result.failed == set()
+    assert result.finding("token_replaced").application == "demo"
+    assert sandbox.journal.totals.requests["token"] == 1
+    async with opened(tmp_path) as state:
+        stored = await state.token(token_key(sandbox))
+    assert stored is not None
+    assert stored[0] != "revoked"
+
+
+async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_request(
+    sandbox: app.Sandbox, tmp_path: Path
+) -> None:
+    sandbox.faults.replace(faults.parse_faults("401"))
+    async with opened(tmp_path) as state:
+        await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
+    result = await inspected(tmp_path, sandbox)
+    assert result.failed == {"token_refused"}
+    assert sandbox.journal.totals.requests["token"] == 1
+
+
+async def test_token_of_another_store_key_is_a_warning(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    async with opened(tmp_path):
+        pass
+    other_key = base64.b64encode(bytes(range(32))).decode()
+    runs = [await inspected(tmp_path, sandbox, store_key=key) for key in (KEY, other_key)]
+    assert [run.failed for run in runs] == [set(), set()]
+    assert [run.warned for run in runs] == [set(), {"store_key_differs"}]
+
+
+async def test_token_that_is_about_to_expire_is_not_used(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    async with opened(tmp_path) as state:
+        await state.keep_token(token_key(sandbox), "old", TIME.now() + 30)
+    assert "token_received" in {finding.code for finding in (await inspected(tmp_path, sandbox)).findings}
+
+
+async def test_own_rate_limit_is_kept_without_a_request(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    account = sandbox.default_application
+    own = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+    key = token_store.keys(sandbox.token_url, "supply.domain", own).rate_limit
+    slow = token_requests.RATE_LIMITS[1]
+    async with opened(tmp_path) as state:
+        for _ in range(slow.count):
+            await state.take(key, (slow,))
+    result = await inspected(tmp_path, sandbox)
+    assert result.failed == {"token_rate_limited"}
+    assert "the next one is allowed in" in result.finding("token_rate_limited").text
+    assert "token" not in sandbox.journal.totals.requests
+
+
+async def test_each_application_is_checked_and_named(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    wrong = {**credentials(OTHER), "client_secret": '"a-secret-of-24-characters"'}
+    chosen = {
+        name: {**inspected_upstream.APPLICATION, "apikeys": [name], **own}
+        for name, own in (("good", credentials()), ("wrong", wrong), ("other", credentials(OTHER)))
+    }
+    result = await inspected(tmp_path, sandbox, applications=chosen)
+    assert result.failed == {"client_refused"}
+    finding = result.finding("client_refused")
+    assert finding.application == "wrong"
+    assert "the client secret has a quote at an end" in finding.text
+    accepted = [finding.application for finding in result.findings if finding.code == "token_accepted"]
+    assert accepted == ["good", "other"]
+    assert sandbox.journal.totals.requests["token"] == 3
+    assert len([finding for finding in result.findings if finding.code == "schema_complete"]) == 1
+
+
+@pytest.mark.parametrize(
+    "parts, used, code, outcome, words",
+    [
+        (100, 0, "quota_remaining", "passed", "100 of 100 parts remain until "),
+        (100, 40, "quota_remaining", "passed", "60 of 100 parts remain until "),
+        (100, 95, "quota_low", "warning", "5 of 100 parts remain until "),
+        (100, 100, "quota_exhausted", "failed", "0 of 100 parts remain until "),
+        ("unlimited", 40, "quota_unlimited", "passed", "parts: unlimited; 40 parts used in "),
+    ],
+)
+async def test_remaining_parts_are_those_of_the_ledger(
+    sandbox: app.Sandbox, tmp_path: Path, parts: Any, used: int, code: str, outcome: str, words: str
+) -> None:
+    entry = LedgerEntry("demo", accounts.billing_periods(TIME.now()).month)
+    async with opened(tmp_path) as state:
+        await state.settle(Settlement("worker", 1, (), (UsageIncrement(entry, used, 0),)))
+    result = await inspected(tmp_path, sandbox, application={"parts": parts})
+    assert result.finding(code).outcome == outcome
+    assert result.finding(code).text.startswith(words)
+
+
+async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
+    sandbox: app.Sandbox, tmp_path: Path
+) -> None:
+    async with opened(tmp_path) as state:
+        reason = "You have exceeded your part limit of 500."
+        await state.mark_exhausted(ExhaustedQuota("demo", TIME.now() + 3600, reason))
+    result = await inspected(tmp_path, sandbox, application={"parts": 1000})
+    assert (result.failed, result.warned) == ({"quota_marked_exhausted"}, {"part_limit_differs"})
+    assert "v3bridge usage --reopen demo" in result.finding("quota_marked_exhausted").advice
+
+
+async def user_token(sandbox: app.Sandbox) -> str:
+    """A token that may read counts: the sandbox gives them to tokens of applications, too."""
+    async with aiohttp.ClientSession() as session:
+        caller = sandbox_client.SandboxClient(sandbox, session)
+        await caller.log_in()
+        return caller.token
+
+
+async def test_count_of_the_upstream_is_told_and_taken_over_once_a_day(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "user-token").write_text(await user_token(sandbox))
+    reconcile = {"application_id": sandbox.default_application.application_id, "token": "file:user-token"}
+    async with opened(tmp_path):
+        pass
+    sandbox.part_usage.record(sandbox.default_application.application_id, 32)
+    sandbox.journal.clear()
+    runs = [await inspected(tmp_path, sandbox, application={"parts": 1000, "reconcile": reconcile}) for _ in range(2)]
+    assert [run.failed for run in runs] == [set(), set()]
+    assert runs[0].finding("part_limit_open").text == "the part limit is 1000, 32 of them used"
+    assert runs[1].finding("quota_remaining").text.startswith("968 of 1000 parts remain")
+    assert runs[1].finding("counts_read_today").outcome == "passed"
+    asked = [entry for entry in sandbox.journal.entries if entry.fields == ("admApplicationById",)]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "limit, used, configured, failed, warned",
+    [
+        (1000, 32, 500, set(), {"part_limit_differs"}),
+        (100, 32, 100, set(), {"part_limit_small"}),
+        (10, 0, 10, set(), {"part_limit_small"}),
+    ],
+)
+async def test_part_limit_of_the_count_is_compared_with_the_configuration(
+    catalog: store.Catalog,
+    signing_key: keys.SigningKey,
+    tmp_path: Path,
+    limit: int,
+    used: int,
+    configured: int,
+    failed: set[str],
+    warned: set[str],
+) -> None:
+
+    own = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=limit)
+    chosen = settings.SandboxSettings(applications=(own,))
+    async with app.serve(chosen, catalog=catalog, key=signing_key) as sandbox:
+        sandbox.part_usage.record(own.application_id, used)
+        (tmp_path / "user-token").write_text(await user_token(sandbox))
+        reconcile = {"application_id": own.application_id, "token": "file:user-token"}
+        result = await inspected(tmp_path, sandbox, application={"parts": configured, "reconcile": reconcile})
+    assert (result.failed, result.warned) == (failed, warned)
+
+
+@pytest.mark.parametrize(
+    "token, application_id, code",
+    [
+        ("expired", applications.DEFAULT_APPLICATION.application_id, "user_token_refused"),
+        ("good", "00000000-0000-0000-0000-000000000000", "application_id_unknown"),
+    ],
+)
+async def test_count_that_cannot_be_read_is_explained(
+    sandbox: app.Sandbox, tmp_path: Path, token: str, application_id: str, code: str
+) -> None:
+    (tmp_path / "user-token").write_text(await user_token(sandbox) if token == "good" else token)
+    reconcile = {"application_id": application_id, "token": "file:user-token"}
+    result = await inspected(tmp_path, sandbox, application={"reconcile": reconcile})
+    assert result.failed == {code}
+
+
+async def test_no_secret_is_in_a_finding(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    planted = {"client_secret": "planted-secret-of-30-characters", "apikeys": ["planted-key"]}
+    result = await inspected(tmp_path, sandbox, application=planted, store_key=KEY)
+    sandbox.faults.replace(faults.parse_faults("401"))
+    refused = await inspected(tmp_path, sandbox, store_key=KEY)
+    assert (result.failed, refused.failed) == ({"client_refused"}, {"token_refused"})
+    shown = repr((result, refused))
+    assert "planted" not in shown
+    assert "eyJ" not in shown  # a JWT begins so
+    assert KEY not in shown
+    assert sandbox.default_application.client_secret not in shown

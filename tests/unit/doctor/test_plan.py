@@ -1,0 +1,127 @@
+"""Diagnoses of part limits and features."""
+
+import json
+from typing import Any
+
+import pytest
+
+from proxy import config, errors
+from proxy.doctor import graphql, plan
+from proxy.upstream import http_post
+
+NOW = 1_700_000_000.0
+LIMIT_100 = "You have exceeded your part limit of 100. Please upgrade your plan."
+
+
+def application(**changes: Any) -> config.ApplicationSettings:
+    return config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("key")),), **changes)
+
+
+def probed(body: Any, status: int = 200) -> Any:
+    return plan.of_probe(http_post.HttpResponse(status, json.dumps(body).encode()), "demo", NOW)
+
+
+def refused(message: str, **more: Any) -> dict[str, Any]:
+    return {"data": None, "errors": [{"message": message, **more}]}
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_probe_tells_an_exhausted_limit_from_a_missing_feature(status: int) -> None:
+    exhausted = probed(refused(LIMIT_100), status)
+    assert isinstance(exhausted, errors.QuotaExhausted)
+    for body in (
+        refused("no access", path=["supSearchMpn", "specAggs"]),
+        refused("your plan lacks TECH_SPECS"),
+        refused("This feature is part of the Pro plan"),
+        {**refused("no access", path=["supSearchMpn", "specAggs"]), "data": {"supSearchMpn": {"hits": 0}}},
+    ):
+        assert isinstance(probed(body, status), plan.FeatureRefused)
+
+
+def test_probe_without_a_refusal_shows_the_feature() -> None:
+    assert probed({"data": {"supSearchMpn": {"hits": 0, "specAggs": []}}}) is None
+    assert isinstance(probed(refused("The field `specAggs` does not exist.")), errors.QueryRefused)
+    with pytest.raises(graphql.DiagnosedError):
+        probed({"errors": [{"message": "x", "extensions": {"code": "AuthInvalidToken"}}]}, 401)
+
+
+def test_probe_can_return_no_part() -> None:
+    document = json.loads(plan.PROBE.payload)["query"]
+    assert "limit: 0" in document
+    assert "results" not in document
+
+
+@pytest.mark.parametrize(
+    "limit, parts, expected",
+    [
+        (
+            plan.PartLimit(0, None, True),
+            "unlimited",
+            [("plan_without_parts", "this plan has no parts: its part limit is 0")],
+        ),
+        (plan.PartLimit(0, 0, False), 1000, [("plan_without_parts", "this plan has no parts: its part limit is 0")]),
+        (plan.PartLimit(None, None, True), 1000, [("part_limit_reached", "the part limit is exhausted")]),
+        (
+            plan.PartLimit(10, None, True),
+            10,
+            [("part_limit_reached", "the part limit of 10, that of an evaluation, is exhausted")],
+        ),
+        (plan.PartLimit(1000, None, True), 1000, [("part_limit_reached", "the part limit of 1000 is exhausted")]),
+        (plan.PartLimit(1000, 1000, False), 1000, [("part_limit_reached", "the part limit of 1000 is exhausted")]),
+        (plan.PartLimit(100, 3, False), 100, [("part_limit_small", "the part limit is 100, 3 of them used")]),
+        (plan.PartLimit(15_000, 3, False), 15_000, [("part_limit_open", "the part limit is 15000, 3 of them used")]),
+        (
+            plan.PartLimit(15_000, 3, False),
+            1000,
+            [
+                ("part_limit_open", "the part limit is 15000, 3 of them used"),
+                ("part_limit_differs", "`parts` is 1000, the part limit of the plan is 15000"),
+            ],
+        ),
+        (plan.PartLimit(15_000, None, False), "unlimited", [("part_limit_open", "the part limit is 15000")]),
+    ],
+)
+def test_part_limit_is_told_as_such(limit: plan.PartLimit, parts: Any, expected: list[tuple[str, str]]) -> None:
+    findings = plan.of_limit(limit, application(parts=parts), "demo")
+    assert [(finding.code, finding.text) for finding in findings] == expected
+
+
+def test_no_date_is_promised_for_a_plan_without_parts() -> None:
+    (finding,) = plan.of_limit(plan.PartLimit(0, None, True), application(), "demo")
+    assert "no date changes this" in finding.advice
+
+
+@pytest.mark.parametrize(
+    "refusal, features, codes, unchecked",
+    [
+        (None, "all", ["feature_included", "skipped"], "LEAD_TIME"),
+        (None, ("TECH_SPECS",), ["feature_included"], ""),
+        (None, ("CAD_MODELS",), ["feature_unused", "skipped"], "CAD_MODELS (cad_models)"),
+        (None, (), ["feature_unused"], ""),
+        (plan.FeatureRefused("no"), "all", ["feature_missing", "skipped"], "DATASHEETS"),
+        (plan.FeatureRefused("no"), (), [], ""),
+        (errors.QuotaExhausted("x"), "all", ["skipped"], "TECH_SPECS (specs)"),
+        (errors.QueryRefused("x"), ("TECH_SPECS",), ["skipped"], "TECH_SPECS (specs)"),
+    ],
+)
+def test_features_are_compared_as_far_as_they_show(
+    refusal: Any, features: Any, codes: list[str], unchecked: str
+) -> None:
+    findings = plan.of_features(refusal, application(features=features), "demo")
+    assert [finding.code for finding in findings] == codes
+    assert not unchecked or unchecked in findings[-1].text
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (errors.CredentialsRefused("no"), "user_token_refused"),
+        (errors.QueryRefused("no"), "user_token_refused"),
+        (errors.TooManyRequests("slow down"), "graphql_rate_limited"),
+        (errors.UpstreamFault("HTTP 500"), "graphql_failing"),
+        (errors.UpstreamUnreadable("cut"), "graphql_failing"),
+        (errors.UpstreamUnreachable("closed"), "graphql_disconnects"),
+    ],
+)
+def test_count_that_cannot_be_read_has_its_own_cause(error: errors.BridgeError, code: str) -> None:
+    assert plan.of_refused_count(error, "demo").code == code
