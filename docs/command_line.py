@@ -24,7 +24,7 @@ program. A test fails while it is stale; this renews it:
 ```
 
 Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
-[codes of its own](comparison.md#exit-codes).
+[codes of its own](comparison.md#exit-codes), and `v3bridge conform` [one](../how-to/conform.md#read-the-result).
 """
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
 

@@ -72,8 +72,11 @@ class ExplainOptions:
 
 def run(options: ExplainOptions) -> None:
     """Explain v3 requests: how they are understood, the GraphQL operations, their cost, the source of each field."""
-    if options.plan and options.queries:
-        raise typer.BadParameter("choose one of --plan and --queries", param_hint="--queries")
+    levels = [name for name in ("plan", "queries", "trace") if getattr(options, name)]
+    if len(levels) > 1:
+        raise typer.BadParameter("choose one of --plan, --queries and --trace", param_hint=f"--{levels[-1]}")
+    if not options.trace and (options.yes or options.budget is not None):
+        raise typer.BadParameter("only --trace costs parts", param_hint="--yes" if options.yes else "--budget")
     # Only a trace sends anything, and needs credentials.
     settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=options.trace)
     # A curl command may come as one text, or as its words.

@@ -1,6 +1,6 @@
 """Part objects in a response: what the service bills (contract graphql.md §6)."""
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from graphql import FieldNode, GraphQLError, OperationDefinitionNode, parse
@@ -18,17 +18,16 @@ def count(request: ProbeRequest, response: ProbeResponse) -> int:
     return sum(_parts(name, data.get(key)) for name, key in _root_fields(request.document))
 
 
-def _root_fields(document: str) -> Iterator[tuple[str, str]]:
-    """Yield name and response key of each root field."""
+@lru_cache(maxsize=256)
+def _root_fields(document: str) -> tuple[tuple[str, str], ...]:
+    """Return name and response key of each root field."""
     try:
-        definitions = parse(document).definitions
+        definitions = parse(document, no_location=True).definitions
     except GraphQLError:
-        return  # a probe with a deliberate mistake
-    for definition in definitions:
-        if isinstance(definition, OperationDefinitionNode):
-            for node in definition.selection_set.selections:
-                if isinstance(node, FieldNode):
-                    yield node.name.value, (node.alias or node.name).value
+        return ()  # a probe with a deliberate mistake
+    operations = (each for each in definitions if isinstance(each, OperationDefinitionNode))
+    nodes = (node for each in operations for node in each.selection_set.selections if isinstance(node, FieldNode))
+    return tuple((node.name.value, (node.alias or node.name).value) for node in nodes)
 
 
 def _parts(name: str, value: Any) -> int:

@@ -142,7 +142,7 @@ class _Judge:
 
     def _observe(self, assumption: Assumption) -> tuple[Any, str]:
         """Return the observed value, and why it cannot be computed."""
-        value = {name: msgspec.to_builtins(self.responses[name]) for name in assumption.requests}
+        value = {name: msgspec.structs.asdict(self.responses[name]) for name in assumption.requests}
         try:
             return expressions.evaluate(self.catalogue.expressions[assumption.id], value), ""
         except ValueError as error:

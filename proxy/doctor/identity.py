@@ -63,7 +63,7 @@ CLOCK_WRONG = Diagnosis(
     "the clock of the identity service differs from that of the GraphQL service, which may refuse its tokens",
     "nothing on this machine is wrong: its clock agrees with the other service's; tell the service's operators",
 )
-_GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type", "access_denied"}
+_GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type"}
 
 
 class _HasToken(msgspec.Struct):

@@ -35,7 +35,7 @@ WITHOUT_PARTS = Diagnosis(
 )
 LIMIT_REACHED = Diagnosis(
     "part_limit_reached",
-    "the parts of the plan are used up",
+    "the parts of the plan are exhausted",
     "upgrade the plan, or wait for its reset: on the 1st of the month for a monthly plan, never for an evaluation",
 )
 LIMIT_SMALL = Diagnosis(
@@ -50,8 +50,8 @@ LIMIT_DIFFERS = Diagnosis(
     "set `parts` of the application to the limit, or lower if other programs use it",
     "warning",
 )
-QUOTA_USED_UP = Diagnosis(
-    "quota_used_up",
+QUOTA_EXHAUSTED = Diagnosis(
+    "quota_exhausted",
     "the ledger has as many parts as `parts` of the application allows",
     "wait for the reset, or raise `parts` if the plan has more",
 )
@@ -179,9 +179,9 @@ def of_limit(limit: PartLimit, application: config.ApplicationSettings, name: st
     if limit.is_refused or (number is not None and used is not None and used >= number):
         shown = "part limit" if number is None else f"part limit of {number}"
         small = ", that of an evaluation," if number is not None and number <= SMALL_LIMIT else ""
-        findings = [LIMIT_REACHED.finding(f"the {shown}{small} is used up", application=name)]
+        findings = [LIMIT_REACHED.finding(f"the {shown}{small} is exhausted", application=name)]
     elif number is None:
-        text = "the part limit is not used up; its number shows only when it is, or where `reconcile` is set"
+        text = "the part limit is not exhausted; its number shows only when it is, or where `reconcile` is set"
         return [passed("part_limit_open", text, name)]
     elif number <= SMALL_LIMIT:
         findings = [LIMIT_SMALL.finding(f"the part limit is {number}{_used(used)}", application=name)]
@@ -203,7 +203,7 @@ def of_ledger(name: str, application: config.ApplicationSettings, usages: list[E
     reset = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
     text = f"{remaining} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
     if remaining == 0:
-        return QUOTA_USED_UP.finding(text, application=name)
+        return QUOTA_EXHAUSTED.finding(text, application=name)
     if (row.percent or 0.0) >= LOW_PERCENT:
         return QUOTA_LOW.finding(text, application=name)
     return passed("quota_remaining", text, name)
@@ -229,6 +229,17 @@ def of_features(refusal: object, application: config.ApplicationSettings, name: 
     if fields := ", ".join(f"{feature} ({field})" for feature, field in shown.items() if feature in configured):
         findings.append(skipped(f"not checked, because only a part shows it, which costs one: {fields}", name))
     return findings
+
+
+def of_refused_count(error: errors.BridgeError, name: str) -> CheckResult:
+    """Return the finding for a count that could not be read."""
+    text = f"the upstream's count cannot be read: {error.message}"
+    if isinstance(error, errors.CredentialsRefused | errors.QueryRefused):
+        return USER_TOKEN_REFUSED.finding(text, application=name)
+    if isinstance(error, errors.UpstreamUnreachable):
+        return graphql.SERVICE.of_failure(error)
+    diagnosis = graphql.RATE_LIMITED if isinstance(error, errors.TooManyRequests) else graphql.SERVICE.failing
+    return diagnosis.finding(text)
 
 
 def _used(used: int | None) -> str:
@@ -276,8 +287,8 @@ async def _counts(
     client = supply_counts.SupplyCountsClient(inspection.session, inspection.upstream.graphql_url, inspection.clock)
     try:
         counts = await client.fetch(application.reconcile.application_id, token)
-    except errors.ServerError as error:
-        return USER_TOKEN_REFUSED.finding(f"the upstream's count cannot be read: {error.message}", application=name)
+    except errors.BridgeError as error:
+        return of_refused_count(error, name)
     if counts is None:
         return APPLICATION_UNKNOWN.finding(
             "the upstream counts no parts for reconcile.application_id", application=name

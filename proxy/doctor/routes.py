@@ -116,11 +116,13 @@ class OriginRoute:
         try:
             await self._in_time(asyncio.get_running_loop().getaddrinfo(host, port))
         except OSError as error:
-            raise RouteError("resolve", f"the name {host} is not resolved: {_reason(error)}") from error
+            step: Step = "proxy" if self.proxy else "resolve"
+            raise RouteError(step, f"the name {host} is not resolved: {_reason(error)}") from error
 
     async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Have the proxy connect to the origin."""
-        writer.write(_head(f"CONNECT {self.host}:{self.port}", f"{self.host}:{self.port}", self._authorization()))
+        destination = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        writer.write(_head(f"CONNECT {destination}", destination, self._authorization()))
         try:
             status, _ = await self._in_time(_read_head(reader))
         except (OSError, EOFError, ValueError) as error:
@@ -128,7 +130,7 @@ class OriginRoute:
         if status == 407:
             raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
         if status != 200:
-            raise RouteError("proxy", f"the proxy refuses a connection to {self.host}:{self.port} (HTTP {status})")
+            raise RouteError("proxy", f"the proxy refuses a connection to {destination} (HTTP {status})")
 
     async def _secure(self, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> str:
         """Begin TLS, where the origin has it, and describe the connection."""

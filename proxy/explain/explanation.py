@@ -3,6 +3,8 @@
 Values of one request, except in RequestKind. No value holds an API key or a client secret.
 """
 
+import inspect
+import json
 from typing import Any, Literal
 
 import msgspec
@@ -197,3 +199,23 @@ class ExplainedFile(_Value, frozen=True, kw_only=True):
     parts_max: int
     kinds: tuple[RequestKind, ...]
     skipped: dict[str, int] = {}
+
+
+PAGE = "docs/reference/explain.schema.json"
+RENEW = f"python -c 'from proxy.explain import explanation; print(explanation.json_schema_text(), end=\"\")' > {PAGE}"
+
+
+def json_schema_text() -> str:
+    """Render the JSON Schema (2020-12) of what `--json` writes. Readers should tolerate additional keys."""
+    roots, parts = msgspec.json.schema_components([Explanation, ExplainedFile], ref_template="#/$defs/{name}")
+    for part in parts.values():
+        part["required"] = list(part["properties"])
+        part["description"] = inspect.cleandoc(part["description"]).replace("\n", " ")
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What v3bridge explain --json writes",
+        "description": "One request, a file of requests, or a list: a curl command can have several URLs.",
+        "anyOf": [*roots, {"type": "array", "items": roots[0]}],
+        "$defs": parts,
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

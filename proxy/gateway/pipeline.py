@@ -172,12 +172,12 @@ class Pipeline:
         listeners = () if claim is None else (lambda stall: start(claim.stalled(stall, positions)),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
-            found = await self._operations.execute(request, plan.operations)
-            counted = await self._operations.execute(request, plan.count_operations(found))
+            answers = await self._operations.execute(request, plan.operations)
+            counts = await self._operations.execute(request, plan.count_operations(answers))
         finally:
             stalls.STALL_LISTENERS.reset(outer_listeners)
 
-        results = plan.results(found, counted)
+        results = plan.results(answers, counts)
         began = clock.monotonic()
         rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
         steps.lap("translate")
@@ -208,8 +208,8 @@ class Pipeline:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         compiled = self._projections.list_item(name, request.projection)
-        found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
-        return {uid: compiled.map(record, request.context) for uid, record in found if record is not None}
+        records = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
+        return {uid: compiled.map(record, request.context) for uid, record in records if record is not None}
 
     async def search_listed(
         self, request: GatewayRequest, name: str, parameters: model.SearchRequest
@@ -224,7 +224,8 @@ class Pipeline:
 
 
 class _Operations:
-    """Executes planned operations within the quota."""
+    """Executes planned operations within the quota. Nothing else sends operations for parts, so that none is sent whose
+    parts are not reserved."""
 
     def __init__(self, quota: Quota, upstream: Batcher, metrics: Metrics) -> None:
         self._quota = quota
@@ -236,7 +237,7 @@ class _Operations:
         if len(operations) < 2:
             return await self._execute(request, operations[0]) if operations else {}
         results = await asyncio.gather(*(self._execute(request, operation) for operation in operations))
-        return {position: found for result in results for position, found in result.items()}
+        return {position: result for of_operation in results for position, result in of_operation.items()}
 
     async def _execute(self, request: GatewayRequest, operation: PlannedOperation) -> dict[int, OperationResult]:
         """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
@@ -244,26 +245,27 @@ class _Operations:
         try:
             with steps.step("execute"):
                 steps.add(operation=operation.document.name, queries=len(operation.positions))
-                found = await self._execute_reserved(request, operation)
+                results = await self._execute_reserved(request, operation)
         except errors.QueryRefused as refusal:
-            found = [OperationResult([], 0, refusal.message)] * len(operation.positions)
+            results = [OperationResult([], 0, refusal.message)] * len(operation.positions)
         except errors.BridgeError as failure:
-            found = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
-        return dict(zip(operation.positions, found, strict=True))
+            results = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
+        return dict(zip(operation.positions, results, strict=True))
 
     async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
         client, metadata = request.client, request.metadata
-        reservation = await self._quota.reserve(client.accounts, operation.parts_max)
+        with steps.step("reserve"):
+            reservation = await self._quota.reserve(client.accounts, operation.parts_max)
         try:
-            found = await self._upstream.execute(operation, client.application.credentials, metadata.since)
+            results = await self._upstream.execute(operation, client.application.credentials, metadata.since)
         except BaseException as error:
             metadata.cost += await reservation.release(error)
             raise
-        returned = sum(len(each.parts) for each in found)
+        returned = sum(len(each.parts) for each in results)
         metadata.cost += returned
         self._metrics.parts[client.application.name,] += returned
         await reservation.settle(returned)
-        return found
+        return results
 
 
 async def _search_plan(

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -194,3 +195,23 @@ def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_comman
     row = next(line for line in (tmp_path / "evidence.md").read_text().splitlines() if f"`{FREE}`" in line)
     assert "| confirmed " in row
     assert "| contradicted " in row
+
+
+def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "observed.json"
+    arguments = ("conform", "--against", "sandbox", "--json", *_only(FREE, "token-lifetime", "token-fields"))
+    observed = json.loads(run_command(*arguments, "--deviation", FREE).stdout)
+    for outcome in observed["outcomes"]:
+        if outcome["id"] == "token-lifetime":
+            outcome |= {"verdict": "contradicted", "got": "a day"}
+    file.write_text(json.dumps(observed))
+    running = start_command("sandbox", "--port", "0", "--as", str(file))
+    lines = dict(line.split() for line in running.until("client_secret"))
+    assert f"as observed: {FREE}: missing_token_status = 200" in running.errors
+    assert "not imitated: token-lifetime: Expected `int`, got `str`" in running.errors
+    request = urllib.request.Request(
+        lines["graphql_url"], b'{"query": "{ supSellers { id } }"}', {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as response:
+        assert response.status == 200
+        assert json.load(response)["errors"]

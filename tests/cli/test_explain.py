@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
+from proxy.explain import explanation
 from proxy.explain.explanation import ExplainedFile, Explanation
 
 from .conftest import ROOT, environment
@@ -33,13 +35,23 @@ def explain(*arguments: str, given: str = "", **environ: str) -> "subprocess.Com
 def test_json_is_the_whole_explanation() -> None:
     done = explain("--json", f"{TARGET}&include[]=specs&apikey=EXAMPLE_KEY")
 
-    explanation = msgspec.json.decode(done.stdout, type=Explanation)
+    explained = msgspec.json.decode(done.stdout, type=Explanation)
     assert (done.returncode, done.stderr) == (0, "")
-    assert explanation.request == "/v3/parts/match?queries=[{%22mpn%22:%22SN74S74N%22}]&include[]=specs&apikey=$APIKEY"
-    assert explanation.client is not None
-    assert (explanation.client.chosen_by, explanation.client.problem) == ("the request's API key", None)
-    assert [each.name for each in explanation.operations] == ["supSearchMpn", "supMultiMatch"]
-    assert "specs.<key>.value" in {each.path for each in explanation.fields}
+    assert explained.request == "/v3/parts/match?queries=[{%22mpn%22:%22SN74S74N%22}]&include[]=specs&apikey=$APIKEY"
+    assert explained.client is not None
+    assert (explained.client.chosen_by, explained.client.problem) == ("the request's API key", None)
+    assert [each.name for each in explained.operations] == ["supSearchMpn", "supMultiMatch"]
+    assert "specs.<key>.value" in {each.path for each in explained.fields}
+
+
+def test_json_conforms_to_the_schema(tmp_path: Path) -> None:
+    schema = (ROOT / explanation.PAGE).read_text(encoding="utf-8")
+    assert schema == explanation.json_schema_text(), f"{explanation.PAGE} is stale; renew it with: {explanation.RENEW}"
+    validator = jsonschema.Draft202012Validator(json.loads(schema))
+    (tmp_path / "urls.txt").write_text(f"{TARGET}\n/v3/parts/search?q=x&limit=999\n/v3/brands/search?q=x\n")
+    url = f"https://octopart.com/api{TARGET}"
+    for given in (TARGET, "/v3/parts/match", str(tmp_path / "urls.txt"), f"curl -g '{url}' '{url}'"):
+        validator.validate(json.loads(explain("--json", given).stdout))
 
 
 @pytest.mark.parametrize("width", ["60", "80", "120"])

@@ -117,3 +117,19 @@ async def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: 
     assert [None if each["trace"] is None else each["trace"]["parts"] for each in traced] == [3, None]
     assert "left out, as it may cost more than is left of the budget: /parts/match" in done.err
     assert upstream.part_usage.used(upstream.default_application.application_id) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--trace", "--queries"), "choose one of --plan, --queries and --trace"),
+        (("--yes",), "only --trace costs parts"),
+        (("--budget", "5"), "only --trace costs parts"),
+    ],
+)
+async def test_options_that_contradict_each_other_are_refused(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = await commands.wait(await commands.start(tmp_path, "explain", *arguments, TARGET))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err

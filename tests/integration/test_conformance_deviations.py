@@ -1,11 +1,12 @@
 """Every assumption holds on the sandbox, and every deviation of the sandbox contradicts the assumption of its name."""
 
+import msgspec
 import pytest
 from support.conformance_runs import ConformanceRuns
 
 from proxy.cli import conform
 from proxy.conformance import runner
-from proxy.sandbox import deviations
+from proxy.sandbox import behaviour, deviations
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
 
@@ -33,7 +34,13 @@ async def test_every_assumption_is_confirmed_on_the_sandbox_within_the_default_b
 async def test_a_deviation_contradicts_the_assumption_of_its_name_and_no_other(
     conformance_runs: ConformanceRuns, name: str
 ) -> None:
-    assert _differing(await conformance_runs.with_deviation(name)) == [(name, "contradicted")]
+    observed = await conformance_runs.with_deviation(name)
+    assert _differing(observed) == [(name, "contradicted")]
+    assumption = next(each for each in conformance_runs.catalogue.assumptions if each.id == name)
+    if assumption.sandbox is not None:
+        # A sandbox that is given the observed value deviates in the same way.
+        got = next(each.got for each in observed.outcomes if each.id == name)
+        assert msgspec.convert({assumption.sandbox: got}, behaviour.Behaviour) == deviations.behaviour([name])
 
 
 @pytest.mark.parametrize("name", list(deviations.DEVIATIONS)[::WHOLE])

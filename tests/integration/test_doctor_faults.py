@@ -12,7 +12,7 @@ import pytest
 from support import inspected_upstream
 from support.inspected_upstream import APPLICATION, Inspected
 
-from proxy.sandbox import app, applications, faults, settings
+from proxy.sandbox import app, applications, deviations, faults, settings
 from proxy.sandbox.behaviour import Behaviour
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
@@ -195,7 +195,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, Any], set[str], set[str]]] = [
         {"part_limit_differs"},
     ),
     ("1000 parts, used", {"part_limit": 1000, "used": 1000}, {"parts": 1000}, {"part_limit_reached"}, set()),
-    ("no parts configured", {}, {"parts": 0}, {"quota_used_up"}, set()),
+    ("no parts configured", {}, {"parts": 0}, {"quota_exhausted"}, set()),
     ("without TECH_SPECS", {"features": frozenset({"DATASHEETS"})}, {}, {"feature_missing"}, set()),
     ("TECH_SPECS, which are not configured", {}, {"features": ["DATASHEETS"]}, set(), {"feature_unused"}),
     ("neither", {"features": frozenset()}, {"features": ["DATASHEETS"]}, set(), set()),
@@ -221,6 +221,43 @@ async def test_plan_is_compared_with_the_configuration(
         sandbox.part_usage.record(OWN.application_id, used)
         result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
         assert sandbox.part_usage.used(OWN.application_id) == used
+    assert (result.failed, result.warned) == (codes, warned)
+
+
+# Where the real service may differ from the sandbox: the deviation, the plan, the configuration, and the findings.
+DEVIATING: list[tuple[str, dict[str, Any], dict[str, Any], set[str], set[str]]] = [
+    ("introspection", {}, {}, set(), {"introspection_refused"}),
+    ("introspection-without-token", {}, {}, set(), set()),
+    ("zero-search-limit", {}, {}, set(), set()),
+    ("number-search-by-piece", {}, {}, set(), set()),
+    ("expires-in-number", {}, {}, set(), set()),
+    ("lists-without-parts", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("part-limit-status", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("part-limit-code", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("part-limit-data", {"part_limit": 0}, {}, {"plan_without_parts"}, set()),
+    ("missing-feature-path", {"features": frozenset()}, {}, {"feature_missing"}, set()),
+    ("missing-feature-code", {"features": frozenset()}, {}, {"feature_missing"}, set()),
+    ("wrong-secret", {}, {"client_secret": "another-secret-of-30-characters"}, {"client_refused"}, set()),
+    ("token-error-status", {}, {"client_secret": "another-secret-of-30-characters"}, {"client_refused"}, set()),
+    ("missing-scope-status", {"domains": ("design",)}, {"scope": ""}, {"scope_missing"}, set()),
+    ("missing-scope-code", {"domains": ("design",)}, {"scope": ""}, {"token_refused"}, set()),
+]
+
+
+@pytest.mark.parametrize("name, plan, configured, codes, warned", DEVIATING, ids=[name for name, *_ in DEVIATING])
+async def test_diagnosis_does_not_depend_on_unknown_behaviour(
+    upstream: StartUpstream,
+    tmp_path: Path,
+    name: str,
+    plan: dict[str, Any],
+    configured: dict[str, Any],
+    codes: set[str],
+    warned: set[str],
+) -> None:
+    configured = dict(configured)
+    upstream_changes = {"scope": configured.pop("scope")} if "scope" in configured else {}
+    async with upstream(dataclasses.replace(OWN, **plan), behaviour=deviations.behaviour([name])) as sandbox:
+        result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
     assert (result.failed, result.warned) == (codes, warned)
 
 

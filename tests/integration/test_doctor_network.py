@@ -173,6 +173,12 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
     assert ("name or the password" in result.finding(code).advice) is bool(user)
 
 
+async def test_proxy_with_an_unknown_name_is_named(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    result = await inspected(tmp_path, sandbox, sandbox.url, upstream={"proxy": "http://proxy.invalid:3128"})
+    assert result.failed == {"proxy_failed"}
+    assert "the name proxy.invalid is not resolved" in result.finding("proxy_failed").text
+
+
 async def test_services_are_reached_through_a_proxy(
     sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:

@@ -163,7 +163,7 @@ async def test_each_application_is_checked_and_named(sandbox: app.Sandbox, tmp_p
         (100, 0, "quota_remaining", "passed", "100 of 100 parts remain until "),
         (100, 40, "quota_remaining", "passed", "60 of 100 parts remain until "),
         (100, 95, "quota_low", "warning", "5 of 100 parts remain until "),
-        (100, 100, "quota_used_up", "failed", "0 of 100 parts remain until "),
+        (100, 100, "quota_exhausted", "failed", "0 of 100 parts remain until "),
         ("unlimited", 40, "quota_unlimited", "passed", "parts: unlimited; 40 parts used in "),
     ],
 )

@@ -109,13 +109,13 @@ def _check_reply(response: aiohttp.ClientResponse, text: str, expected: Any) -> 
     assert text == expected.get("text", text)
 
 
-def _check_operations(asked: list[Any], expected: list[Any]) -> None:
-    assert [one["operationName"] for one in asked] == [one["operation"] for one in expected]
-    for one, wanted in zip(asked, expected, strict=True):
-        assert _part_of(one["variables"], wanted["variables"], "variables") == []
-        words = one["query"].replace("{", " ").replace("(", " ").split()
-        assert [word for word in wanted.get("asks", []) if word not in words] == []
-        assert [word for word in wanted.get("omits", []) if word in words] == []
+def _check_operations(sent: list[Any], expected: list[Any]) -> None:
+    assert [operation["operationName"] for operation in sent] == [each["operation"] for each in expected]
+    for operation, part in zip(sent, expected, strict=True):
+        assert _part_of(operation["variables"], part["variables"], "variables") == []
+        words = operation["query"].replace("{", " ").replace("(", " ").split()
+        assert [word for word in part.get("asks", []) if word not in words] == []
+        assert [word for word in part.get("omits", []) if word in words] == []
 
 
 def _part_of(whole: Any, part: Any, at: str) -> list[str]:

@@ -9,7 +9,7 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import aiohttp
@@ -148,7 +148,8 @@ class ConformanceRuns:
         async def sleep(seconds: float) -> None:
             time.advance(seconds)
 
-        settings = embedded.conformance_sandbox(changed)
+        # A port of its own for each sandbox must not be what two responses of different runs differ in.
+        settings = replace(embedded.conformance_sandbox(changed), issuer="https://identity.example")
         running = app.serve(settings, clock=time, rng=random.Random(1), catalog=self._catalog, key=self._key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             target = embedded.conformance_target(sandbox)

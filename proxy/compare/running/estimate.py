@@ -94,4 +94,4 @@ def _of_search(parameters: Parameters) -> int:
 
 def _of_match(parameters: Parameters) -> int:
     plan = match.MatchPlan(requests.parse_match(parameters).request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
-    return sum(ask.parts_max for ask in plan.operations)
+    return sum(operation.parts_max for operation in plan.operations)

@@ -128,17 +128,7 @@ class Quota:
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
-        with steps.step("reserve"):
-            self.trace(accounts, parts=parts)
-            return await self._reserve(accounts, parts)
-
-    def trace(self, accounts: ChargedAccounts, **parts: int) -> None:
-        """Add parts, and the limit that applies to them, to the current step of a trace."""
-        if steps.is_recorded():
-            status = self.status(accounts)
-            steps.add(**parts, account=accounts.key.name, used=status.used, limit=status.limit)
-
-    async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
+        self.trace(accounts, parts=parts)
         self._exhausted.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         # Such as a search with limit=0: free, and not worth a transaction.
@@ -154,6 +144,12 @@ class Quota:
             account = next(account for account, entry in charge.visible if entry == exceeded)
             await self._refuse(account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
+
+    def trace(self, accounts: ChargedAccounts, **parts: int) -> None:
+        """Add parts, and the limit that applies to them, to the current step of a trace."""
+        if steps.is_recorded():
+            status = self.status(accounts)
+            steps.add(**parts, account=accounts.key.name, used=status.used, limit=status.limit)
 
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
         """Return the status that a response shows: as of the last refresh, exact for what this process used."""

@@ -114,6 +114,15 @@ class ParsedDocument:
         return [field for operation in operations for field in operation.selection_set.selections]
 
 
+def relevant(behaviour: Behaviour) -> Behaviour:
+    """The default behaviour with those fields of `behaviour` that a parsed document depends on."""
+    return Behaviour(
+        syntax_error_code=behaviour.syntax_error_code,
+        unknown_field_message=behaviour.unknown_field_message,
+        empty_selections=behaviour.empty_selections,
+    )
+
+
 class DocumentCache:
     """Cache of parsed documents by text, for one schema."""
 

@@ -195,12 +195,19 @@ class SchemaVariant:
     documents: documents.DocumentCache
 
 
+@lru_cache(maxsize=4)
+def _shared_documents(full_schema: GraphQLSchema, behaviour: Behaviour) -> documents.DocumentCache:
+    """The documents of all sandboxes of the process with this schema and behaviour: a test starts hundreds of them and
+    sends each the same documents."""
+    return documents.DocumentCache(full_schema, behaviour)
+
+
 class SchemaVariants:
     """The complete schema, and the last variant without some fields."""
 
     def __init__(self, full_schema: GraphQLSchema, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self.complete = SchemaVariant(full_schema, documents.DocumentCache(full_schema, behaviour))
+        self.complete = SchemaVariant(full_schema, _shared_documents(full_schema, documents.relevant(behaviour)))
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:

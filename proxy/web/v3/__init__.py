@@ -1,2 +1,1 @@
-"""v3's endpoints: parse query strings to frozen requests, call the pipeline, render v3 responses (contract
-v3-rest.md)."""
+"""v3's endpoints over HTTP (contract v3-rest.md): routes, responses, and caches of whole responses."""

@@ -80,9 +80,9 @@ def test_wait_of_a_rate_limit_is_told() -> None:
     ],
 )
 def test_signs_of_wrong_credentials_are_named_without_the_secret(client_id: str, secret: str, signs: list[str]) -> None:
-    found = list(identity.suspicions(client_id, config.Secret(secret)))
-    assert len(found) == len(signs)
-    assert all(sign in text for sign, text in zip(signs, found, strict=True))
+    named = list(identity.suspicions(client_id, config.Secret(secret)))
+    assert len(named) == len(signs)
+    assert all(sign in text for sign, text in zip(signs, named, strict=True))
     _, finding = identity.of_response(reply(400, {"error": "invalid_client"}), credentials(client_id, secret), NOW)
     assert "may mean the client id or the client secret" in finding.text
     assert len(secret) < 9 or secret not in finding.text

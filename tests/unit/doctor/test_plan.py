@@ -60,14 +60,14 @@ def test_probe_can_return_no_part() -> None:
             [("plan_without_parts", "this plan has no parts: its part limit is 0")],
         ),
         (plan.PartLimit(0, 0, False), 1000, [("plan_without_parts", "this plan has no parts: its part limit is 0")]),
-        (plan.PartLimit(None, None, True), 1000, [("part_limit_reached", "the part limit is used up")]),
+        (plan.PartLimit(None, None, True), 1000, [("part_limit_reached", "the part limit is exhausted")]),
         (
             plan.PartLimit(10, None, True),
             10,
-            [("part_limit_reached", "the part limit of 10, that of an evaluation, is used up")],
+            [("part_limit_reached", "the part limit of 10, that of an evaluation, is exhausted")],
         ),
-        (plan.PartLimit(1000, None, True), 1000, [("part_limit_reached", "the part limit of 1000 is used up")]),
-        (plan.PartLimit(1000, 1000, False), 1000, [("part_limit_reached", "the part limit of 1000 is used up")]),
+        (plan.PartLimit(1000, None, True), 1000, [("part_limit_reached", "the part limit of 1000 is exhausted")]),
+        (plan.PartLimit(1000, 1000, False), 1000, [("part_limit_reached", "the part limit of 1000 is exhausted")]),
         (plan.PartLimit(100, 3, False), 100, [("part_limit_small", "the part limit is 100, 3 of them used")]),
         (plan.PartLimit(15_000, 3, False), 15_000, [("part_limit_open", "the part limit is 15000, 3 of them used")]),
         (
@@ -110,3 +110,18 @@ def test_features_are_compared_as_far_as_they_show(
     findings = plan.of_features(refusal, application(features=features), "demo")
     assert [finding.code for finding in findings] == codes
     assert not unchecked or unchecked in findings[-1].text
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (errors.CredentialsRefused("no"), "user_token_refused"),
+        (errors.QueryRefused("no"), "user_token_refused"),
+        (errors.TooManyRequests("slow down"), "graphql_rate_limited"),
+        (errors.UpstreamFault("HTTP 500"), "graphql_failing"),
+        (errors.UpstreamUnreadable("cut"), "graphql_failing"),
+        (errors.UpstreamUnreachable("closed"), "graphql_disconnects"),
+    ],
+)
+def test_count_that_cannot_be_read_has_its_own_cause(error: errors.BridgeError, code: str) -> None:
+    assert plan.of_refused_count(error, "demo").code == code

@@ -75,10 +75,14 @@ def test_every_field_that_the_mappings_read_is_missed_and_its_uses_are_named(
         if isinstance(kind, graphql.GraphQLEnumType):
             continue
         for field in kind.fields:  # type: ignore[attr-defined]  # objects and inputs have fields
-            (found,) = drift.compare(mappings, without(remote, type_name, field))
-            assert (found.place, found.problem, found.breaks) == (f"{type_name}.{field}", "is gone", True)
-            if not found.affected:
-                unused.add(found.place)
+            (difference,) = drift.compare(mappings, without(remote, type_name, field))
+            assert (difference.place, difference.problem, difference.breaks) == (
+                f"{type_name}.{field}",
+                "is gone",
+                True,
+            )
+            if not difference.affected:
+                unused.add(difference.place)
     assert unused == set()
 
 
@@ -103,8 +107,8 @@ def test_every_field_that_the_mappings_read_is_missed_and_its_uses_are_named(
 def test_missing_field_names_the_v3_fields_that_lose_their_source(
     mappings: loader.Mappings, remote: Remote, type_name: str, field: str, affected: tuple[str, ...]
 ) -> None:
-    (found,) = drift.compare(mappings, without(remote, type_name, field))
-    assert found.affected == affected
+    (difference,) = drift.compare(mappings, without(remote, type_name, field))
+    assert difference.affected == affected
 
 
 def test_missing_argument_names_only_what_uses_it(mappings: loader.Mappings, remote: Remote) -> None:
@@ -112,16 +116,16 @@ def test_missing_argument_names_only_what_uses_it(mappings: loader.Mappings, rem
     fields = [
         msgspec.structs.replace(field, args=[]) if field.name == "sellers" else field for field in part.fields or []
     ]
-    found = drift.compare(mappings, {**remote, "SupPart": msgspec.structs.replace(part, fields=fields)})
-    assert found[0] == drift.Drift("SupPart.sellers(includeBrokers)", "is gone", True, ("Part.broker_listings",))
+    differences = drift.compare(mappings, {**remote, "SupPart": msgspec.structs.replace(part, fields=fields)})
+    assert differences[0] == drift.Drift("SupPart.sellers(includeBrokers)", "is gone", True, ("Part.broker_listings",))
 
 
 def test_missing_type_is_named_once(mappings: loader.Mappings, remote: Remote) -> None:
     types = {name: kind for name, kind in remote.items() if name != "SupPartCad"}
     assert drift.compare(mappings, types) == [drift.Drift("SupPartCad", "is gone", True, ("Part.cad_models",))]
     # Where the field that leads to it is gone, too, that is the cause.
-    found = drift.compare(mappings, without(types, "SupPart", "cad"))
-    assert [each.place for each in found] == ["SupPart.cad"]
+    differences = drift.compare(mappings, without(types, "SupPart", "cad"))
+    assert [each.place for each in differences] == ["SupPart.cad"]
 
 
 @pytest.mark.parametrize(
@@ -138,16 +142,16 @@ def test_missing_type_is_named_once(mappings: loader.Mappings, remote: Remote) -
 def test_changed_type_is_told_by_its_consequence(
     mappings: loader.Mappings, remote: Remote, change: Callable[[str], str], problem: str | None, breaks: bool | None
 ) -> None:
-    found = drift.compare(mappings, retyped(remote, "SupPart", "mpn", change))
-    assert [(each.place, each.problem, each.breaks) for each in found] == (
+    differences = drift.compare(mappings, retyped(remote, "SupPart", "mpn", change))
+    assert [(each.place, each.problem, each.breaks) for each in differences] == (
         [("SupPart.mpn", problem, breaks)] if problem else []
     )
 
 
 @pytest.mark.parametrize("change", [lambda text: text.replace("!]", "]"), lambda text: text.removesuffix("!")])
 def test_nulls_in_lists_are_drift(mappings: loader.Mappings, remote: Remote, change: Callable[[str], str]) -> None:
-    (found,) = drift.compare(mappings, retyped(remote, "SupPart", "images", change))
-    assert (found.place, found.breaks) == ("SupPart.images", False)
+    (difference,) = drift.compare(mappings, retyped(remote, "SupPart", "images", change))
+    assert (difference.place, difference.breaks) == ("SupPart.images", False)
 
 
 def test_further_required_argument_and_lost_enum_value_are_drift(mappings: loader.Mappings, remote: Remote) -> None:
