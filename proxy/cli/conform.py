@@ -251,7 +251,8 @@ def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
     ledger = "" if cost.billed is None else f"; the sandbox's ledger has {cost.billed:,}"
     console.print(
         f"{counted(cost.requests, 'request')}, {counted(cost.token_requests, 'token request')}; "
-        f"{counted(cost.returned, 'part')} returned, at most {cost.at_worst:,}{ledger}"
+        f"{counted(cost.returned, 'part')} returned, at most {cost.at_worst:,}{ledger}",
+        soft_wrap=True,
     )
 
 
@@ -260,20 +261,36 @@ def _tier_table(tier: str, outcomes: "list[results.Outcome]", statements: dict[s
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
-    order = list(COLOURS)
-    for outcome in sorted(outcomes, key=lambda each: order.index(each.verdict)):
-        statement = Text(statements.get(outcome.id, ""))
-        verdict = Text(outcome.verdict, style=COLOURS[outcome.verdict])
-        table.add_row(verdict, outcome.id, Group(statement, *_details(outcome)))
+    reasons: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.verdict == "not tested":
+            reasons.setdefault(outcome.reason, []).append(outcome.id)
+
+    def add(verdict: str, subject: str, *lines: RenderableType) -> None:
+        table.add_row(Text(verdict, style=COLOURS[verdict]), subject, Group(*lines))
+
+    for outcome in outcomes:
+        if outcome.verdict == "confirmed":
+            add(outcome.verdict, outcome.id, statements.get(outcome.id, ""))
+    # A reason often concerns many: a service that is down would fill pages.
+    for reason, ids in reasons.items():
+        subject = ids[0] if len(ids) == 1 else counted(len(ids), "assumption")
+        add(
+            "not tested",
+            subject,
+            Text(printable(_shortened(reason))),
+            *([Text(", ".join(ids))] if len(ids) > 1 else []),
+        )
+    for outcome in outcomes:
+        if outcome.verdict == "contradicted":
+            add(outcome.verdict, outcome.id, statements.get(outcome.id, ""), *_details(outcome))
     return table
 
 
 def _details(outcome: "results.Outcome") -> list[RenderableType]:
-    """Return the lines below an assumption that is not confirmed."""
-    if outcome.verdict == "confirmed":
-        return []
-    lines = [] if outcome.verdict == "not tested" else [("expected", outcome.expected), ("got", outcome.got)]
-    shown = [f"{name:8} {_shortened(json.dumps(value, ensure_ascii=False))}" for name, value in lines]
+    """Return the lines below an assumption that is contradicted."""
+    values = (("expected", outcome.expected), ("got", outcome.got))
+    shown = [f"{name:8} {_shortened(json.dumps(value, ensure_ascii=False))}" for name, value in values]
     if outcome.reason:
         shown.append(f"{'reason':8} {_shortened(outcome.reason)}")
     return [Padding(Text(printable(line)), (0, 0, 0, 2)) for line in shown]

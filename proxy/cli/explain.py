@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from proxy import config, errors
+from proxy import errors
 from proxy.cli import option_fields
 from proxy.config import loader
 from proxy.kit import shipped
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 READ_METHODS = ("GET", "HEAD")
+
+
+class ProgramLanguage(StrEnum):
+    """Languages of programs; curl is the shell with curl and jq."""
+
+    python = "python"
+    javascript = "javascript"
+    curl = "curl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +64,20 @@ class ExplainOptions:
     queries: Annotated[
         bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
     ] = False
+    language: Annotated[
+        ProgramLanguage | None,
+        typer.Option("--as", help="Print a program that asks the Nexar API itself, and prints v3's fields."),
+    ] = None
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            help="Fields that the program prints, such as mpn,offers.prices, or a file: a v3 response, a recording "
+            "or a HAR file; those of the request if omitted."
+        ),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option(help="Write the programs to this folder, one for each kind of request.")
+    ] = None
     trace: Annotated[
         bool,
         typer.Option(
@@ -77,18 +100,37 @@ def run(options: ExplainOptions) -> None:
         raise typer.BadParameter("choose one of --plan, --queries and --trace", param_hint=f"--{levels[-1]}")
     if not options.trace and (options.yes or options.budget is not None):
         raise typer.BadParameter("only --trace costs parts", param_hint="--yes" if options.yes else "--budget")
+    _check_program_options(options)
     # Only a trace sends anything, and needs credentials.
     settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=options.trace)
     # A curl command may come as one text, or as its words.
     text = options.given[0] if len(options.given) == 1 else shlex.join(options.given)
-    explained = _explained(text, settings, options.application, options.kind)
+    from proxy.explain.explainer import Explainer
+
+    explainer = Explainer(settings)
+    explained = _explained(text, explainer, options.application, options.kind)
     if options.trace:
         from proxy.cli import traced
 
         requests = explained if isinstance(explained, list) else [kind.example for kind in explained.kinds]
         traced.run(requests, settings, options.budget, yes=options.yes, as_json=options.as_json)
+    elif options.language:
+        from proxy.cli import explained_programs
+
+        explained_programs.show(explained, explainer, options.language.value, options.fields, options.output)
     else:
         _print(explained, options)
+
+
+def _check_program_options(options: ExplainOptions) -> None:
+    """Raise BadParameter for options of programs without a language, and for others beside it."""
+    if options.language is None and (options.fields is not None or options.output):
+        option = "--output" if options.fields is None else "--fields"
+        raise typer.BadParameter("it is for programs; choose a language with --as", param_hint=option)
+    if options.language and (options.as_json or options.plan or options.queries or options.trace):
+        raise typer.BadParameter(
+            "a program cannot be combined with --json, --plan, --queries and --trace", param_hint="--as"
+        )
 
 
 explain = option_fields.command(ExplainOptions, run)
@@ -108,13 +150,11 @@ def _print(explained: "list[Explanation] | ExplainedFile", options: ExplainOptio
 
 
 def _explained(
-    text: str, settings: config.Config, application: str | None, kind: str | None
+    text: str, explainer: "Explainer", application: str | None, kind: str | None
 ) -> "list[Explanation] | ExplainedFile":
     """Explain an input. Raises SourceError for one that cannot be read."""
     from proxy.explain import inputs
-    from proxy.explain.explainer import Explainer
 
-    explainer = Explainer(settings)
     if text != STDIN and inputs.is_file(text):
         return _of_file(Path(text), explainer, application, kind)
     if text == STDIN:

@@ -112,6 +112,10 @@ class Prober:
         self._received: set[str] = set()
         self.token_requests = 0
 
+    async def log_in(self) -> None:
+        """Request the token of the application under test. Raises ProbeError."""
+        await self._token(self._target.accounts[None])
+
     async def send(self, request: ProbeRequest) -> ProbeResponse:
         """Send the request. Raises ProbeError."""
         account = self._target.accounts[request.needs]

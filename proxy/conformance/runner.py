@@ -12,6 +12,7 @@ from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.conformance.probes import Account, ProbeError, ProbeResponse
 from proxy.conformance.reading import Catalogue
 from proxy.conformance.results import Outcome, RunCost
+from proxy.kit.wording import counted
 
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
@@ -43,7 +44,7 @@ def select(catalogue: Catalogue, budget: int, accounts: Mapping[str | None, Acco
         elif lacking:
             left_out[name] = f"the application's plan lacks {', '.join(lacking)} (`features`)"
         elif request.parts > remaining:
-            left_out[name] = f"the budget of {budget} parts is too small"
+            left_out[name] = f"the budget of {counted(budget, 'part')} is too small"
         else:
             chosen.add(name)
             remaining -= request.parts
@@ -75,6 +76,9 @@ class Sender(Protocol):
     def secrets(self) -> frozenset[str]:
         """Everything that must not be shown."""
 
+    async def log_in(self) -> None:
+        """Check the credentials of the application under test. Raises ProbeError."""
+
     async def send(self, request: ProbeRequest) -> ProbeResponse:
         """Send a request. Raises ProbeError."""
 
@@ -96,7 +100,11 @@ async def run(
     responses: dict[str, ProbeResponse] = {}
     failures = dict(selection.left_out)
     parts = uncertain = 0
-    for done, name in enumerate(selection.requests, 1):
+    # With wrong credentials, refused token requests would contradict what is assumed about token requests.
+    reason = await _refusal(prober)
+    failures |= dict.fromkeys(selection.requests, reason) if reason else {}
+    requests = () if reason else selection.requests
+    for done, name in enumerate(requests, 1):
         try:
             responses[name] = await prober.send(catalogue.requests[name])
         except ProbeError as error:
@@ -111,9 +119,18 @@ async def run(
             hidden.outcome(judge.outcome(assumption), is_private=judge.is_private(assumption))
             for assumption in catalogue.assumptions
         ),
-        RunCost(len(selection.requests), prober.token_requests, selection.at_worst, parts),
+        RunCost(len(requests), prober.token_requests, selection.at_worst if requests else 0, parts),
         uncertain,
     )
+
+
+async def _refusal(prober: Sender) -> str:
+    """Return why the application under test gets no access token; empty if it does."""
+    try:
+        await prober.log_in()
+    except ProbeError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

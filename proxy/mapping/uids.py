@@ -57,6 +57,16 @@ class UidTarget(NamedTuple):
     name: str | None
 
 
+class RecordedUids(NamedTuple):
+    """Uids on record of one kind of object by id, or by name in small letters where the id is not known; v3's names by
+    id or by name; and ids by name."""
+
+    by_id: dict[str, str]
+    by_name: dict[str, str]
+    names: dict[str, str]
+    ids: dict[str, str]
+
+
 class Uids:
     """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
     them."""
@@ -133,10 +143,20 @@ class Uids:
         recorded = self._by_name.get(v3_name.casefold()) or self._by_name.get(name.casefold())
         return recorded or f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
+    def recorded(self) -> RecordedUids:
+        """Return what is on record, for programs that have their own copy of it."""
+        return RecordedUids(self._by_id, self._by_name, self._names, self._ids)
+
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""
         recorded = self._accepted.get(numeric_id, []) + self._accepted.get(name.casefold(), [])
         return [self.computed(numeric_id), *recorded, self.uid(numeric_id, name)]
+
+    def key(self, uid: str) -> str | None:
+        """Return the id of the object that a uid stands for, in an old or a current response, or its name in small
+        letters where the id is not known; None if it is neither on record nor computed."""
+        recorded = next((key for key, uids in self._accepted.items() if uid in uids), None)
+        return recorded or (str(int(uid[len(self._tag) :], 16)) if self.is_computed(uid) else None)
 
     def knows(self, uid: str) -> bool:
         """Return whether a table has this uid."""

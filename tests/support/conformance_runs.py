@@ -76,6 +76,9 @@ class _RecordingSender:
     def secrets(self) -> frozenset[str]:
         return self._prober.secrets
 
+    async def log_in(self) -> None:
+        await self._prober.log_in()
+
     async def send(self, request: ProbeRequest) -> probes.ProbeResponse:
         self.recording.shared_reads |= _taken()
         name = self._names[id(request)]

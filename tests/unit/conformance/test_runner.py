@@ -114,12 +114,15 @@ async def test_a_contradicted_assumption_has_what_was_expected_and_what_was_obse
     }
 
 
-async def test_a_request_without_a_token_leaves_its_assumption_untested(
-    connect: Connect, service: ScriptedService
+@pytest.mark.parametrize("kind", ["graphql", "token"])
+async def test_without_an_access_token_nothing_is_sent_and_nothing_is_tested(
+    connect: Connect, service: ScriptedService, kind: str
 ) -> None:
-    service.token = (500, "down")
-    outcome = await _outcome(connect, service, 200, {"data": {"a": 1}}, parts=3)
-    assert (outcome.verdict, outcome.reason) == ("not tested", "no access token: the identity service responded 500")
+    service.token = (400, {"error": "invalid_client"})
+    outcome = await _outcome(connect, service, 200, {"data": {"a": 1}}, parts=3, kind=kind)
+    reason = "no access token: the identity service responded 400 invalid_client"
+    assert (outcome.verdict, outcome.reason) == ("not tested", reason)
+    assert service.paths == ["/token"]
 
 
 async def test_each_request_is_sent_once_and_its_parts_are_counted(connect: Connect, service: ScriptedService) -> None:

@@ -1,0 +1,86 @@
+"""Writes a program that asks Nexar what a v3 request asked, and prints it with v3's names."""
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+from urllib.parse import quote
+
+from proxy import config
+from proxy.compare.requests import SAFE, V3Request, parse_target
+from proxy.explain.explainer import Explainer
+from proxy.explain.explanation import Explanation, UnderstoodClient
+from proxy.explain.programs import expressions, flows, rows
+from proxy.explain.programs.fields import read, restricted
+from proxy.explain.programs.layouts import LAYOUTS, Addresses, ProgramText
+from proxy.model import MappingContext, Path
+from proxy.parsing.request_parameters import RequestParameters
+
+Language = Literal["python", "javascript", "curl"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+# Nexar's own addresses, for a configuration that has the sandbox (contract graphql.md §3.1, §4.1).
+GRAPHQL_URL, TOKEN_URL = "https://api.nexar.com/graphql", "https://identity.nexar.com/connect/token"
+SCOPE = "supply.domain"
+READABLE = SAFE + '"'
+REQUEST_MAX = 300  # characters of the v3 request in the comment at the top
+
+
+def write(explainer: Explainer, explanation: Explanation, language: Language, fields: str | None = None) -> str:
+    """Return the program for an explained request; `fields` names those that it prints, or a file that has them.
+
+    Raises NoProgramError for a request that v3 refuses, and for one that needs other requests first; SourceError for
+    invalid fields.
+    """
+    mappings, client = explainer.mappings, explanation.client
+    if explanation.error is not None or client is None:
+        raise flows.NoProgramError(_refusal(explanation))
+    path, query, _ = parse_target(explanation.request)
+    request = V3Request(path, query)
+    if fields is not None:
+        request = restricted(request, read(fields, request, mappings), mappings)
+        explanation = explainer.explain(request, application=client.application)
+    parameters = RequestParameters(request.target())
+    projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
+    flow, compiled = flows.of_request(explanation, parameters, mappings, projection)
+    mapping = expressions.read(compiled, _context(explanation, client, cuts))
+    text = ProgramText(
+        title=f"Asks Nexar for what v3's {explanation.endpoint} returned, and prints it with v3's names.",
+        notes=list(_notes(explanation, flow, language)),
+        addresses=_addresses(explainer.settings),
+        client=(client.country, client.currency),
+        flow=flow,
+        mapping=mapping,
+        tables=rows.of_mappings(mappings.tables),
+    )
+    return LAYOUTS[language](text).program()
+
+
+def _refusal(explanation: Explanation) -> str:
+    error = explanation.error
+    return f"v3 refuses this request: {error.status} {error.message}" if error else "this is no request of v3"
+
+
+def _context(explanation: Explanation, client: UnderstoodClient, cuts: dict[Path, slice]) -> MappingContext:
+    # Any uid: a program has it as a parameter.
+    requested = "uid" if explanation.object == "Part" and explanation.action in ("get", "get_multi") else None
+    return MappingContext(client.country, client.currency, requested, cuts)
+
+
+def _addresses(settings: config.Config) -> Addresses:
+    upstream = settings.upstream
+    if upstream == "sandbox":
+        return Addresses(GRAPHQL_URL, TOKEN_URL, SCOPE)
+    return Addresses(upstream.graphql_url, upstream.token_url, upstream.scope)
+
+
+def _notes(explanation: Explanation, flow: flows.Flow, language: str) -> Iterator[str]:
+    """Yield the paragraphs at the top. What a client sent is percent-encoded: it cannot end the comment."""
+    path, query, _ = parse_target(explanation.request)
+    pairs = (f"{quote(name, safe=READABLE)}={quote(value, safe=READABLE)}" for name, value in query)
+    target = f"/v3{quote(path, safe='/')}?{'&'.join(pairs)}".removesuffix("?")
+    shown = target if len(target) <= REQUEST_MAX else f"{target[:REQUEST_MAX]}…"
+    yield f"v3 request: {shown}"
+    parts = explanation.cost.parts_max if explanation.cost else 0
+    yield f"Each run costs at most {parts} part{'s' * (parts != 1)}." if parts else "It costs no parts."
+    if flow.omitted:
+        yield "Left out: " + "; ".join(flow.omitted) + "."
+    yield f"Written by v3bridge explain --as {language}. It is yours: change what you like."

@@ -1,0 +1,97 @@
+"""Programs hold what their request needs, nothing else, and no text of a client as code."""
+
+import ast
+import json
+import re
+from urllib.parse import quote
+
+import pytest
+
+from proxy.compare.requests import V3Request, parse_target
+from proxy.explain.explainer import Explainer
+from proxy.explain.programs import definitions, program
+from proxy.explain.programs.flows import NoProgramError
+
+HOSTILE = '"""`*/\n\r\u2028END\nJSON\nJQ\n$(touch x)${x}\\(1)\\u0041\'; rm -rf "$x" #\x7f'
+
+
+def written(explainer: Explainer, target: str, language: program.Language = "python", fields: str | None = None) -> str:
+    path, query, apikey = parse_target(target)
+    return program.write(explainer, explainer.explain(V3Request(path, query), apikey=apikey), language, fields)
+
+
+def match(*queries: object, more: str = "") -> str:
+    return f"/v3/parts/match?queries={quote(json.dumps(queries))}{more}"
+
+
+@pytest.mark.parametrize("language", program.LANGUAGES)
+def test_only_what_the_fields_need_is_in_a_program(language: program.Language, explainer: Explainer) -> None:
+    short = written(explainer, match({"mpn": "A"}), language, "mpn")
+    assert len(short.splitlines()) < 230
+    for name in ("SELLER_UIDS", "SPEC_KEYS", "offer_rank", "offerRank", "inventoryLevel", "timestamp"):
+        assert name not in short
+    whole = written(explainer, match({"mpn": "A"}), language)
+    for name in ("SELLER_UIDS", "offer_?[rR]ank", "inventoryLevel", "timestamp"):
+        assert re.search(name, whole)
+    assert "SPEC_KEYS" not in whole
+
+
+@pytest.mark.parametrize("language", program.LANGUAGES)
+def test_no_definition_is_unused_or_missing(language: program.Language, explainer: Explainer) -> None:
+    text = written(explainer, match({"mpn": "A"}, {"mpn": "B*"}, more="&include[]=specs&include[]=imagesets"), language)
+    ending = {"python": "py", "javascript": "js", "curl": "jq"}[language]
+    defined = definitions.DEFINITIONS[ending].findall(text)
+    assert len(defined) == len(set(defined))
+    unused = [name for name in defined if len(re.findall(rf"\b{name}\b", text)) < 2]
+    assert [name for name in unused if not name.startswith("response_")] == []
+    assert {"map_part", "map_image_set"} <= {re.sub("([A-Z])", r"_\1", name).lower() for name in defined}
+
+
+def test_text_of_a_client_is_data(explainer: Explainer) -> None:
+    target = match({"mpn": HOSTILE, "reference": HOSTILE}, {"q": HOSTILE})
+    tree = ast.parse(written(explainer, target))
+    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert HOSTILE in constants
+    for language in program.LANGUAGES:
+        text = written(explainer, target, language)
+        # It is in one line, as JSON, and percent-encoded in the comment.
+        assert "\u2028" not in text
+        assert "\r" not in text
+        assert not re.search(r"^(?:END|JSON|JQ)$\n(?!\))", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("language", program.LANGUAGES)
+def test_no_program_has_a_key_or_a_secret(language: program.Language, explainer: Explainer) -> None:
+    text = written(explainer, match({"mpn": "A"}, more="&apikey=EXAMPLE_KEY"), language)
+    assert "EXAMPLE_KEY" not in text
+    assert "NEXAR_CLIENT_SECRET" in text
+
+
+@pytest.mark.parametrize(
+    "target, reason",
+    [
+        ("/v3/parts/match", "v3 refuses this request: 400 queries argument missing"),
+        ("/v3/brands/searches", "v3 refuses this request: 404"),
+        ("/v3/parts/search?filter[fields][brand.name][]=Tex*", "all names like 'Tex*'"),
+        ("/v3/parts/no-uid", "nothing can match it"),
+        ("/v3/brands/get_multi?uid[]=ffffffffffffffff", "no uid of this request is known"),
+        ("/v3/sellers/search?q=a*b", "q has a * inside"),
+    ],
+)
+def test_a_request_without_a_program_has_a_reason(target: str, reason: str, explainer: Explainer) -> None:
+    with pytest.raises(NoProgramError) as raised:
+        written(explainer, target)
+    assert reason in str(raised.value)
+
+
+def test_a_program_says_what_it_leaves_out(explainer: Explainer) -> None:
+    text = written(explainer, "/v3/parts/search?q=a&facet[fields][brand.name][include]=true")
+    assert "Left out: facets, statistics and spec_metadata" in text
+    text = written(explainer, "/v3/sellers/search?q=a&sortby=name+asc")
+    assert "Left out: filters and sortby" in text
+
+
+def test_addresses_and_market_are_those_of_the_configuration(explainer: Explainer) -> None:
+    text = written(explainer, match({"mpn": "A"}))
+    assert '"https://api.nexar.com/graphql"' in text
+    assert 'COUNTRY, CURRENCY = "US", "USD"' in text
