@@ -69,7 +69,7 @@ async def test_internal_error_response_has_the_logged_request_id(
     def break_(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("proxy.web.v3.routes.match_response", break_)
+    monkeypatch.setattr("proxy.serving.actions.match_response", break_)
     reply = await environment.get(target(ONE))
     request = reply.headers["x-request-id"]
     assert reply.json["message"] == f"Internal error (request {request})"

@@ -158,7 +158,7 @@ async def test_internal_error_reveals_no_secret(
 
     accounts = single_application(client_id=CLIENT, client_secret=SECRET)
     async with start(sandbox={"applications": accounts}, application=OWN) as environment:
-        monkeypatch.setattr("proxy.web.v3.routes.match_response", break_)
+        monkeypatch.setattr("proxy.serving.actions.match_response", break_)
         reply = await environment.get(TARGETS[0])
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
     assert "RuntimeError" in log_format.getvalue()
