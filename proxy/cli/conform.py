@@ -79,6 +79,8 @@ def run(options: ConformOptions) -> None:
     catalogue = reading.load()
     if (options.against is None) is (options.result is None):
         raise typer.BadParameter("either --against or --result is needed", param_hint="--against")
+    if options.result is not None and (options.only or options.deviation):
+        raise typer.BadParameter("a result is read as a whole", param_hint="--result")
     if options.only:
         try:
             catalogue = catalogue.only(options.only)

@@ -58,9 +58,7 @@ class ExplainOptions:
     kind: Annotated[
         str | None, typer.Option(help="What kind of file INPUT is, where it is not detected, such as log, json, har.")
     ] = None
-    plan: Annotated[bool, typer.Option("--plan", help="Show everything but documents and variables; the default.")] = (
-        False
-    )
+    plan: Annotated[bool, typer.Option("--plan", help="Show everything but documents; the default.")] = False
     queries: Annotated[
         bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
     ] = False
