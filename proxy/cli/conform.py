@@ -223,8 +223,10 @@ async def _booked(
         try:
             await quota.start()
             reservation = await quota.reserve(charged, at_worst)
-        except (errors.QuotaExhausted, errors.StoreUnavailable) as error:
-            raise errors.ConfigError(f"applications.{name}: {error.message}") from error
+        except errors.QuotaExhausted as error:
+            raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
+        except errors.StoreUnavailable as error:
+            raise errors.ConfigError(f"store: {error.message}") from error
 
         async def book(observed: "Observations") -> None:
             await reservation.settle(observed.cost.returned)

@@ -144,6 +144,17 @@ async def test_at_a_terminal_nothing_is_sent_without_a_yes(account: _Account) ->
     assert account.sandbox.journal.totals.requests.total() == 0
 
 
+async def test_a_quota_that_does_not_cover_the_run_stops_it_before_anything_is_sent(account: _Account) -> None:
+    account.write(parts=2)
+    done = await account.run("--against", "our.yaml", "--yes", *_only(PAID))
+    assert (done.code, done.out) == (2, "")
+    assert "v3bridge: applications.demo: " in done.err
+    assert "lower --budget" in done.err
+    assert account.sandbox.journal.totals.requests.total() == 0
+    free = await account.run("--against", "our.yaml", "--budget", "2", *_only(PAID, FREE))
+    assert free.code == 0, free
+
+
 async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account) -> None:
     account.sandbox.faults.replace(faults.parse_faults("latency ms=60000"))
     process = await commands.start(account.folder, "conform", "--against", "our.yaml", "--yes", *_only(PAID))
