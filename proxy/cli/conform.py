@@ -79,6 +79,8 @@ def run(options: ConformOptions) -> None:
     catalogue = reading.load()
     if (options.against is None) is (options.result is None):
         raise typer.BadParameter("either --against or --result is needed", param_hint="--against")
+    if options.result is not None and (options.only or options.deviation):
+        raise typer.BadParameter("a result is read as a whole", param_hint="--result")
     if options.only:
         try:
             catalogue = catalogue.only(options.only)
@@ -221,8 +223,10 @@ async def _booked(
         try:
             await quota.start()
             reservation = await quota.reserve(charged, at_worst)
-        except (errors.QuotaExhausted, errors.StoreUnavailable) as error:
-            raise errors.ConfigError(f"applications.{name}: {error.message}") from error
+        except errors.QuotaExhausted as error:
+            raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
+        except errors.StoreUnavailable as error:
+            raise errors.ConfigError(f"store: {error.message}") from error
 
         async def book(observed: "Observations") -> None:
             await reservation.settle(observed.cost.returned)

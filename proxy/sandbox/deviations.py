@@ -81,6 +81,7 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     # Parts and offers
     "part-url": {"part_urls_have_slugs": False},
     "sellers-without-brokers": {"brokers_left_out": False},
+    "brokers-on-request": {"brokers_on_request": False},
     "unauthorized-sellers": {"unauthorized_by_default": False},
     "authorized-sellers": {"authorized_only_obeyed": False},
     "seller-limit": {"seller_limit_obeyed": False},

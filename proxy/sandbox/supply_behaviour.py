@@ -26,6 +26,7 @@ class SupplyBehaviour(rules.SearchRules):
     # Parts, sellers, offers (§1.2, §2.5, §2.6)
     part_urls_have_slugs: Annotated[bool, "`octopartUrl` is the site and the slug, else the site and the id"] = True
     brokers_left_out: Annotated[bool, "`sellers` without arguments have no brokers"] = True
+    brokers_on_request: Annotated[bool, "`sellers` with `includeBrokers` have brokers"] = True
     unauthorized_by_default: Annotated[bool, "`sellers` without arguments include unauthorized ones"] = True
     authorized_only_obeyed: Annotated[bool, "`authorizedOnly` leaves out the other sellers"] = True
     seller_limit_obeyed: Annotated[bool, "`limit` of `sellers` cuts the list"] = True

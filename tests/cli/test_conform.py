@@ -84,9 +84,9 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
     done = run_command("conform", "--against", "sandbox", "--deviation", FREE, *_only(FREE, "token-type"))
     assert done.returncode == 1
     lines = [line.rstrip() for line in done.stdout.splitlines()]
-    assert lines[0] == "Core"
-    assert lines[1].split() == [*f"contradicted {FREE} A request without a token gets the status 401.".split()]
-    assert [line.split() for line in lines[2:4]] == [["expected", "401"], ["got", "200"]]
+    place = next(place for place, line in enumerate(lines) if line.startswith("contradicted"))
+    assert lines[place].split() == f"contradicted {FREE} A request without a token gets the status 401.".split()
+    assert [line.split() for line in lines[place + 1 : place + 3]] == [["expected", "401"], ["got", "200"]]
     assert any(line.startswith("confirmed") and "token-type" in line for line in lines)
     assert "2 of 2 (100%)" in done.stdout
     assert "1 of 2 (50%)" in done.stdout
@@ -100,6 +100,7 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
         (["--against", "sandbox", "--deviation", "missing-toke-status"], "similar ones are missing-token-status"),
         (["--against", "none.yaml"], "none.yaml: cannot be read"),
         (["--result", "none.json"], "none.json: cannot be read"),
+        (["--result", "none.json", "--only", FREE], "--result: a result is read as a whole"),
         (["--result", "config.yaml"], "config.yaml: is not a result of `v3bridge conform --json`"),
         (
             ["--against", "sandbox", "--only", FREE, "--deviation", FREE, "--update", "e.yaml"],
@@ -141,6 +142,17 @@ async def test_at_a_terminal_nothing_is_sent_without_a_yes(account: _Account) ->
         ended = await commands.wait(terminal.process)
     assert (ended.code, ended.out.strip()) == (1, "")
     assert account.sandbox.journal.totals.requests.total() == 0
+
+
+async def test_a_quota_that_does_not_cover_the_run_stops_it_before_anything_is_sent(account: _Account) -> None:
+    account.write(parts=2)
+    done = await account.run("--against", "our.yaml", "--yes", *_only(PAID))
+    assert (done.code, done.out) == (2, "")
+    assert "v3bridge: applications.demo: " in done.err
+    assert "lower --budget" in done.err
+    assert account.sandbox.journal.totals.requests.total() == 0
+    free = await account.run("--against", "our.yaml", "--budget", "2", *_only(PAID, FREE))
+    assert free.code == 0, free
 
 
 async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account) -> None:
