@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 PREFIXES = ("/v3", "/api/v3")
+READ_METHODS = frozenset({"GET", "HEAD"})
 Action = Literal["match", "search", "get_multi", "get"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from proxy import errors
+from proxy import endpoints, errors
 from proxy.cli import option_fields
 from proxy.config import loader
 from proxy.kit import shipped
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from proxy.explain.inputs import InputRequest
 
 STDIN = "-"
-READ_METHODS = ("GET", "HEAD")
+KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
 
 
 class ProgramLanguage(StrEnum):
@@ -58,9 +58,7 @@ class ExplainOptions:
     kind: Annotated[
         str | None, typer.Option(help="What kind of file INPUT is, where it is not detected, such as log, json, har.")
     ] = None
-    plan: Annotated[bool, typer.Option("--plan", help="Show everything but documents and variables; the default.")] = (
-        False
-    )
+    plan: Annotated[bool, typer.Option("--plan", help="Show everything but documents; the default.")] = False
     queries: Annotated[
         bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
     ] = False
@@ -190,29 +188,26 @@ def _of_file(file: Path, explainer: "Explainer", application: str | None, kind: 
 
     skipped: dict[str, int] = {}
     read = inputs.read_har(file) if kind in (None, "har") else None
-    requests = _of_source(file, kind, skipped) if read is None else _of_har(read, skipped)
-    counted = kinds.of_file(requests).explained(file.name, explainer, application)
-    return msgspec.structs.replace(counted, skipped=skipped)
-
-
-def _of_har(read: "list[InputRequest]", skipped: dict[str, int]) -> "Iterator[tuple[V3Request, str | None]]":
-    """Yield the v3 requests of a HAR file: a browser records everything that a page loads."""
-    for each in read:
-        if each.request is None or each.method not in READ_METHODS:
-            reason = "is no v3 request" if each.request is None else "its method is not GET or HEAD"
-            skipped[reason] = skipped.get(reason, 0) + 1
-        else:
-            yield each.request, each.apikey
-
-
-def _of_source(file: Path, kind: str | None, skipped: dict[str, int]) -> "Iterator[tuple[V3Request, str | None]]":
-    """Yield the requests of a file that `compare --requests` reads."""
+    if read is not None:
+        explained = kinds.of_file(_of_har(read, skipped)).explained(file.name, explainer, application)
+        return msgspec.structs.replace(explained, skipped=skipped)
     from proxy.compare.sources import source as sources
     from proxy.compare.sources.clients import Clients
 
     clients = Clients()
     source = sources.open_source(file, clients, kind=kind)
-    for request in source.requests():
-        yield request, clients.key(request.client, "baseline")
+    counts = kinds.of_file((request, clients.key(request.client, "baseline")) for request in source.requests())
     for count in (*source.junk, *source.skipped):
         skipped[count.reason] = skipped.get(count.reason, 0) + count.times
+    explained = counts.explained(file.name, explainer, application, keyless=source.kind in KEYLESS)
+    return msgspec.structs.replace(explained, skipped=skipped)
+
+
+def _of_har(read: "list[InputRequest]", skipped: dict[str, int]) -> "Iterator[tuple[V3Request, str | None]]":
+    """Yield the v3 requests of a HAR file: a browser records everything that a page loads."""
+    for each in read:
+        if each.request is None or each.method not in endpoints.READ_METHODS:
+            reason = "is no v3 request" if each.request is None else "its method is not GET or HEAD"
+            skipped[reason] = skipped.get(reason, 0) + 1
+        else:
+            yield each.request, each.apikey

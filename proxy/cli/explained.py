@@ -234,7 +234,7 @@ def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
         stale = f", and {cache.stale_seconds:g} more while the upstream fails" if cache.stale_seconds else ""
         yield _text(
             f"of {cache.application}, {places}, for {cache.seconds:g} seconds{stale}; "
-            f"with the {cache.fields} fields that this projection selects"
+            f"with {counted(cache.fields, 'field')} of this projection"
         )
     yield from (_text(note, "dim") for note in cache.notes)
 

@@ -150,6 +150,8 @@ def _bar(percent: float | None) -> Text:
 
 
 def _expected_end(row: "UsageRow") -> Text:
+    if row.part_limit == 0:
+        return Text("no parts in this plan", style="red")  # no date changes that
     if row.exhausted_until is not None:
         return Text(f"exhausted until {row.exhausted_until[:10]}", style="red")
     if row.remaining == 0:

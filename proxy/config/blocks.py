@@ -11,7 +11,7 @@ import msgspec
 
 from proxy import errors
 from proxy.config import mistakes, settings
-from proxy.kit import located_yaml
+from proxy.kit import located_yaml, wording
 
 S = TypeVar("S", bound=settings.Settings)
 
@@ -37,8 +37,7 @@ class Blocks(ABC):
     def checked(self, settings: S) -> S:
         """Return the settings. Raises ConfigError with all mistakes, in the order of the file."""
         for position, message in self.located.duplicates:
-            text = f"{self.located.name}:{position.line}:{position.column}: {message}"
-            self._mistakes.append((position, errors.ConfigMistake("duplicate_key", text)))
+            self._record(position, "duplicate_key", f"{self.located.name}:{position.line}:{position.column}: {message}")
         if self._mistakes:
             ordered = sorted(self._mistakes, key=lambda mistake: mistake[0] or (0, 0))
             raise errors.ConfigError(mistakes=[mistake for _, mistake in ordered])
@@ -50,8 +49,12 @@ class Blocks(ABC):
             return
         self._wrong.add(at)
         name = f"{mistakes.dotted(at)}: " if at else ""
-        mistake = errors.ConfigMistake(code, f"{self.located.place(at)}: {name}{message}")
-        self._mistakes.append((self.located.position(at), mistake))
+        self._record(self.located.position(at), code, f"{self.located.place(at)}: {name}{message}")
+
+    def _record(self, position: located_yaml.Position | None, code: str, text: str) -> None:
+        # A key may hold a line break, too.
+        mistake = errors.ConfigMistake(code, wording.printable(text).replace("\n", "\\n"))
+        self._mistakes.append((position, mistake))
 
     def block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
         """Convert a block, including nested blocks; a missing one has its defaults."""

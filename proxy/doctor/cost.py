@@ -49,6 +49,9 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     for description, request in TYPICAL.items():
         yield passed("request_cost", f"{description}: {_parts(estimate.worst_case_parts(request))}")
     yield passed("cache_cost", _cached(inspection.settings.cache))
+    for name, application in inspection.settings.applications.items():
+        if isinstance(application.parts, int):
+            yield passed("limit_cost", _covered(application.parts), name)
     for file in inspection.requests:
         for finding in _recorded(file, inspection):
             yield finding
@@ -62,6 +65,11 @@ def _cached(cache: config.CacheSettings) -> str:
     if not cache.enabled:
         return "the cache is off: a repeated query costs parts each time"
     return f"a query that is repeated within {cache.seconds:g} s is free (cache.seconds)"
+
+
+def _covered(limit: int) -> str:
+    requests = limit // estimate.worst_case_parts(_match(_QUERY))
+    return f"parts: {limit} covers at least {counted(requests, 'request')} for one part number"
 
 
 def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:

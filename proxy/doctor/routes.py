@@ -173,7 +173,8 @@ class OriginRoute:
         # A proxy sees the whole address and its password where there is no tunnel.
         through_proxy = self.proxy is not None and self.origin.scheme == "http"
         target = f"{self.origin}/" if through_proxy else "/"
-        writer.write(_head(f"HEAD {target}", self.origin.authority, self._authorization() if through_proxy else ""))
+        host = str(self.origin).partition("://")[2]  # without the port where it is the scheme's
+        writer.write(_head(f"HEAD {target}", host, self._authorization() if through_proxy else ""))
         status, headers = await _read_head(reader)
         if through_proxy and status == 407:
             raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")

@@ -23,8 +23,6 @@ from proxy.mapping import loader
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters
 
-READ_METHODS = ("GET", "HEAD")
-
 
 class Explainer:
     """Explains requests under one configuration. Documents are compiled once for each projection."""
@@ -48,13 +46,17 @@ class Explainer:
         apikey: str | None = None,
         application: str | None = None,
         method: str = "GET",
+        keyless: bool = False,
     ) -> Explanation:
-        """Explain one request, executed with `application`, or with that of its API key. Raises ConfigError for an
+        """Explain one request, executed with `application`, or with that of its API key. `keyless`: it comes from a
+        source without API keys, such as a parts list, so that the lack of one is no mistake. Raises ConfigError for an
         application that is not configured, LookupError for a path that v3 never had."""
         endpoint = endpoints.of(request.path)
         if endpoint is None:
             raise LookupError(f"{request.path[:80]} is not a v3 path")
         client, understood_client = self._client(apikey, application)
+        if keyless:
+            understood_client = msgspec.structs.replace(understood_client, problem=None)
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
         request = redact_request(request, Redaction([apikey] if apikey else []))
         explanation = Explanation(
@@ -78,7 +80,7 @@ class Explainer:
     ) -> Explanation:
         suppress = False
         try:
-            if explanation.method not in READ_METHODS:
+            if explanation.method not in endpoints.READ_METHODS:
                 raise errors.MethodNotAllowed.of(explanation.method)
             parameters = RequestParameters(request.target())
             suppress = parameters.response_format().suppress_status_codes

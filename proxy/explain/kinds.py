@@ -55,7 +55,9 @@ class RequestKinds:
             count.ids.add(identifier)
             count.parts_max += estimate.worst_case_parts(request)
 
-    def explained(self, name: str, explainer: Explainer, application: str | None) -> ExplainedFile:
+    def explained(
+        self, name: str, explainer: Explainer, application: str | None, keyless: bool = False
+    ) -> ExplainedFile:
         """Explain one request of each kind, the most frequent kind first. Raises ConfigError."""
         ordered = sorted(self._counts.items(), key=lambda item: -item[1].occurrences)
         kinds = tuple(
@@ -65,7 +67,7 @@ class RequestKinds:
                 occurrences=count.occurrences,
                 parts_max=count.parts_max,
                 first=count.first.origin,
-                example=explainer.explain(count.first, apikey=count.apikey, application=application),
+                example=explainer.explain(count.first, apikey=count.apikey, application=application, keyless=keyless),
             )
             for key, count in ordered
         )

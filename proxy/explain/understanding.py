@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from proxy import errors
 from proxy.endpoints import Endpoint
 from proxy.explain.explanation import IgnoredParameter, ParameterValue, UnderstoodQuery
 from proxy.mapping.loader import Mappings
@@ -87,11 +88,15 @@ def _values(described: Parameter, parameters: Parameters) -> Iterator[ParameterV
 
 
 def _value(described: Parameter, parameters: Parameters, name: str) -> Any:
-    """Return a value as the service reads it. The request has been parsed: none is invalid."""
-    if described.kind == "flag":
-        return parameters.flag(name)
-    if described.kind == "whole":
-        return parameters.whole(name, described.default, described.maximum or 0)
+    """Return a value as the service reads it; as it was sent where that is invalid. The service has not complained, so
+    it does not read it, such as an option of statistics that are not included."""
+    try:
+        if described.kind == "flag":
+            return parameters.flag(name)
+        if described.kind == "whole":
+            return parameters.whole(name, described.default, described.maximum or 0)
+    except errors.BadRequest:
+        return parameters.text(name)
     return parameters.texts(name) if described.kind == "texts" else parameters.text(name) or described.default
 
 
@@ -100,7 +105,9 @@ def _is_spelling_of(name: str, described: str) -> bool:
     head, marker, option = bare(described).partition(f"[{v3_parameters.FIELD}]")
     if not marker:
         return name == head
-    return name.startswith(f"{head}[") and name.endswith(f"]{option}") and len(name) > len(head + option) + 2
+    field = name[len(head) + 1 : len(name) - len(option) - 1]
+    # No brackets: other spellings of a filter are refused, those of a facet are not read.
+    return name == f"{head}[{field}]{option}" and bool(field) and not ("[" in field or "]" in field)
 
 
 def _unknown(name: str, names: Iterable[str]) -> str:

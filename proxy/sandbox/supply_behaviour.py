@@ -26,6 +26,7 @@ class SupplyBehaviour(rules.SearchRules):
     # Parts, sellers, offers (§1.2, §2.5, §2.6)
     part_urls_have_slugs: Annotated[bool, "`octopartUrl` is the site and the slug, else the site and the id"] = True
     brokers_left_out: Annotated[bool, "`sellers` without arguments have no brokers"] = True
+    brokers_on_request: Annotated[bool, "`sellers` with `includeBrokers` have brokers"] = True
     unauthorized_by_default: Annotated[bool, "`sellers` without arguments include unauthorized ones"] = True
     authorized_only_obeyed: Annotated[bool, "`authorizedOnly` leaves out the other sellers"] = True
     seller_limit_obeyed: Annotated[bool, "`limit` of `sellers` cuts the list"] = True
@@ -59,6 +60,8 @@ class SupplyBehaviour(rules.SearchRules):
     suggested_specs_added: Annotated[bool, "`WITH_SUGGESTED` adds specs to those that are named"] = True
     long_queries_warned: Annotated[bool, "a query of more words than are searched has a warning"] = True
     highlight_tag: Annotated[str, "element around the words of the query in `description`"] = "strong"
+    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts without stock"] = True
+    search_start_obeyed: Annotated[bool, "`start` of a search skips parts"] = True
     hits_count_all: Annotated[bool, "`hits` counts those before `start`, too"] = True
     zero_limit_empties_page: Annotated[bool, "`limit: 0` of a search returns an empty page"] = True
 
@@ -68,8 +71,10 @@ class SupplyBehaviour(rules.SearchRules):
     equal_queries_separate: Annotated[bool, "equal queries have a result each"] = True
     match_start_obeyed: Annotated[bool, "`start` of a query skips parts"] = True
     zero_match_limit_empties_page: Annotated[bool, "`limit: 0` of a query of supMultiMatch returns no parts"] = True
+    match_stock_obeyed: Annotated[bool, "`requireStockAvailable` leaves out parts without stock"] = True
+    match_authorized_obeyed: Annotated[bool, "`requireAuthorizedSellers` leaves out parts without such a seller"] = True
     match_filters_obeyed: Annotated[bool, "`filters` among the options leave out parts"] = True
-    empty_match_error: Annotated[str, "`error` of a query that names nothing"] = "Missing search filters"
+    empty_match_error: Annotated[str | None, "`error` of a query that names nothing"] = "Missing search filters"
 
     # Market (§2.1)
     unknown_countries_refused: Annotated[bool, "an unknown country is an error"] = True

@@ -1,6 +1,8 @@
 """Tests of `v3bridge conform`, on the embedded sandbox and on a configuration with a sandbox behind it."""
 
+import asyncio
 import json
+import signal
 import subprocess
 import urllib.request
 from collections.abc import AsyncIterator, Callable
@@ -8,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from support import commands
 from support.terminal import terminals
 
 from proxy.cli import embedded
-from proxy.sandbox import app, applications, behaviour, user_directory
+from proxy.sandbox import app, applications, behaviour, faults, user_directory
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"
@@ -81,9 +84,9 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
     done = run_command("conform", "--against", "sandbox", "--deviation", FREE, *_only(FREE, "token-type"))
     assert done.returncode == 1
     lines = [line.rstrip() for line in done.stdout.splitlines()]
-    assert lines[0] == "Core"
-    assert lines[1].split() == [*f"contradicted {FREE} A request without a token gets the status 401.".split()]
-    assert [line.split() for line in lines[2:4]] == [["expected", "401"], ["got", "200"]]
+    place = next(place for place, line in enumerate(lines) if line.startswith("contradicted"))
+    assert lines[place].split() == f"contradicted {FREE} A request without a token gets the status 401.".split()
+    assert [line.split() for line in lines[place + 1 : place + 3]] == [["expected", "401"], ["got", "200"]]
     assert any(line.startswith("confirmed") and "token-type" in line for line in lines)
     assert "2 of 2 (100%)" in done.stdout
     assert "1 of 2 (50%)" in done.stdout
@@ -97,6 +100,8 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
         (["--against", "sandbox", "--deviation", "missing-toke-status"], "similar ones are missing-token-status"),
         (["--against", "none.yaml"], "none.yaml: cannot be read"),
         (["--result", "none.json"], "none.json: cannot be read"),
+        (["--against", "sandbox", "--update", "page.md"], "--update: page.md is not an evidence file"),
+        (["--result", "none.json", "--only", FREE], "--result: a result is read as a whole"),
         (["--result", "config.yaml"], "config.yaml: is not a result of `v3bridge conform --json`"),
         (
             ["--against", "sandbox", "--only", FREE, "--deviation", FREE, "--update", "e.yaml"],
@@ -140,6 +145,30 @@ async def test_at_a_terminal_nothing_is_sent_without_a_yes(account: _Account) ->
     assert account.sandbox.journal.totals.requests.total() == 0
 
 
+async def test_a_quota_that_does_not_cover_the_run_stops_it_before_anything_is_sent(account: _Account) -> None:
+    account.write(parts=2)
+    done = await account.run("--against", "our.yaml", "--yes", *_only(PAID))
+    assert (done.code, done.out) == (2, "")
+    assert "v3bridge: applications.demo: " in done.err
+    assert "lower --budget" in done.err
+    assert account.sandbox.journal.totals.requests.total() == 0
+    free = await account.run("--against", "our.yaml", "--budget", "2", *_only(PAID, FREE))
+    assert free.code == 0, free
+
+
+async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account) -> None:
+    account.sandbox.faults.replace(faults.parse_faults("latency ms=60000"))
+    process = await commands.start(account.folder, "conform", "--against", "our.yaml", "--yes", *_only(PAID))
+    async with asyncio.timeout(commands.SECONDS):
+        while not account.sandbox.journal.totals.requests["graphql"]:
+            await asyncio.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    ended = await commands.wait(process)
+    assert (ended.code, ended.out) == (130, "")
+    usage = json.loads((await account.run("--config", "our.yaml", "--json", command="usage")).out)
+    assert [row["uncertain"] for row in usage if row["key"] is None] == [3]
+
+
 async def test_a_result_for_others_holds_nothing_of_the_organization(account: _Account) -> None:
     form = dict(embedded.conformance_target(account.sandbox).accounts["user_token"].form)
     token = await _user_token(account, form)
@@ -155,8 +184,6 @@ async def test_a_result_for_others_holds_nothing_of_the_organization(account: _A
 
 
 async def _user_token(account: _Account, form: dict[str, str]) -> str:
-    import aiohttp
-
     design = account.sandbox.applications.by_application(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     assert design is not None
     credentials = {"client_id": design.client_id, "client_secret": design.client_secret}
@@ -168,17 +195,11 @@ async def _user_token(account: _Account, form: dict[str, str]) -> str:
 
 
 async def test_a_service_that_is_down_contradicts_nothing(account: _Account) -> None:
-    account.sandbox.faults.replace(await _faults("5xx status=503"))
+    account.sandbox.faults.replace(faults.parse_faults("5xx status=503"))
     done = await account.run("--against", "our.yaml", "--budget", "5", *_only(PAID))
     assert done.code == 3
     assert "not tested" in done.out
     assert "503" in done.out
-
-
-async def _faults(text: str) -> Any:
-    from proxy.sandbox import faults
-
-    return faults.parse_faults(text)
 
 
 def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_command: Run, tmp_path: Path) -> None:

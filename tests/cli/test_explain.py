@@ -89,6 +89,15 @@ def test_a_file_is_explained_by_kinds(tmp_path: Path) -> None:
     assert "400" in text
 
 
+def test_a_parts_list_needs_no_api_key(tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text("MPN;Manufacturer\nSN74S74N;TI\n1N4007;Onsemi\n")
+
+    done = explain(str(tmp_path / "BOM.csv"))
+
+    assert "supMultiMatch for queries[0-1], up to 6 parts" in done.stdout
+    assert "API key: as it is" not in done.stdout
+
+
 @pytest.mark.parametrize(
     "given",
     [

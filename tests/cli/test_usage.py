@@ -94,6 +94,18 @@ def test_table_has_a_row_per_application_and_key(
     assert rows["trial", ""][6:] == ["never", "exhausted until ever"]
 
 
+def test_plan_without_parts_is_shown_without_a_date(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, with_store: Any
+) -> None:
+    async def work(store: Any) -> None:
+        reason = "this plan has no parts: You have exceeded your part limit of 0."
+        await store.mark_exhausted(ExhaustedQuota("trial", NEVER - 1, reason))
+
+    with_store(work)
+    done = run_command("usage", "--config", str(config_file))
+    assert cells(done.stdout)["trial", ""][7] == "no parts in this plan"
+
+
 def test_json_equals_the_table(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
 ) -> None:
@@ -107,7 +119,7 @@ def test_json_equals_the_table(
         ("trial", "1", 0, None),
     ]
     assert (rows[0]["uncertain"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, MONTH)
-    assert (rows[3]["resets_at"], rows[3]["exhausted_until"]) == (None, "ever")
+    assert (rows[3]["resets_at"], rows[3]["exhausted_until"], rows[3]["part_limit"]) == (None, "ever", 100)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])

@@ -3,12 +3,12 @@
 from typing import Any
 
 from proxy.cli import conform
-from proxy.conformance import page, reading
+from proxy.conformance import evidence, page, reading
 from proxy.conformance.assumptions import CONDITIONS
 
-from .conftest import Page
+from .conftest import ROOT, Page
 
-GUIDE = "docs/how-to/conform.md"
+GUIDE, LIST = "docs/how-to/conform.md", "docs/reference/compatibility.md"
 
 
 def _rows(pages: dict[str, Page], first: str) -> dict[str, str]:
@@ -34,5 +34,17 @@ def test_the_example_of_an_assumption_is_one(pages: dict[str, Page], tmp_path: A
     (example,) = pages[GUIDE].blocks("yaml")
     (tmp_path / "example.yaml").write_text(example.text)
     (assumption,) = reading.load(tmp_path, ["example.yaml"]).assumptions
-    shipped = next(each for each in reading.load().assumptions if each.id == assumption.id)
-    assert (assumption.statement, assumption.expected) == (shipped.statement, shipped.expected)
+    assert assumption == next(each for each in reading.load().assumptions if each.id == assumption.id)
+
+
+def test_the_page_is_generated_from_the_evidence_file(pages: dict[str, Page]) -> None:
+    file = ROOT / "docs/reference/compatibility.yaml"
+    fresh = page.render(reading.load(), evidence.load(file))
+    command = f"v3bridge conform --against sandbox --update {file.relative_to(ROOT)}"
+    assert pages[LIST].text == fresh, f"{LIST} is stale; renew it with: {command}"
+
+
+def test_every_assumption_has_been_observed_on_the_sandbox() -> None:
+    observed = evidence.load(ROOT / "docs/reference/compatibility.yaml")
+    holding = {id for id, listed in observed.items() for each in listed if each.service == "sandbox" and each.holds}
+    assert {assumption.id for assumption in reading.load().assumptions} - holding == set()

@@ -173,6 +173,19 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
     assert ("name or the password" in result.finding(code).advice) is bool(user)
 
 
+@pytest.mark.parametrize("user", ["", "me:hidden@"])
+async def test_proxy_of_plain_requests_that_wants_a_password_is_named(
+    sandbox: app.Sandbox, tmp_path: Path, user: str
+) -> None:
+    proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+    async with proxy.running() as address:
+        upstream = {"proxy": f"http://{user}{address}"}
+        result = await inspected(tmp_path, sandbox, "http://service.invalid", upstream=upstream)
+    assert result.failed == {"proxy_authentication_failed"}
+    assert proxy.heads[0].startswith("HEAD http://service.invalid/ HTTP/1.1\r\nHost: service.invalid\r\n")
+    assert ("Proxy-Authorization: Basic" in proxy.heads[0]) is bool(user)
+
+
 async def test_proxy_with_an_unknown_name_is_named(sandbox: app.Sandbox, tmp_path: Path) -> None:
     result = await inspected(tmp_path, sandbox, sandbox.url, upstream={"proxy": "http://proxy.invalid:3128"})
     assert result.failed == {"proxy_failed"}

@@ -87,6 +87,13 @@ async def test_store_that_does_not_exist_is_not_made(sandbox: app.Sandbox, tmp_p
     assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
 
 
+async def test_store_that_is_down_hides_nothing_else(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    result = await inspected(tmp_path, sandbox, store="redis://:planted@127.0.0.1:9/0")
+    assert result.failed == {"redis_unreachable"}
+    assert result.finding("token_accepted").outcome == "passed"
+    assert "planted" not in repr(result)
+
+
 async def test_stored_token_that_is_refused_is_replaced_by_one_request(sandbox: app.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path) as state:
         await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)

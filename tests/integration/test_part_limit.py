@@ -39,7 +39,8 @@ async def test_plan_without_parts_says_so_and_promises_no_date(start: StartEnvir
             failure = await environment.failure({"mpn": "SN74S74N"})
             assert failure.status == 429
             assert failure.json["message"].startswith("this plan has no parts: ")
-            assert "Retry-After" not in failure.headers
+            assert not {"retry-after", "x-parts-reset"} & set(failure.headers)
+            assert failure.headers["x-parts-used"] == "0"
         assert environment.sandbox.request_counts.graphql == 1
 
 

@@ -97,9 +97,10 @@ class HttpSide:
             # Retries take a turn, too: a side that limits the rate must not get them in addition.
             await self._pace.turn()
             response, retry_after = await self._send_once(url, request_id)
-            delay = (
-                None if response.parts else _retry_delay(response.status, retry_after, wait)
-            )  # a response that has cost parts is final
+            # A 429 that names its cost, which is 0, is that of a quota: only its Retry-After says when it ends.
+            usual = wait if response.parts is None else None
+            # A response that has cost parts is final.
+            delay = None if response.parts else _retry_delay(response.status, retry_after, usual)
             if wait is None or delay is None:
                 break
             # All requests wait: the limit that one has met applies to the others as well.

@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy import bom_columns, errors, parameters
+from proxy import bom_columns, endpoints, errors, parameters
 from proxy.compare.requests import V3Request, parse_target
 from proxy.compare.sources import files, json_files, tables, text_lines
 from proxy.compare.sources.clients import Clients
 from proxy.compare.sources.entries import Item, Reader, RequestEntry, Unreadable
 
-READ_METHODS = {"GET", "HEAD"}
 OTHER_METHOD = "its method is not GET or HEAD"
 
 # JSONP parameters that differ in every request; responses are compared without the callback.
@@ -100,7 +99,7 @@ class RequestSource:
             return None
         if item.at is not None:
             self._first, self._last = min(self._first, item.at), max(self._last, item.at)
-        if item.method not in READ_METHODS:
+        if item.method not in endpoints.READ_METHODS:
             self._note(self._skipped, item.place, OTHER_METHOD)
             return None
         try:

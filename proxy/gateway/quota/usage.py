@@ -17,6 +17,7 @@ from proxy.gateway.quota.accounts import LIFETIME, BillingPeriods, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry, OnceStore
 from proxy.telemetry.metrics import Metrics
+from proxy.upstream import classify
 
 THRESHOLDS = (50, 80, 95)  # per cent of a limit, used or uncertain
 
@@ -84,7 +85,8 @@ class UsageRow(msgspec.Struct, frozen=True):
 
     `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
     for a lifetime. `runs_out_at` is null where the parts last until then, `exhausted_until` where upstream has not
-    refused the quota as exhausted ("ever": until it is cleared).
+    refused the quota as exhausted ("ever": until it is cleared); `part_limit` is the limit that it named then, 0 for a
+    plan without parts.
     """
 
     application: str
@@ -99,6 +101,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     resets_at: str | None
     runs_out_at: str | None
     exhausted_until: str | None
+    part_limit: int | None
 
 
 def rows(
@@ -157,6 +160,7 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
         resets_at=_time(ends),
         runs_out_at=_time(forecast.runs_out(counted, account.limit, ends, days, snapshot.now)),
         exhausted_until=_time(exhausted.until if exhausted else None),
+        part_limit=classify.part_limit(exhausted.reason) if exhausted else None,
     )
 
 

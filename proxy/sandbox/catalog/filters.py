@@ -48,7 +48,7 @@ class CatalogFilters:
     def of(self, conditions: records.SearchConditions) -> list[RowFilter]:
         """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
         masks = self._of_keys(conditions)
-        if conditions.in_stock_only and conditions.search_rules.in_stock_filters:
+        if conditions.in_stock_only:
             masks.append(lambda rows: self._columns.column("stocked")[rows] > 0)
         if conditions.authorized_only:
             masks.append(lambda rows: self._columns.column("authorized")[rows] > 0)

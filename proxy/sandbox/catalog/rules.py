@@ -24,6 +24,7 @@ class SearchRules:
     # Searches
     numbers_found_by_piece: Annotated[bool, "supSearchMpn finds numbers by a piece of them"] = True
     equal_numbers_first: Annotated[bool, "supSearchMpn lists equal numbers first"] = True
+    equal_numbers_lead: Annotated[bool, "supSearch lists parts first whose number equals the query, else last"] = True
     every_word_needed: Annotated[bool, "supSearch finds parts that have every word of the query"] = True
     last_word_is_prefix: Annotated[bool, "the last word of a query may be the beginning of a word"] = True
     empty_query_finds_all: Annotated[bool, "a search without words finds all that passes the filters"] = True
@@ -38,7 +39,6 @@ class SearchRules:
     plain_numbers_filter: Annotated[bool, "a value may be a bare number in SI base units"] = True
     displayed_values_filter: Annotated[bool, "a value may be written as it is displayed, such as 1 kΩ"] = True
     categories_include_descendants: Annotated[bool, "category_id includes the categories below"] = True
-    in_stock_filters: Annotated[bool, "`inStockOnly` leaves out parts without stock"] = True
     unknown_filters_refused: Annotated[bool, "an unknown key of a filter is an error"] = True
     # Sorting
     sort_keys_missing: Annotated[frozenset[str], "sort keys that are not accepted"] = frozenset()

@@ -113,7 +113,9 @@ class CatalogSearch:
         rows, scores = self.text.find(query, conditions.search_rules.every_word_needed)
         # Parts whose number equals the query come first, ordered by their number of offers.
         own = [place for place, _, aka in self.numbers.equal(matching.normalise(q)) if not aka]
-        scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = -1e9
+        scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = (
+            -1e9 if conditions.search_rules.equal_numbers_lead else 1e9
+        )
         for each in passes:
             passing = each(rows)
             rows, scores = rows[passing], scores[passing]

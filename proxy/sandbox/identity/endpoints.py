@@ -55,9 +55,13 @@ class TokenEndpoint:
         return await self._ask(form, request, request.headers.get("Authorization"), exchange)
 
     async def _form(self, request: web.Request) -> dict[str, str] | None:
-        if self._behaviour.json_token_requests and request.content_type == "application/json":
-            return {name: str(value) for name, value in (await request.json()).items()}
-        return await forms.oauth_form(request)
+        if not self._behaviour.json_token_requests or request.content_type != "application/json":
+            return await forms.oauth_form(request)
+        try:
+            content = await request.json()
+        except ValueError:
+            return None
+        return {name: str(value) for name, value in content.items()} if isinstance(content, dict) else None
 
     def _refused(self, error: str) -> web.Response:
         """The response to a refused request, as in IdentityServer: mostly without a description."""
@@ -83,16 +87,16 @@ class TokenEndpoint:
         behaviour = self._behaviour
         try:
             credentials = clients.read_credentials(form, authorization if behaviour.basic_authentication else None)
-            application = self._server.registry.by_client_id(credentials.client_id)
-            if application is None:
-                return self._refused(behaviour.unknown_client_error)
-            # The rate limit applies before authentication, so that guessing secrets is limited, too.
-            if wait := self._wait(credentials.client_id):
-                # The body is our own: the contract has none for this case.
-                slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
-                return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
         except clients.ClientAuthenticationError as refused:
             return self._refused(refused.code)
+        application = self._server.registry.by_client_id(credentials.client_id)
+        if application is None:
+            return self._refused(behaviour.unknown_client_error)
+        # The rate limit applies before authentication, so that guessing secrets is limited, too.
+        if wait := self._wait(credentials.client_id):
+            # The body is our own: the contract has none for this case.
+            slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
+            return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
         try:
             application = clients.authenticate_client(application, credentials)
         except clients.ClientAuthenticationError:
@@ -102,7 +106,7 @@ class TokenEndpoint:
         if behaviour.scope_required and not form.get("scope"):
             return self._refused("invalid_scope")
         if behaviour.unknown_scopes:
-            form = {**form, "scope": " ".join(scopes.ALL.keys() & set(form.get("scope", "").split()))}
+            form = {**form, "scope": " ".join(name for name in form.get("scope", "").split() if name in scopes.ALL)}
         return self._respond(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
 
     def _wait(self, client_id: str) -> float:

@@ -143,7 +143,11 @@ class V3Routes:
     ) -> None:
         """Let the error response have usage headers, if parts were used or there are none left."""
         if metadata.cost or isinstance(error, errors.QuotaExhausted):
-            request[USAGE] = metadata, self._pipeline.quota_status(client)
+            status = self._pipeline.quota_status(client)
+            # Where the plan has no parts the end of the period brings none.
+            if isinstance(error, errors.QuotaExhausted) and error.retry_after is None:
+                status = status._replace(reset=None)
+            request[USAGE] = metadata, status
 
     async def _from_cache(self, cached: EncodedResponse, request: web.Request, gzip: bool) -> web.Response:
         """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""

@@ -1,8 +1,12 @@
 """Tests of mistakes that are collected: all of them at once, in the order of the file, and no consequences of them."""
 
+import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies
 
 from proxy import errors
 from proxy.config import loader
@@ -138,3 +142,68 @@ def test_a_key_of_the_store_is_required_without_an_upstream_too(tmp_path: Any) -
     file.write_text(f"store_key: env:NOPE\n{SANDBOX}")
     with pytest.raises(errors.ConfigError, match="store_key: the environment variable NOPE is not set"):
         loader.load(file, {}, upstream=False)
+
+
+SCALARS = (
+    strategies.none(),
+    strategies.booleans(),
+    strategies.integers(),
+    strategies.floats(allow_nan=False),
+    strategies.text(),
+)
+VALUES = strategies.recursive(
+    strategies.one_of(*SCALARS),
+    lambda inner: strategies.lists(inner, max_size=3) | strategies.dictionaries(strategies.text(), inner, max_size=3),
+    max_leaves=5,
+)
+FULL: dict[str, Any] = {
+    "upstream": {"graphql_url": "http://a/g", "token_url": "http://a/t", "tls": {"ca_file": None}, "timeouts": {}},
+    "store": "memory:",
+    "store_key": ["env:KEY"],
+    "uids": None,
+    "listen": {"port": 1, "trusted_proxies": ["10.0.0.0/8"]},
+    "shadow": {"baseline_url": "http://a", "breaker": {}},
+    "applications": {
+        "demo": {
+            "apikeys": ["a", {"key": "b", "name": "b"}],
+            "client_id": "a",
+            "client_secret": "b",
+            "features": ["LEAD_TIME"],
+            "reconcile": {"application_id": "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01", "token": "env:A"},
+            "shadow": {"share": 0.5},
+        }
+    },
+}
+
+
+def _paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(path for key, child in children for path in _paths(child, (*at, key)))]
+
+
+@given(strategies.lists(strategies.tuples(strategies.sampled_from(_paths(FULL)), VALUES), min_size=1, max_size=3))
+def test_any_value_anywhere_is_accepted_or_a_mistake_with_its_place(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
+    document = json.loads(json.dumps({"": FULL}))
+    for path, value in changes:
+        parent = document
+        try:
+            for step in ("", *path)[:-1]:
+                parent = parent[step]
+            parent[("", *path)[-1]] = value
+        except (KeyError, IndexError, TypeError):  # an earlier change has removed it
+            continue
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.yaml"
+        file.write_text(json.dumps(document[""]), encoding="utf-8")
+        mistakes = _mistakes(file)
+    assert [
+        mistake for mistake in mistakes if not mistake.startswith("config.yaml:") or not mistake.isprintable()
+    ] == []
+
+
+def _mistakes(file: Path) -> list[str]:
+    try:
+        loader.load(file, {"KEY": "A" * 43 + "="})
+    except errors.ConfigError as error:
+        return error.message.split("\n")
+    return []

@@ -21,6 +21,7 @@ def _evaluate(text: str, value: dict[str, Any]) -> Any:
         ("matches(a, '[0-9]+')", "12", True),
         ("matches(a, '[0-9]+')", "12 ", False),
         ("unique(a)", ["b", "a", "b"], ["b", "a"]),
+        ("product(a)", [134.21, 0.849985], 114.07648685000001),
         ("length(a)", [1, 2], 2),
         ("before(a, ';')", "application/json; charset=utf-8", "application/json"),
         ("before(a, ';')", "application/json", "application/json"),

@@ -12,6 +12,7 @@ from proxy.doctor import store
 from proxy.kit import clock
 from proxy.stores import sqlite_schema
 from proxy.stores.protocols import LedgerEntry
+from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SqliteStore
 
 from .conftest import Examine, diagnoses, the_finding
@@ -170,7 +171,6 @@ async def test_redis_is_usable_and_stays_as_it_is(examine: Examine, redis_server
     "setting, value, default, code",
     [
         ("maxmemory", "100mb", "0", "redis_evicts"),
-        ("appendonly", "no", "yes", "redis_not_durable"),
         ("requirepass", "another-password", "", "redis_refused"),
         ("min-replicas-to-write", "1", "0", "redis_failed"),
     ],
@@ -189,6 +189,26 @@ async def test_trouble_with_redis_is_one_diagnosis(
             client.config_set(setting, default)
     assert diagnoses(findings) == [code]
     assert "another-password" not in str(findings)
+
+
+@pytest.mark.parametrize(
+    "info, codes",
+    [
+        ({"aof_enabled": 0}, ["redis_not_durable"]),
+        ({"aof_enabled": 1, "maxmemory": 0, "maxmemory_policy": "allkeys-lru"}, []),
+        ({"maxmemory": 1, "maxmemory_policy": "volatile-lru"}, []),  # evicts no usage, which has no expiry
+        ({}, []),  # of a service that hides it
+    ],
+)
+async def test_settings_of_redis_count_only_where_usage_is_at_risk(
+    examine: Examine, redis_server: "RedisServer", monkeypatch: pytest.MonkeyPatch, info: Any, codes: list[str]
+) -> None:
+    # Not set in the server: it would write a new file, and not end until it is written.
+    async def try_out(_: Any) -> Any:
+        return info
+
+    monkeypatch.setattr(RedisStore, "try_out", try_out)
+    assert diagnoses(await examine(store.check, f"{APPLICATIONS}store: {redis_server.url}\n")) == codes
 
 
 async def test_a_replica_is_named(examine: Examine, redis_server: "RedisServer") -> None:

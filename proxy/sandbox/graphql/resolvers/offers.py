@@ -40,7 +40,7 @@ def sellers(
 ) -> list[views.SellerView]:
     """The sellers that pass, then the slice of them; a negative limit or start counts as absent."""
     behaviour = info.context.behaviour
-    with_brokers = includeBrokers or not behaviour.brokers_left_out
+    with_brokers = behaviour.brokers_on_request if includeBrokers else not behaviour.brokers_left_out
     only_authorized = authorizedOnly and behaviour.authorized_only_obeyed
     by_default = behaviour.unauthorized_by_default or includeBrokers
     passing = [

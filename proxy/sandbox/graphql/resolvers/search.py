@@ -11,7 +11,7 @@ from typing import Any
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox import supply_behaviour
-from proxy.sandbox.catalog import records, rules, search_hits
+from proxy.sandbox.catalog import records, search_hits
 from proxy.sandbox.catalog import search as catalog_search
 from proxy.sandbox.graphql import context, errors, limits, views
 from proxy.sandbox.graphql.resolvers import offers
@@ -64,7 +64,7 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     start, limit = arguments.get("start") or 0, arguments.get("limit")
     if limit is None or (limit == 0 and not info.context.behaviour.zero_limit_empties_page):
         limit = limits.DEFAULT_LIMIT
-    page = _page(info, search_hits_, start, limit)
+    page = _page(info, search_hits_, start if info.context.behaviour.search_start_obeyed else 0, limit)
     hits = tuple(
         views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
     )
@@ -158,12 +158,14 @@ def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, 
 _MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
-def search_conditions(arguments: Mapping[str, Any], search_rules: rules.SearchRules) -> records.SearchConditions:
+def search_conditions(
+    arguments: Mapping[str, Any], behaviour: supply_behaviour.SupplyBehaviour
+) -> records.SearchConditions:
     """From the arguments of a search. Raises ServiceError naming the filter."""
     return records.SearchConditions(
         filters=_filters(arguments.get("filters") or {}),
-        in_stock_only=bool(arguments.get("inStockOnly")),
-        search_rules=search_rules,
+        in_stock_only=bool(arguments.get("inStockOnly")) and behaviour.in_stock_filters,
+        search_rules=behaviour,
     )
 
 
@@ -173,8 +175,8 @@ def match_conditions(
     """From the options of supMultiMatch. Raises ServiceError naming the filter."""
     return records.SearchConditions(
         filters=_filters((options.get("filters") if behaviour.match_filters_obeyed else None) or {}),
-        in_stock_only=bool(options.get("requireStockAvailable")),
-        authorized_only=bool(options.get("requireAuthorizedSellers")),
+        in_stock_only=bool(options.get("requireStockAvailable")) and behaviour.match_stock_obeyed,
+        authorized_only=bool(options.get("requireAuthorizedSellers")) and behaviour.match_authorized_obeyed,
         search_rules=behaviour,
     )
 

@@ -144,6 +144,20 @@ async def test_exhausted_monthly_quota_is_not_awaited(side_of: Any) -> None:
     assert len(handler.seen) == 1
 
 
+async def test_quota_that_no_date_resets_is_not_awaited(side_of: Any) -> None:
+    handler = answering(of(429, b'{"message": "this plan has no parts"}', X_Parts_Cost="0"))
+    async with side_of(handler) as side:
+        response = await side.fetch(request("/v3/brands/search"), "1")
+    assert response.failure == "limits the request rate (HTTP 429): this plan has no parts"
+    assert len(handler.seen) == 1
+
+
+async def test_quota_that_other_requests_hold_is_awaited(side_of: Any) -> None:
+    handler = answering(of(429, Retry_After="1", X_Parts_Cost="0"), of())
+    async with side_of(handler) as side:
+        assert (await side.fetch(request("/v3/brands/search"), "1")).status == 200
+
+
 async def test_billed_refusal_is_not_retried(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
     async with side_of(handler) as side:
