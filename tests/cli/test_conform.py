@@ -100,6 +100,7 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
         (["--against", "sandbox", "--deviation", "missing-toke-status"], "similar ones are missing-token-status"),
         (["--against", "none.yaml"], "none.yaml: cannot be read"),
         (["--result", "none.json"], "none.json: cannot be read"),
+        (["--against", "sandbox", "--update", "page.md"], "--update: page.md is not an evidence file"),
         (["--result", "none.json", "--only", FREE], "--result: a result is read as a whole"),
         (["--result", "config.yaml"], "config.yaml: is not a result of `v3bridge conform --json`"),
         (
@@ -142,6 +143,17 @@ async def test_at_a_terminal_nothing_is_sent_without_a_yes(account: _Account) ->
         ended = await commands.wait(terminal.process)
     assert (ended.code, ended.out.strip()) == (1, "")
     assert account.sandbox.journal.totals.requests.total() == 0
+
+
+async def test_a_quota_that_does_not_cover_the_run_stops_it_before_anything_is_sent(account: _Account) -> None:
+    account.write(parts=2)
+    done = await account.run("--against", "our.yaml", "--yes", *_only(PAID))
+    assert (done.code, done.out) == (2, "")
+    assert "v3bridge: applications.demo: " in done.err
+    assert "lower --budget" in done.err
+    assert account.sandbox.journal.totals.requests.total() == 0
+    free = await account.run("--against", "our.yaml", "--budget", "2", *_only(PAID, FREE))
+    assert free.code == 0, free
 
 
 async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account) -> None:

@@ -60,7 +60,7 @@ REQUESTS = (
     "/parts/get_multi?uid[]=103cdb613d20cffb&uid[]=ffffffffffffffff&uid[]=bd4d768f82c5628a&uid[]=no-uid" + EVERYTHING,
     "/parts/103cdb613d20cffb",
     "/brands/get_multi?uid[]=2239e3330e2df5fe&uid[]=ffffffffffffffff&uid[]=4da98ca360d79a6e",
-    "/sellers/search?q=arrow&limit=3",
+    "/sellers/search?q=arrow&limit=3&spec_drilldown[include]=1",
     "/sellers/search?start=2&limit=3&show[]=name",
     "/categories/search?q=capacitor&limit=4",
     "/categories/8a1e4714bb3951d9",
@@ -154,15 +154,12 @@ FAILURES = {
     "nothing listens": (1, "http://127.0.0.1:1/graphql: ", {"NEXAR_GRAPHQL_URL": "http://127.0.0.1:1/graphql"}),
     "GraphQL error": (1, "Nexar: the part limit is reached; and another error", {"NEXAR_GRAPHQL_URL": "errors"}),
     "not JSON": (1, "text: ", {"NEXAR_GRAPHQL_URL": "text"}),
-    "HTTP error": (1, "refused: ", {"NEXAR_GRAPHQL_URL": "refused"}),
 }
 
 
 async def respond(request: web.Request) -> web.Response:
     if request.path == "/text":
         return web.Response(text="<html>Maintenance</html>")
-    if request.path == "/refused":
-        return web.Response(text="for a reason", status=503)
     messages = ["the part limit is reached", "and another error"]
     return web.json_response({"data": None, "errors": [{"message": message} for message in messages]})
 

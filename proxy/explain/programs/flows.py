@@ -58,7 +58,12 @@ def of_request(
         case "match":
             return _match(parameters, operations, explanation.operations[len(operations) :]), compiled
         case "search":
-            return _search(parameters, operations), compiled
+            flow = _search(parameters, operations)
+            if explanation.lists:
+                flow.omitted.append(
+                    "the search for ids of names in filters: Nexar gets the names, and may find parts of similar ones"
+                )
+            return flow, compiled
     (operation,) = operations
     constants = {**_operation(operation), "IDS": operation.variables["ids"]}
     return Flow("parts" if explanation.action == "get_multi" else "part", constants), compiled

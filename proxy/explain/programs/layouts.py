@@ -126,9 +126,9 @@ class _ScriptLayout(Layout):
             **constants,
         }
         return [
-            *(self._constant(name, value) for name, value in constants.items()),
+            "\n\n".join(self._constant(name, value) for name, value in constants.items()),
             *functions,
-            *(self._table(name, table) for name, table in self.tables(functions).items()),
+            "\n\n".join(self._table(name, table) for name, table in self.tables(functions).items()),
         ]
 
     def _transforms(self) -> set[str]:
@@ -160,7 +160,7 @@ class PythonLayout(_ScriptLayout):
     def program(self) -> str:
         text = self.text
         body = self.body()
-        source = "\n\n\n".join(body)
+        source = "\n\n\n".join(filter(None, body))
         modules = ["json", "os", "sys", "urllib.error", "urllib.parse", "urllib.request"]
         modules += [name for name in ("hashlib", "re") if f"{name}." in source]
         imports = [f"import {name}" for name in sorted(modules)]
@@ -199,7 +199,7 @@ class JavaScriptLayout(_ScriptLayout):
 
     def program(self) -> str:
         text = self.text
-        body = "\n\n".join(self.body())
+        body = "\n\n".join(filter(None, self.body()))
         graphql_url, token_url, scope = map(quoted, text.addresses)
         usage = [
             "NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… node this_file.js",
@@ -241,7 +241,10 @@ class CurlLayout(Layout):
         known = list(shell)
         ordered = [functions[each] for each in sorted(functions, key=known.index)]
         graphql_url, token_url, scope = text.addresses
-        usage = ["NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… sh this_file.sh", "It needs curl 7.76 and jq 1.6, or newer."]
+        usage = [
+            "Usage: NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… sh this_file.sh",
+            "It needs curl 7.76 and jq 1.6, or newer.",
+        ]
         head = [
             "#!/bin/sh\n" + comments("#", [text.title, *usage, *text.notes]),
             "set -eu",

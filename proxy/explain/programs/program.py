@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 from urllib.parse import quote
 
-from proxy import config
+from proxy import config, endpoints
 from proxy.compare.requests import SAFE, V3Request, parse_target
+from proxy.explain import understanding
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation, UnderstoodClient
 from proxy.explain.programs import expressions, flows, rows
@@ -33,8 +34,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     mappings, client = explainer.mappings, explanation.client
     if explanation.error is not None or client is None:
         raise flows.NoProgramError(_refusal(explanation))
-    path, query, _ = parse_target(explanation.request)
-    request = V3Request(path, query)
+    request = _request(explanation)
     if fields is not None:
         request = restricted(request, read(fields, request, mappings), mappings)
         explanation = explainer.explain(request, application=client.application)
@@ -52,6 +52,14 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
         tables=rows.of_mappings(mappings.tables),
     )
     return LAYOUTS[language](text).program()
+
+
+def _request(explanation: Explanation) -> V3Request:
+    """Return the explained request, without parameters that have no effect: an explanation hides their values."""
+    path, query, _ = parse_target(explanation.request)
+    endpoint = endpoints.of(path)
+    assert endpoint is not None  # noqa: S101 - else the explanation has an error
+    return V3Request(path, tuple(pair for pair in query if understanding.is_read(endpoint, pair[0])))
 
 
 def _refusal(explanation: Explanation) -> str:
@@ -74,9 +82,9 @@ def _addresses(settings: config.Config) -> Addresses:
 
 def _notes(explanation: Explanation, flow: flows.Flow, language: str) -> Iterator[str]:
     """Yield the paragraphs at the top. What a client sent is percent-encoded: it cannot end the comment."""
-    path, query, _ = parse_target(explanation.request)
-    pairs = (f"{quote(name, safe=READABLE)}={quote(value, safe=READABLE)}" for name, value in query)
-    target = f"/v3{quote(path, safe='/')}?{'&'.join(pairs)}".removesuffix("?")
+    request = _request(explanation)
+    pairs = (f"{quote(name, safe=READABLE)}={quote(value, safe=READABLE)}" for name, value in request.query)
+    target = f"/v3{quote(request.path, safe='/')}?{'&'.join(pairs)}".removesuffix("?")
     shown = target if len(target) <= REQUEST_MAX else f"{target[:REQUEST_MAX]}…"
     yield f"v3 request: {shown}"
     parts = explanation.cost.parts_max if explanation.cost else 0

@@ -1,6 +1,6 @@
 """Tables that transforms read, as a program needs them: v3's uids and names, and v3's spec keys.
 
-All rows of a kind are written, because a program meets sellers and specs that nobody knows today. Of spec keys only
+All rows of a kind are written, because the sellers and specs of later responses are not known. Of spec keys only
 those that the rule does not make of the attribute's name (`Case/Package` is case_package).
 """
 

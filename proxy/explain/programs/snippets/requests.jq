@@ -8,21 +8,21 @@ def response_match_batch:
 
 # Parts with exactly the number that was searched, as v3 had them; $count is the number of all, where it was needed.
 def response_match_number($count):
-  .supSearchMpn as $found
+  .supSearchMpn as $result_set
   | number_matches as $parts
-  | (START + ($parts | length)) as $seen
-  | (if $count then $count elif are_all_here then $seen else $found.hits end) as $hits
+  | (START + ($parts | length)) as $shown
+  | (if $count then $count elif are_all_here then $shown else $result_set.hits end) as $hits
   | {results: [{
       items: [$parts[] | MAP(.)],
-      hits: ([$hits, if $parts == [] then 0 else $seen end] | max),
+      hits: ([$hits, if $parts == [] then 0 else $shown end] | max),
       reference: REFERENCES[0],
       error: null}]};
 
 # Whether the number of matches is open: no part on the page only contains the number, and there are more pages.
 def needs_count:
   number_matches as $parts
-  | (START + ($parts | length)) as $seen
-  | (are_all_here | not) and ($seen < .supSearchMpn.hits or (.supSearchMpn.hits > 0 and $parts == []));
+  | (START + ($parts | length)) as $shown
+  | (are_all_here | not) and ($shown < .supSearchMpn.hits or (.supSearchMpn.hits > 0 and $parts == []));
 
 # Parts that only contain the number come last: where the page has one, it also has all that are equal to it.
 def are_all_here:
@@ -51,14 +51,14 @@ def response_match:
 
 # The result of each query: hits, error, and each part with the other number (akaMpn) that matched, if any.
 def matches:
-  if .supMultiMatch then .supMultiMatch | map({hits, error, found: (.parts | map({part: ., akaMpn: null}))})
-  else [.[] | {hits, error: null, found: (.results // [])}] end;
+  if .supMultiMatch then .supMultiMatch | map({hits, error, candidates: (.parts | map({part: ., akaMpn: null}))})
+  else [.[] | {hits, error: null, candidates: (.results // [])}] end;
 
 # v3's result of one query: of the parts that Nexar found, those that v3 would have.
 def page_of($query):
-  [.found[] | select(is_match(.part; .akaMpn; $query)) | .part] as $parts
+  [.candidates[] | select(is_match(.part; .akaMpn; $query)) | .part] as $parts
   | (if $query.is_filtered_here then {hits: ($parts | length), page: $parts[$query.start:$query.start + $query.limit]}
-    elif ($parts | length) < (.found | length) then {hits: ($query.start + ($parts | length)), page: $parts}
+    elif ($parts | length) < (.candidates | length) then {hits: ($query.start + ($parts | length)), page: $parts}
     else {hits, page: $parts} end) as $page
   | {items: [$page.page[] | MAP(.)], hits: $page.hits, error};
 

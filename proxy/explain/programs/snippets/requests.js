@@ -16,21 +16,21 @@ async function mainMatchBatch() {
 async function mainMatchNumber() {
   const token = await accessToken();
   const resultSet = (await graphql(token, QUERY, VARIABLES)).supSearchMpn;
-  const found = resultSet.results ?? [];
-  const parts = found
+  const results = resultSet.results ?? [];
+  const parts = results
     .filter((each) => isNumber(each.part.mpn) || isNumber(each.akaMpn ?? ""))
     .map((each) => each.part);
   // Parts that only contain the number come last: where the page has one, it also has all that are equal to it.
-  const seen = VARIABLES.start + parts.length;
+  const shown = VARIABLES.start + parts.length;
   let hits = resultSet.hits;
-  if (parts.length < found.length && (parts.length > 0 || VARIABLES.start === 0)) {
-    hits = seen;
-  } else if (seen < hits || (hits > 0 && parts.length === 0)) {
+  if (parts.length < results.length && (parts.length > 0 || VARIABLES.start === 0)) {
+    hits = shown;
+  } else if (shown < hits || (hits > 0 && parts.length === 0)) {
     // Costs nothing, because it returns no parts.
     hits = (await graphql(token, COUNT_QUERY, COUNT_VARIABLES)).supMultiMatch[0].hits;
   }
   const items = parts.map((part) => MAP(part));
-  hits = Math.max(hits, items.length > 0 ? seen : 0);
+  hits = Math.max(hits, items.length > 0 ? shown : 0);
   show({ results: [{ items, hits, reference: REFERENCES[0], error: null }] });
 }
 
@@ -58,20 +58,20 @@ async function mainMatch() {
 // The result of each query: hits, error, and each part with the other number (akaMpn) that matched, if any.
 function matches(data) {
   if (data.supMultiMatch) {
-    return data.supMultiMatch.map((match) => ({ ...match, found: match.parts.map((part) => ({ part, akaMpn: null })) }));
+    return data.supMultiMatch.map((match) => ({ ...match, candidates: match.parts.map((part) => ({ part, akaMpn: null })) }));
   }
   const [resultSet] = Object.values(data);
-  return [{ hits: resultSet.hits, error: null, found: resultSet.results ?? [] }];
+  return [{ hits: resultSet.hits, error: null, candidates: resultSet.results ?? [] }];
 }
 
-// v3's result of one query: of the parts that Nexar found, those that v3 would have.
+// v3's result of one query: of the parts that Nexar candidates, those that v3 would have.
 function pageOf(match, query) {
-  let parts = match.found.filter((each) => isMatch(each.part, each.akaMpn, query)).map((each) => each.part);
+  let parts = match.candidates.filter((each) => isMatch(each.part, each.akaMpn, query)).map((each) => each.part);
   let hits = match.hits;
   if (query.is_filtered_here) {
     hits = parts.length;
     parts = parts.slice(query.start, query.start + query.limit);
-  } else if (parts.length < match.found.length) {
+  } else if (parts.length < match.candidates.length) {
     hits = query.start + parts.length;
   }
   return { items: parts.map((part) => MAP(part)), hits, error: match.error };
@@ -124,18 +124,18 @@ async function mainPart() {
 
 // Search parts.
 async function mainSearch() {
-  const found = (await graphql(await accessToken(), QUERY, VARIABLES)).supSearch;
-  const results = (found.results ?? []).map((each) => ({ item: MAP(each.part), snippet: each.description }));
-  show({ results, hits: found.hits });
+  const resultSet = (await graphql(await accessToken(), QUERY, VARIABLES)).supSearch;
+  const results = (resultSet.results ?? []).map((each) => ({ item: MAP(each.part), snippet: each.description }));
+  show({ results, hits: resultSet.hits });
 }
 
 // Find parts by number, and keep those that have it to the letter: Nexar's search has no filter by number.
 async function mainSearchNumbers() {
-  const found = (await graphql(await accessToken(), QUERY, VARIABLES)).supMultiMatch;
-  const parts = found.flatMap(({ parts }, position) =>
+  const matches = (await graphql(await accessToken(), QUERY, VARIABLES)).supMultiMatch;
+  const parts = matches.flatMap(({ parts }, position) =>
     parts.filter((part) => part.mpn === VARIABLES.queries[position].mpn));
-  const unseen = found.map((match) => Math.max(0, match.hits - match.parts.length));
-  const hits = parts.length + unseen.reduce((sum, number) => sum + number, 0);
+  const further = matches.map((match) => Math.max(0, match.hits - match.parts.length));
+  const hits = parts.length + further.reduce((sum, number) => sum + number, 0);
   const page = parts.slice(START, START + LIMIT);
   show({ results: page.map((part) => ({ item: MAP(part), snippet: part.shortDescription })), hits });
 }
@@ -163,14 +163,14 @@ function isWanted(record, key) {
 
 // Search Nexar's list of all objects, which is free, by words of their names.
 async function mainListSearch() {
-  let found = (await graphql(await accessToken(), QUERY, {}))[LIST];
+  let records = (await graphql(await accessToken(), QUERY, {}))[LIST];
   if (WORDS.length > 0) {
-    const named = found.map((record) => ({ record, names: namesOf(record) }));
+    const named = records.map((record) => ({ record, names: namesOf(record) }));
     named.sort((one, other) => (one.names[0] < other.names[0] ? -1 : Number(one.names[0] > other.names[0])));
-    found = ranked(named.map(({ record, names }) => [rankOf(names), record]).filter(([rank]) => rank !== null));
+    records = ranked(named.map(({ record, names }) => [rankOf(names), record]).filter(([rank]) => rank !== null));
   }
-  const page = found.slice(START, START + LIMIT);
-  show({ results: page.map((record) => ({ item: MAP(record), snippet: null })), hits: found.length });
+  const page = records.slice(START, START + LIMIT);
+  show({ results: page.map((record) => ({ item: MAP(record), snippet: null })), hits: records.length });
 }
 
 // v3's order of objects: the whole name, its beginning, a word of it, another name; null if nothing matches.

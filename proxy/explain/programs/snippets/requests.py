@@ -31,16 +31,16 @@ def main_match_number():
     """Search one part number, and keep the parts that have exactly this number, as v3 did."""
     token = access_token()
     result_set = graphql(token, QUERY, VARIABLES)["supSearchMpn"]
-    found = result_set["results"] or []
-    parts = [each["part"] for each in found if is_number(each["part"]["mpn"]) or is_number(each["akaMpn"] or "")]
+    results = result_set["results"] or []
+    parts = [each["part"] for each in results if is_number(each["part"]["mpn"]) or is_number(each["akaMpn"] or "")]
     # Parts that only contain the number come last: where the page has one, it also has all that are equal to it.
-    hits, seen = result_set["hits"], VARIABLES["start"] + len(parts)
-    if len(parts) < len(found) and (parts or VARIABLES["start"] == 0):
-        hits = seen
-    elif seen < hits or (hits and not parts):
+    hits, shown = result_set["hits"], VARIABLES["start"] + len(parts)
+    if len(parts) < len(results) and (parts or VARIABLES["start"] == 0):
+        hits = shown
+    elif shown < hits or (hits and not parts):
         # Costs nothing, because it returns no parts.
         hits = graphql(token, COUNT_QUERY, COUNT_VARIABLES)["supMultiMatch"][0]["hits"]
-    result = {"items": [MAP(part) for part in parts], "hits": max(hits, seen if parts else 0)}
+    result = {"items": [MAP(part) for part in parts], "hits": max(hits, shown if parts else 0)}
     show({"results": [{**result, "reference": REFERENCES[0], "error": None}]})
 
 
@@ -65,19 +65,19 @@ def main_match():
 def matches(data):
     """The result of each query: hits, error, and each part with the other number (akaMpn) that matched, if any."""
     if "supMultiMatch" in data:
-        return [{**match, "found": [(part, None) for part in match["parts"]]} for match in data["supMultiMatch"]]
+        return [{**match, "candidates": [(part, None) for part in match["parts"]]} for match in data["supMultiMatch"]]
     (result_set,) = data.values()
-    found = [(each["part"], each["akaMpn"]) for each in result_set["results"] or []]
-    return [{"hits": result_set["hits"], "error": None, "found": found}]
+    candidates = [(each["part"], each["akaMpn"]) for each in result_set["results"] or []]
+    return [{"hits": result_set["hits"], "error": None, "candidates": candidates}]
 
 
 def page_of(match, query):
     """v3's result of one query: of the parts that Nexar found, those that v3 would have."""
-    parts = [part for part, aka in match["found"] if is_match(part, aka, query)]
+    parts = [part for part, aka in match["candidates"] if is_match(part, aka, query)]
     start, hits = query["start"], match["hits"]
     if query["is_filtered_here"]:
         hits, parts = len(parts), parts[start : start + query["limit"]]
-    elif len(parts) < len(match["found"]):
+    elif len(parts) < len(match["candidates"]):
         hits = start + len(parts)
     return {"items": [MAP(part) for part in parts], "hits": hits, "error": match["error"]}
 
@@ -133,9 +133,9 @@ def main_part():
 
 def main_search():
     """Search parts."""
-    found = graphql(access_token(), QUERY, VARIABLES)["supSearch"]
-    results = [{"item": MAP(each["part"]), "snippet": each["description"]} for each in found["results"] or []]
-    show({"results": results, "hits": found["hits"]})
+    result_set = graphql(access_token(), QUERY, VARIABLES)["supSearch"]
+    results = [{"item": MAP(each["part"]), "snippet": each["description"]} for each in result_set["results"] or []]
+    show({"results": results, "hits": result_set["hits"]})
 
 
 def main_search_numbers():
@@ -171,13 +171,13 @@ def is_wanted(record, key):
 
 def main_list_search():
     """Search Nexar's list of all objects, which is free, by words of their names."""
-    found = graphql(access_token(), QUERY, {})[LIST]
+    records = graphql(access_token(), QUERY, {})[LIST]
     if WORDS:
-        by_name = sorted(found, key=lambda record: names_of(record)[0])
+        by_name = sorted(records, key=lambda record: names_of(record)[0])
         ranks = [(rank_of(names_of(record)), record) for record in by_name]
-        found = ranked(pair for pair in ranks if pair[0] is not None)
-    page = found[START : START + LIMIT]
-    show({"results": [{"item": MAP(record), "snippet": None} for record in page], "hits": len(found)})
+        records = ranked(pair for pair in ranks if pair[0] is not None)
+    page = records[START : START + LIMIT]
+    show({"results": [{"item": MAP(record), "snippet": None} for record in page], "hits": len(records)})
 
 
 def rank_of(names):

@@ -89,6 +89,9 @@ def test_a_program_says_what_it_leaves_out(explainer: Explainer) -> None:
     assert "Left out: facets, statistics and spec_metadata" in text
     text = written(explainer, "/v3/sellers/search?q=a&sortby=name+asc")
     assert "Left out: filters and sortby" in text
+    text = written(explainer, "/v3/parts/search?filter[fields][brand.name][]=Nobody")
+    assert "Left out: the search for ids of names in filters" in text
+    assert 'filters": {"manufacturer_id": ["Nobody"]}' in text
 
 
 def test_addresses_and_market_are_those_of_the_configuration(explainer: Explainer) -> None:
