@@ -74,7 +74,7 @@ class SupplyBehaviour(rules.SearchRules):
     match_stock_obeyed: Annotated[bool, "`requireStockAvailable` leaves out parts without stock"] = True
     match_authorized_obeyed: Annotated[bool, "`requireAuthorizedSellers` leaves out parts without such a seller"] = True
     match_filters_obeyed: Annotated[bool, "`filters` among the options leave out parts"] = True
-    empty_match_error: Annotated[str, "`error` of a query that names nothing"] = "Missing search filters"
+    empty_match_error: Annotated[str | None, "`error` of a query that names nothing"] = "Missing search filters"
 
     # Market (§2.1)
     unknown_countries_refused: Annotated[bool, "an unknown country is an error"] = True

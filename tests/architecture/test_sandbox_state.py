@@ -13,6 +13,8 @@ PURE = {
     ("proxy/sandbox/catalog/indexing.py", "number_spellings"),
     ("proxy/sandbox/graphql/schema.py", "complete"),
     ("proxy/sandbox/graphql/schema.py", "_valid"),
+    # Its documents are pure functions of their text, the schema and the behaviours that are its key.
+    ("proxy/sandbox/graphql/schema.py", "_shared_documents"),
 }
 
 
