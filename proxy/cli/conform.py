@@ -81,6 +81,9 @@ def run(options: ConformOptions) -> None:
         raise typer.BadParameter("either --against or --result is needed", param_hint="--against")
     if options.result is not None and (options.only or options.deviation):
         raise typer.BadParameter("a result is read as a whole", param_hint="--result")
+    # Before parts are spent: the page that is renewed has the same name with .md.
+    if options.update is not None and options.update.suffix != ".yaml":
+        raise typer.BadParameter(f"{options.update} is not an evidence file, NAME.yaml", param_hint="--update")
     if options.only:
         try:
             catalogue = catalogue.only(options.only)
@@ -125,7 +128,7 @@ class _Run:
         if self.options.against == SANDBOX:
             return await self._on_sandbox()
         settings = loader.load(Path(self.options.against or ""), os.environ)
-        # Nothing of such a configuration is tested but its addresses, which are the sandbox's.
+        # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
         if settings.upstream == "sandbox":
             return await self._on_sandbox()
         if self.options.deviation:

@@ -19,6 +19,7 @@ from proxy.upstream import classify, graphql, http_post, introspection
 from proxy.upstream.auth import identity as identity_service
 
 AFFECTED_MAX = 6  # v3 fields that one finding names
+SITE = "octopart"  # the default of upstream.site
 RESPONSE_BYTES = 4_194_304  # limit of a response to an introspection
 
 SERVICE = services.diagnoses("graphql", classify.SERVICE, "GraphQL", "upstream.graphql_url")
@@ -48,6 +49,11 @@ SCHEMA_CHANGED = Diagnosis(
     "the schema of the GraphQL service has changed in a way that may concern single responses",
     "update v3bridge; compare some parts with `v3bridge compare`",
     "warning",
+)
+SITE_UNKNOWN = Diagnosis(
+    "site_unknown",
+    "upstream.site is not the name of the catalog site, from which the field of a part's page has its name",
+    "set upstream.site to octopart, or delete its line",
 )
 INTROSPECTION_REFUSED = Diagnosis(
     "introspection_refused",
@@ -160,8 +166,13 @@ async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
         yield error.finding
         return
     differences = drift.compare(mappings, answered.data.types)
+    site = inspection.upstream.site
     for difference in differences:
-        yield of_drift(difference)
+        # The one field whose name is configured: its default is no mistake of the configuration.
+        if difference.place == f"SupPart.{site}Url" and site != SITE:
+            yield SITE_UNKNOWN.finding(f"upstream.site is {site}, but {difference.place} does not exist")
+        else:
+            yield of_drift(difference)
     if not differences:
         count = sum(len(getattr(kind, "fields", ())) for kind in mappings.schema.named_types().values())
         yield passed("schema_complete", f"the schema has all {count} fields that the mappings read")

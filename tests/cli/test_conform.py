@@ -100,6 +100,7 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
         (["--against", "sandbox", "--deviation", "missing-toke-status"], "similar ones are missing-token-status"),
         (["--against", "none.yaml"], "none.yaml: cannot be read"),
         (["--result", "none.json"], "none.json: cannot be read"),
+        (["--against", "sandbox", "--update", "page.md"], "--update: page.md is not an evidence file"),
         (["--result", "none.json", "--only", FREE], "--result: a result is read as a whole"),
         (["--result", "config.yaml"], "config.yaml: is not a result of `v3bridge conform --json`"),
         (

@@ -148,6 +148,7 @@ MISCONFIGURATIONS: list[tuple[str, dict[str, Any], set[str]]] = [
     ("unknown scope", {"upstream": {"scope": "supply.domian"}}, {"scope_refused"}),
     ("scope of another domain", {"upstream": {"scope": "supply.domain design.domain"}}, {"scope_refused"}),
     ("no scope", {"upstream": {"scope": ""}}, set()),
+    ("unknown site", {"upstream": {"site": "octopard"}}, {"site_unknown"}),
 ]
 
 
