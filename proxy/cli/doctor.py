@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OK, FAILED, UNUSABLE = 0, 1, 2  # exit codes: the last if the configuration itself is wrong
 MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "warning": ("!", "yellow"), "skipped": ("–", "dim")}
-ASCII = {"✓": "+", "✗": "x", "–": "-", "→": "->"}  # for terminals and files that have no Unicode
+ASCII = str.maketrans({"✓": "+", "✗": "x", "–": "-", "→": "->", "…": "..."})  # where the output has no Unicode
 INDENT = 3  # columns up to the mark
 
 
@@ -87,9 +87,9 @@ class ReportPrinter:
         """Print a finding."""
         symbol, style = MARKS[finding.outcome]
         application = f"{finding.application}: " if finding.application else ""
-        self._print_line(Text(self._symbol(symbol), style), f"{application}{finding.text}")
+        self._print_line(self._text(symbol, style), f"{application}{finding.text}")
         if finding.advice:
-            self._print_line(Text(" "), f"{self._symbol('→')} {finding.advice}")
+            self._print_line(Text(" "), f"→ {finding.advice}")
 
     def result(self, report: "Report") -> None:
         """Print the sum of all findings."""
@@ -100,7 +100,7 @@ class ReportPrinter:
 
     def _print_line(self, mark: Text, text: str) -> None:
         """Print a mark and a text, whose further lines in a terminal begin below its first one."""
-        shown = Text(printable(text))
+        shown = self._text(text)
         if not self._console.is_terminal:
             self._console.print(Text.assemble("  ", mark, " ", shown))
             return
@@ -110,9 +110,9 @@ class ReportPrinter:
         row.add_row(mark, shown)
         self._console.print(row)
 
-    def _symbol(self, symbol: str) -> str:
-        return symbol if _is_unicode(self._console) else ASCII.get(symbol, symbol)
-
-
-def _is_unicode(console: Console) -> bool:
-    return (console.encoding or "").lower().startswith("utf")
+    def _text(self, text: str, style: str = "") -> Text:
+        """Return a text as the output can show it."""
+        text, encoding = printable(text), self._console.encoding
+        if not encoding.lower().startswith("utf"):
+            text = text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)
+        return Text(text, style)

@@ -154,14 +154,38 @@ def _explained(
     from proxy.explain import inputs
 
     if text != STDIN and inputs.is_file(text):
-        return _of_file(Path(text), explainer, application, kind)
+        return _of_named_file(Path(text), explainer, application, kind)
     if text == STDIN:
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     try:
-        requests = inputs.read_text(text)
+        return _of_text(text, explainer, application)
     except errors.SourceError as error:
         return _of_lines(text, explainer, application, kind, error)
-    return [_explain(explainer, each, application) for each in requests]
+
+
+def _of_text(text: str, explainer: "Explainer", application: str | None) -> "list[Explanation]":
+    from proxy.explain import inputs
+
+    return [_explain(explainer, each, application) for each in inputs.read_text(text)]
+
+
+def _of_named_file(
+    file: Path, explainer: "Explainer", application: str | None, kind: str | None
+) -> "list[Explanation] | ExplainedFile":
+    """Explain a file of requests, or one that holds a curl command or a HAR entry."""
+    from proxy.explain import curl, inputs
+
+    text = inputs.text_of_file(file) if kind is None else None
+    # First of all: the commas of a command's queries look like those of a parts list.
+    if text is not None and curl.is_curl(text):
+        return _of_text(text, explainer, application)
+    try:
+        return _of_file(file, explainer, application, kind)
+    except errors.SourceError as error:
+        try:
+            return _of_text(text or "", explainer, application)
+        except errors.SourceError:
+            raise error from None
 
 
 def _explain(explainer: "Explainer", each: "InputRequest", application: str | None) -> "Explanation":

@@ -122,7 +122,8 @@ def _request(explanation: Explanation, queries: bool, colours: bool) -> Iterator
         return
     yield from _section("Understood as", _understood(explanation))
     yield from _section("Sent to the Nexar API", _operations(explanation, queries, colours))
-    yield from _section("Caches", _caches(explanation.cache))
+    if explanation.operations:
+        yield from _section("Caches", _caches(explanation.cache))
 
 
 def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
@@ -180,7 +181,7 @@ def _default(value: ParameterValue) -> str:
 
 def _operations(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
     if not explanation.operations:
-        yield _text("nothing: it is known that nothing is found")
+        yield _text("nothing: the proxy knows the response without it")
     for number, operation in enumerate(explanation.operations, 1):
         yield _operation(number, operation, explanation)
         if queries:
@@ -188,7 +189,11 @@ def _operations(explanation: Explanation, queries: bool, colours: bool) -> Itera
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
             yield Padding(_code(variables, "json", colours), (0, 0, 1, 3))
     if any("<id" in _short(list(each.variables.values())) for each in explanation.operations):
-        yield _text(f"<id of …> stands for what the list of {', '.join(explanation.lists)} says", "dim")
+        yield _text(
+            f"<id of …> stands for what the list of {', '.join(explanation.lists)} says; the search is not sent if "
+            "the list has no such name",
+            "dim",
+        )
     cost = explanation.cost
     if cost is not None:
         further = cost.requests_max - cost.requests

@@ -88,9 +88,17 @@ def run(
     traced = _executed(explained, settings, budget, yes=yes)
     if as_json:
         value = traced[0] if len(traced) == 1 else traced
-        typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        _write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
     else:
         _show(traced, settings)
+
+
+def _write(content: bytes) -> None:
+    """Write to standard output. With PYTHONUNBUFFERED it is no buffer: a write to a full pipe may be a partial one."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.flush()
 
 
 def _executed(

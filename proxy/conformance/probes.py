@@ -123,7 +123,8 @@ class Prober:
             "client_id": account.client_id,
             "client_secret": account.client_secret,
             "application_id": account.application_id,
-            "graphql_url": self._target.graphql_url,
+            # Without a slash at its end, so that requests can add one.
+            "graphql_url": self._target.graphql_url.rstrip("/"),
             "token_url": self._target.token_url,
             "identity_url": self._target.token_url.removesuffix(_TOKEN_PATH),
             "basic_credentials": account.basic_credentials,

@@ -55,9 +55,11 @@ def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
         ]
     if not settings.cache.enabled:
         return ["The response cache is off (cache.seconds or cache.bytes is 0)."]
-    coalescing = "Equal queries in flight are one." if settings.coalescing.enabled else ""
+    if not queries.keys:
+        return []
+    coalescing = "Equal queries, of one request or of several in flight, are sent once."
     return [
         "Any entry serves the request that has all fields of this projection, whichever request stored it.",
         "A third request that is equal to the byte, with the same API key, is served without being parsed.",
-        *filter(None, [coalescing]),
+        *([coalescing] if settings.coalescing.enabled else []),
     ]

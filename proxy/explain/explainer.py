@@ -47,10 +47,12 @@ class Explainer:
         application: str | None = None,
         method: str = "GET",
         keyless: bool = False,
+        coalesces: bool = True,
     ) -> Explanation:
         """Explain one request, executed with `application`, or with that of its API key. `keyless`: it comes from a
-        source without API keys, such as a parts list, so that the lack of one is no mistake. Raises ConfigError for an
-        application that is not configured, LookupError for a path that v3 never had."""
+        source without API keys, such as a parts list, so that the lack of one is no mistake. Without `coalesces`
+        equal queries are explained as if each was sent. Raises ConfigError for an application that is not configured,
+        LookupError for a path that v3 never had."""
         endpoint = endpoints.of(request.path)
         if endpoint is None:
             raise LookupError(f"{request.path[:80]} is not a v3 path")
@@ -67,7 +69,7 @@ class Explainer:
             object=endpoint.object,
             client=understood_client,
         )
-        return self._explained(explanation, endpoint, request, client)
+        return self._explained(explanation, endpoint, request, client, coalesces)
 
     @staticmethod
     def explain_unknown_path(path: str, method: str = "GET") -> Explanation:
@@ -76,7 +78,7 @@ class Explainer:
         return _failed(Explanation(request="", method=method, endpoint="", action=None, object="", client=None), error)
 
     def _explained(
-        self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client
+        self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client, coalesces: bool
     ) -> Explanation:
         suppress = False
         try:
@@ -84,7 +86,9 @@ class Explainer:
                 raise errors.MethodNotAllowed.of(explanation.method)
             parameters = RequestParameters(request.target())
             suppress = parameters.response_format().suppress_status_codes
-            plan = self._planner.plan(endpoint, request, parameters, client)
+            plan = self._planner.plan(
+                endpoint, request, parameters, client, coalesces and self.settings.coalescing.enabled
+            )
         except errors.ClientError as error:
             return _failed(explanation, error, suppress)
         operations = tuple(plan.operations)

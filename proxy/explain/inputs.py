@@ -16,6 +16,7 @@ from proxy.compare.sources import entries
 from proxy.explain import curl
 from proxy.parsing import path_suggestions
 
+TEXT_BYTES_MAX = 1_048_576  # a saved command or HAR entry is smaller
 HAR_BYTES_MAX = 1_073_741_824  # a HAR file is read as a whole
 _VARIABLE = re.compile(r"\$\{?\w+\}?")  # a shell variable instead of a key, as in documentation
 _HAR_START = re.compile(r'\s*\{\s*"log"\s*:')
@@ -44,6 +45,13 @@ def is_file(text: str) -> bool:
         return "\n" not in text and len(text) < 4096 and Path(text).is_file()
     except (OSError, ValueError):
         return False
+
+
+def text_of_file(path: Path) -> str | None:
+    """Return the content of a small file, which may be a saved curl command or HAR entry; None for a larger file."""
+    with path.open("rb") as stream:
+        content = stream.read(TEXT_BYTES_MAX + 1)
+    return content.decode("utf-8", "surrogateescape") if len(content) <= TEXT_BYTES_MAX else None
 
 
 def read_text(text: str, origin: str = "") -> list[InputRequest]:

@@ -1,6 +1,6 @@
 """Plans v3 requests for their explanation: the queries and operations with which the gateway would serve them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,15 +47,20 @@ class PlannedRequest:
     understood: tuple[UnderstoodQuery, ...] = ()
     ignored: list[IgnoredParameter] = field(default_factory=list)
 
-    def add(self, queries: QuerySet, positions: list[int]) -> None:
-        """Plan the execution of all queries; `positions` are their numbers in the v3 request."""
+    def add(self, queries: QuerySet, positions: list[int], coalesces: bool = False) -> None:
+        """Plan the execution of all queries; `positions` are their numbers in the v3 request. With `coalesces` equal
+        ones are sent once."""
         self.queries, self.positions = queries, positions
-        plan = queries.plan(list(range(len(queries.keys))))
-        self.operations += [_explained_operation(each, positions, None) for each in plan.operations]
+        equal: dict[Hashable, list[int]] = {}
+        for n, each in enumerate(queries.keys):
+            equal.setdefault(each.key if coalesces else n, []).append(n)
+        resolved = [[positions[n] for n in numbers] for numbers in equal.values()]
+        plan = queries.plan([first for first, *_ in equal.values()])
+        self.operations += [_explained_operation(each, resolved, None) for each in plan.operations]
         # Results that show nothing of endless hits: a count is planned for each query that may need one.
         open_results = {n: OperationResult([], ENDLESS) for each in plan.operations for n in each.positions}
         counts = plan.count_operations(open_results)
-        self.operations += [_explained_operation(each, positions, COUNTED) for each in counts]
+        self.operations += [_explained_operation(each, resolved, COUNTED) for each in counts]
 
 
 class RequestPlanner:
@@ -74,11 +79,17 @@ class RequestPlanner:
         self._lists[name] = definition.build(definition.document.operation({}, 0).decode(body).data)
 
     def plan(
-        self, endpoint: Endpoint, request: V3Request, parameters: RequestParameters, client: Client
+        self,
+        endpoint: Endpoint,
+        request: V3Request,
+        parameters: RequestParameters,
+        client: Client,
+        coalesces: bool,
     ) -> PlannedRequest:
-        """Parse the parameters in the order of the service, so that of several errors the same one is found."""
+        """Parse the parameters in the order of the service, so that of several errors the same one is found. Without
+        `coalesces` equal queries are planned one by one."""
         if endpoint.action == "match":
-            return self._match(endpoint, parameters, client)
+            return self._match(endpoint, parameters, client, coalesces)
         if endpoint.action == "search":
             return self._search(endpoint, parameters, client)
         if endpoint.action == "get":
@@ -86,21 +97,28 @@ class RequestPlanner:
         else:
             uids = requests.parse_uids(parameters)
         caller = self._caller(endpoint, parameters, client)
-        return self._parts(caller, uids) if endpoint.object == "Part" else self._listed(caller, endpoint.object)
+        if endpoint.object != "Part":
+            return self._listed(caller, endpoint.object)
+        planned = self._parts(caller, uids)
+        if endpoint.action == "get" and not planned.positions:
+            raise requests.unknown_uid(endpoint, uids[0])
+        return planned
 
     def _caller(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> GatewayRequest:
         features = client.application.features
         projection, cuts = parameters.projection(features, self._mappings, endpoint.object)
         return GatewayRequest.of(client, projection, cuts, ResponseMetadata(0.0))
 
-    def _match(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> PlannedRequest:
+    def _match(
+        self, endpoint: Endpoint, parameters: RequestParameters, client: Client, coalesces: bool
+    ) -> PlannedRequest:
         raws, request = requests.parse_match(parameters)
         caller = self._caller(endpoint, parameters, client)
         single = self._settings.translation.single_query
         queries = MatchQueries(caller, request, self._projections, single)
         valid = [position for position, query in enumerate(request.queries) if query.error is None]
         plan = PlannedRequest(caller)
-        plan.add(queries, valid)
+        plan.add(queries, valid, coalesces)
         plan.understood = understanding.queries(raws, request)
         plan.ignored = [
             IgnoredParameter(name=name, reason="a query has no such key") for name in match_queries.unknown_keys(raws)
@@ -127,9 +145,9 @@ class RequestPlanner:
                 lists.append(name)
             if name not in self._lists and name == ATTRIBUTES:
                 # Without the list it is not known whether there is such a spec at all.
-                return self._listed(caller, *lists, then=UNKNOWN_SPEC)
+                return self._listed(caller, *lists, then=UNKNOWN_SPEC, has_records=False)
             supplied = self._lists.get(name, _ASSUMED)
-        planned = self._listed(caller, *lists)
+        planned = self._listed(caller, *lists, has_records=False)
         planned.add(SearchQuery(caller, request, plan, self._projections), [0])
         planned.ignored = [IgnoredParameter(name=name, reason=UNSUPPORTED) for name in plan.unsupported]
         return planned
@@ -145,12 +163,13 @@ class RequestPlanner:
         ]
         return planned
 
-    def _listed(self, caller: GatewayRequest, *names: str, then: str = "") -> PlannedRequest:
-        """Plan a request that needs upstream lists; `then` says what follows."""
+    def _listed(self, caller: GatewayRequest, *names: str, then: str = "", has_records: bool = True) -> PlannedRequest:
+        """Plan a request that needs upstream lists; `then` says what follows. `has_records`: it returns objects of the
+        list, and does not only look names up there."""
         seconds = self._settings.lists.seconds
         condition = f"only if the proxy does not have this list yet, or has had it for {seconds:g} seconds{then}"
         operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
-        explained = [_explained_operation(each, [], condition) for each in operations]
+        explained = [_explained_operation(each, [], condition, has_records) for each in operations]
         return PlannedRequest(caller, operations=explained, lists=list(names))
 
 
@@ -177,18 +196,19 @@ _ASSUMED = _AssumedList(_AssumedIds({}))
 
 
 def _explained_operation(
-    operation: PlannedOperation, positions: list[int], condition: str | None
+    operation: PlannedOperation, resolved: list[list[int]], condition: str | None, has_records: bool = True
 ) -> ExplainedOperation:
+    """Describe an operation; `resolved` are the v3 queries that each query of the plan resolves."""
     document = graphql.parse(operation.document.text, no_location=True)
     # A document of parts/search resolves one query by several operations.
-    numbers = tuple(positions[n] for n in operation.positions if n < len(positions))
+    numbers = tuple(position for n in operation.positions if n < len(resolved) for position in resolved[n])
     return ExplainedOperation(
         name=operation.document.name,
         document=graphql.print_ast(document),
         variables=operation.variables,
         parts_max=operation.parts_max,
         queries=numbers,
-        records=_records(document),
+        records=_records(document) if has_records else "",
         condition=condition,
     )
 

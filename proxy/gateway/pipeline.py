@@ -254,8 +254,12 @@ class _Operations:
 
     async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
         client, metadata = request.client, request.metadata
-        with steps.step("reserve"):
+        try:
             reservation = await self._quota.reserve(client.accounts, operation.parts_max)
+        except errors.BridgeError as refusal:
+            self._quota.trace("reserve", client.accounts, refusal, parts=operation.parts_max)
+            raise
+        self._quota.trace("reserve", client.accounts, parts=operation.parts_max)
         try:
             results = await self._upstream.execute(operation, client.application.credentials, metadata.since)
         except BaseException as error:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from proxy import bounds, errors, model
+from proxy.endpoints import Endpoint
 from proxy.parameters import Parameters
 from proxy.parsing import match_queries, path_suggestions
 
@@ -28,6 +29,11 @@ def parse_uids(parameters: Parameters) -> list[str]:
         raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
     bounds.UIDS.check(len(set(uids)))
     return uids
+
+
+def unknown_uid(endpoint: Endpoint, uid: str) -> errors.NotFound:
+    """Return the error for a uid that no object has."""
+    return errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
 
 
 def checked_uid(path: str, uid: str) -> str:

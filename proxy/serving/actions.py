@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy import errors, model
+from proxy import model
 from proxy.endpoints import Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
@@ -100,7 +100,7 @@ class V3Actions:
         uid = requests.checked_uid(received.path, received.uid)
         objects = await self._objects(received, [uid])
         if uid not in objects:
-            raise errors.NotFound(f"there is no {received.endpoint.object.lower()} with the uid {uid[:40]!r}")
+            raise requests.unknown_uid(received.endpoint, uid)
         return objects[uid]
 
     async def _objects(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Steps of one request, recorded for a trace of it (proxy/explain/trace.py). Off unless a trace is being recorded.
 
-The request path opens a step where it waits: `with steps.step("reserve"): …`. A step that is opened inside of another
-is a part of it, also in a task that was started there. What is computed between two steps is a lap, which is named at
-its end, because that costs a cache hit less. Facts are names, numbers and words of this program: no API key, token or
-address.
+A step that has others within it is opened, also for the tasks that are started there: `with steps.step("execute"): …`.
+Any other is a lap, which is named at its end: it lasts from the end of the step before. It costs a request without a
+trace a third of a `with`. Facts are names, numbers and words of this program: no API key, token or address.
 """
 
 from collections.abc import Collection
@@ -43,11 +42,11 @@ class RecordedStep(AbstractContextManager[None]):
         self.steps.append(step)
         return step
 
-    def lap(self, name: str, failure: errors.BridgeError | None) -> None:
+    def lap(self, name: str, failure: errors.BridgeError | None, facts: dict[str, Fact]) -> None:
         """Add a step from the end of the one before, or from the beginning of this one, until now."""
         began = max([self.began, *(each.ended for each in self.steps if each.ended is not None)])
         step = self.begin(name)
-        step.began, step.ended, step.failure = began, step.began, failure
+        step.began, step.ended, step.failure, step.facts = began, step.began, failure, facts
 
     def __enter__(self) -> None:
         self._token = _CURRENT.set(self)
@@ -86,11 +85,11 @@ def step(name: str) -> AbstractContextManager[None]:
     return _UNRECORDED if current is None else current.begin(name)
 
 
-def lap(name: str, failure: errors.BridgeError | None = None) -> None:
-    """Name what was computed since the step before; `failure` is how it ended if it raises nothing."""
+def lap(name: str, failure: errors.BridgeError | None = None, **facts: Fact) -> None:
+    """Name what was done since the step before, and the error that it ended with."""
     current = _current()
     if current is not None:
-        current.lap(name, failure)
+        current.lap(name, failure, facts)
 
 
 def is_recorded() -> bool:

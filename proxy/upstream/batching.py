@@ -124,9 +124,8 @@ class Batcher:
         pending = _PendingQueries(queries, since, stalls.STALL_LISTENERS.get(), loop.create_future())
         batch = self._add(pending, credentials, loop)
         try:
-            with steps.step("batch"):
-                results = await pending.results
-                steps.add(merged=results is not None)
+            results = await pending.results
+            steps.lap("batch", merged=results is not None)
             return await self._send(queries, credentials, since) if results is None else queries.decoded(results)
         except asyncio.CancelledError:
             batch.caller_left()

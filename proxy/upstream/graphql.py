@@ -89,8 +89,8 @@ class GraphQLClient:
                 if wait is None:
                     raise
                 self._metrics.retries[operation.name, type(error).__name__] += 1
-            with steps.step("back off"):
-                await self._sleep(wait)
+            await self._sleep(wait)
+            steps.lap("back off")
             retried += 1
 
     def remaining(self, since: float) -> float:
@@ -108,16 +108,18 @@ class GraphQLClient:
         refusal: str | None = None
         # Once more only: if a new token is refused, too, the cause is the configuration.
         for _ in range(2):
-            with steps.step("access token"):
-                token = await self._tokens.get(credentials, self._retry.remaining(self._clock.monotonic() - started))
+            token = await self._tokens.get(credentials, self._retry.remaining(self._clock.monotonic() - started))
             seconds_left = self._retry.remaining(self._clock.monotonic() - started)
             if seconds_left <= 0:  # a request sent now would be billed although its caller is gone
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
             # Half for lists, which alone take partial errors: the old list stands while the new one is built.
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
-            with steps.step("send"):
+            try:
                 reply = await self._send(operation, token, seconds_left, max_bytes)
-                steps.add(operation=operation.name, status=reply.status, bytes=len(reply.body))
+            except errors.BridgeError as failure:
+                steps.lap("send", failure, operation=operation.name)
+                raise
+            steps.lap("send", operation=operation.name, status=reply.status, bytes=len(reply.body))
             envelope = classify.decode(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
             if classify.lacks_scope(envelope):

@@ -16,10 +16,12 @@ from support import commands
 from support.terminal import terminals
 
 from proxy.cli import embedded
+from proxy.conformance import reading
 from proxy.sandbox import app, applications, behaviour, faults, user_directory
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"
+AT_WORST = sum(request.parts for request in reading.load().only([PAID]).requests.values())
 TOKENS = ("token-fields", "jwt-claims")  # observe what is in a token
 USER = user_directory.DEFAULT_USERS[0]
 PLANTED = (
@@ -126,7 +128,7 @@ async def test_parts_of_an_application_are_confirmed_first_and_booked_in_the_led
     assert refused.code == 2
     assert "set a limit with --budget, or confirm with --yes" in refused.err
     assert account.billed == 0
-    done = await account.run("--against", "our.yaml", "--budget", "5", "--json", *_only(PAID, FREE))
+    done = await account.run("--against", "our.yaml", "--budget", str(AT_WORST), "--json", *_only(PAID, FREE))
     cost = json.loads(done.out)["cost"]
     assert (done.code, cost["returned"], cost["token_requests"]) == (0, account.billed, 1), done
     assert account.billed > 0
@@ -138,7 +140,7 @@ async def test_at_a_terminal_nothing_is_sent_without_a_yes(account: _Account) ->
     with terminals(partial(commands.start, account.folder)) as on_terminal:
         terminal = await on_terminal("conform", "--against", "our.yaml", *_only(PAID))
         await terminal.until("Continue?")
-        assert "as application demo: at most 3 parts" in terminal.shown
+        assert f"as application demo: at most {AT_WORST} parts" in terminal.shown
         terminal.type("n\n")
         ended = await commands.wait(terminal.process)
     assert (ended.code, ended.out.strip()) == (1, "")
@@ -166,7 +168,7 @@ async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account
     ended = await commands.wait(process)
     assert (ended.code, ended.out) == (130, "")
     usage = json.loads((await account.run("--config", "our.yaml", "--json", command="usage")).out)
-    assert [row["uncertain"] for row in usage if row["key"] is None] == [3]
+    assert [row["uncertain"] for row in usage if row["key"] is None] == [AT_WORST]
 
 
 async def test_a_result_for_others_holds_nothing_of_the_organization(account: _Account) -> None:
@@ -196,7 +198,7 @@ async def _user_token(account: _Account, form: dict[str, str]) -> str:
 
 async def test_a_service_that_is_down_contradicts_nothing(account: _Account) -> None:
     account.sandbox.faults.replace(faults.parse_faults("5xx status=503"))
-    done = await account.run("--against", "our.yaml", "--budget", "5", *_only(PAID))
+    done = await account.run("--against", "our.yaml", "--budget", str(AT_WORST), *_only(PAID))
     assert done.code == 3
     assert "not tested" in done.out
     assert "503" in done.out

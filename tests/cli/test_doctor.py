@@ -86,7 +86,7 @@ REPORT = findings.Report(
         findings.Stage(
             "configuration",
             (
-                findings.CheckResult("a_code", "passed", "everything is there"),
+                findings.CheckResult("a_code", "passed", "everything is there: redis://… at 20 °C"),
                 findings.CheckResult("b_code", "failed", "a long text " * 20, "what to do about it " * 20, "erp"),
                 findings.CheckResult("c_code", "warning", "not \x1b[31mred", "look"),
             ),
@@ -109,7 +109,7 @@ def test_a_pipe_gets_one_line_for_a_finding() -> None:
     output = io.StringIO()
     printed(Console(file=output, highlight=False, no_color=True))
     assert output.getvalue() == (
-        "configuration\n  ✓ everything is there\n"
+        "configuration\n  ✓ everything is there: redis://… at 20 °C\n"
         f"  ✗ erp: {'a long text ' * 20}\n    → {'what to do about it ' * 20}\n"
         "  ! not \\x1b[31mred\n    → look\n"
         "machine\n  – needs another stage\n"
@@ -122,9 +122,9 @@ def test_an_output_without_unicode_gets_ascii() -> None:
     with io.TextIOWrapper(output, encoding="ascii", write_through=True) as file:
         printed(Console(file=file, highlight=False))
         lines = output.getvalue().decode("ascii").splitlines()
-    assert [line[:5] for line in lines if line.startswith("  ")] == [
-        *("  + e", "  x e", "    -", "  ! n", "    -", "  - n"),
-    ]
+    marks = ["  + e", "  x e", "    -", "  ! n", "    -", "  - n"]
+    assert [line[:5] for line in lines if line.startswith("  ")] == marks
+    assert lines[1] == "  + everything is there: redis://... at 20 \\xb0C"
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -71,6 +71,28 @@ def test_a_pipe_gets_plain_text_without_trailing_blanks() -> None:
     assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"curl -g 'https://octopart.com/api{TARGET.replace('%22', chr(34))}' -H 'a: b, c' \\\n  --compressed\n",
+        json.dumps({"startedDateTime": "x", "request": {"method": "GET", "url": f"http://x/api{TARGET}"}}, indent=2),
+    ],
+)
+def test_a_file_can_hold_a_command_or_a_har_entry(text: str, tmp_path: Path) -> None:
+    (tmp_path / "saved.txt").write_text(text)
+
+    explained = msgspec.json.decode(explain("--json", str(tmp_path / "saved.txt")).stdout, type=Explanation)
+
+    assert explained.queries[0].keys["mpn"] == "SN74S74N"
+
+
+def test_nothing_is_claimed_about_caches_where_nothing_is_sent() -> None:
+    done = explain("/v3/parts/match?queries=[%7B%22mpm%22:%22SN74S74N%22%7D]")
+
+    assert "nothing: the proxy knows the response without it" in done.stdout
+    assert "Caches" not in done.stdout
+
+
 def test_a_file_is_explained_by_kinds(tmp_path: Path) -> None:
     lines = [f"{TARGET.replace('S74N', name)}&apikey=K{name}" for name in ("A", "B", "A")]
     (tmp_path / "urls.txt").write_text("\n".join([*lines, "/v3/parts/search?q=x&limit=999", "/v2/parts", "junk"]))

@@ -61,6 +61,7 @@ async def test_a_trace_runs_on_the_embedded_sandbox(tmp_path: Path) -> None:
 
 async def test_json_has_the_explanation_the_trace_and_the_whole_response(tmp_path: Path) -> None:
     done = await explain(tmp_path, "--json", TARGET)
+    assert (done.code, done.err) == (0, "")
     value = json.loads(done.out)
     assert value["explanation"]["cost"]["parts_max"] == value["trace"]["parts"] == 3
     assert len(value["trace"]["response"]["results"][0]["items"]) == 3

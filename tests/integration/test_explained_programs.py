@@ -54,6 +54,7 @@ REQUESTS = (
     '"seller":"Mouser"},{"mpn":"*S74N","start":1,"limit":2}]&show[]=mpn&show[]=manufacturer.uid',
     '/parts/match?queries=[{"mpn":"ATMEGA328P-PU"},{"mpn":"atmega328ppu"},{"sku":"67K1122"},{"mpn":"SN74*","limit":2},'
     '{"mpn_or_sku":"SN74S74N","limit":1,"start":1}]&exact_only=true&show[]=mpn&show[]=offers.sku',
+    '/parts/match?queries=[{"mpn":"SN74S74N","limit":1},{"mpn":"SN74S74N","limit":1,"reference":2}]&show[]=mpn',
     "/parts/search?q=SN74S74N&limit=3&start=1" + EVERYTHING,
     "/parts/search?q=&filter[fields][brand.name][]=Texas+Instruments&sortby=mpn+desc&limit=2&show[]=mpn",
     "/parts/search?filter[fields][mpn][]=SN74S74N&filter[fields][mpn][]=MBR1020VL&limit=2&start=1",

@@ -202,7 +202,7 @@ class JavaScriptLayout(_ScriptLayout):
         body = "\n\n".join(filter(None, self.body()))
         graphql_url, token_url, scope = map(quoted, text.addresses)
         usage = [
-            "NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… node this_file.js",
+            "Usage: NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… node this_file.js",
             "It needs nothing but Node.js 18 or newer.",
         ]
         head = [

@@ -37,7 +37,9 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     request = _request(explanation)
     if fields is not None:
         request = restricted(request, read(fields, request, mappings), mappings)
-        explanation = explainer.explain(request, application=client.application)
+    if fields is not None or explanation.action == "match":
+        # A program sends each query: it does not look for equal ones, as the proxy does.
+        explanation = explainer.explain(request, application=client.application, coalesces=False)
     parameters = RequestParameters(request.target())
     projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
     flow, compiled = flows.of_request(explanation, parameters, mappings, projection)

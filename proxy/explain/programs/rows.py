@@ -42,6 +42,7 @@ def of_mappings(tables: Tables) -> dict[str, Any]:
 
 def _uids(uids: Uids) -> dict[str, str]:
     recorded = uids.recorded()
+    # One table for both: no company's name is a number.
     return {**recorded.by_id, **recorded.by_name}
 
 

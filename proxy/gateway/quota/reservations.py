@@ -63,9 +63,8 @@ class Reservation:
         if self._open:
             # First, before anything is awaited: settle and release may both be called when a request is cancelled.
             self._open = False
-            with steps.step("settle"):
-                await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
-                self._quota.trace(self._accounts, billed_parts=returned)
+            await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
+            self._quota.trace("settle", self._accounts, billed_parts=returned)
 
     async def release(self, error: BaseException) -> int:
         """End a request that failed. If it may have been billed, book its worst case as uncertain; return these
@@ -75,11 +74,10 @@ class Reservation:
         self._open = False
         # The worst case: what was returned is unknown, and a limit must hold even if all of it was billed.
         uncertain = self._parts if may_be_billed(error) else 0
-        with steps.step("release"):
-            await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
-            if isinstance(error, errors.QuotaExhausted):
-                await self._quota.mark_exhausted(self._accounts, error)
-            self._quota.trace(self._accounts, uncertain_parts=uncertain)
+        await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
+        if isinstance(error, errors.QuotaExhausted):
+            await self._quota.mark_exhausted(self._accounts, error)
+        self._quota.trace("release", self._accounts, uncertain_parts=uncertain)
         return uncertain
 
 
@@ -128,7 +126,6 @@ class Quota:
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
-        self.trace(accounts, parts=parts)
         self._exhausted.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         # Such as a search with limit=0: free, and not worth a transaction.
@@ -145,11 +142,13 @@ class Quota:
             await self._refuse(account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
 
-    def trace(self, accounts: ChargedAccounts, **parts: int) -> None:
-        """Add parts, and the limit that applies to them, to the current step of a trace."""
+    def trace(
+        self, step: str, accounts: ChargedAccounts, failure: errors.BridgeError | None = None, **parts: int
+    ) -> None:
+        """Report a step to a trace, with the limit that applies to its parts."""
         if steps.is_recorded():
             status = self.status(accounts)
-            steps.add(**parts, account=accounts.key.name, used=status.used, limit=status.limit)
+            steps.lap(step, failure, **parts, account=accounts.key.name, used=status.used, limit=status.limit)
 
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
         """Return the status that a response shows: as of the last refresh, exact for what this process used."""

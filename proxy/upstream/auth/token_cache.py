@@ -63,8 +63,9 @@ class TokenCache:
         now = self._clock.now()
         cached = self._cached.get(credentials)
         if cached is None or now >= cached.token.expires:
-            return (await self._requested(credentials, seconds)).token
-        steps.add(source="memory", expires_in=round(cached.token.expires - now))
+            with steps.step("access token"):
+                return (await self._requested(credentials, seconds)).token
+        steps.lap("access token", source="memory", expires_in=int(cached.token.expires - now))
         if now >= cached.renew_at:
             self._flights.start(credentials, lambda: self._fetch(credentials))
         return cached.token.token

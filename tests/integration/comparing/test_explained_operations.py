@@ -1,11 +1,13 @@
 """Tests that the operations of an explanation are all that a response is made of.
 
 They are sent to the sandbox by plain HTTP. A gateway that has nothing but these responses gives the response of the
-proxy, byte for byte.
+proxy, byte for byte. That takes two executions of each request: of the generated ones a share is compared in this way,
+and of all of them the operations.
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +27,7 @@ from proxy.compare.requests import V3Request, parse_target
 from proxy.compare.sources import clients, source
 from proxy.explain import trace
 from proxy.explain.explainer import Explainer
-from proxy.explain.explanation import ExplainedOperation
+from proxy.explain.explanation import ExplainedOperation, Explanation
 from proxy.gateway import assembly
 from proxy.kit import clock
 from proxy.upstream import classify, graphql, http_post
@@ -61,6 +63,26 @@ class Responses:
         name = key(self._printed[text], sent["variables"])
         self.unused.discard(name)
         return self._explained.get(name) or self._lists[name]
+
+    def replace_by_empty(self, operations: Iterable[ExplainedOperation]) -> None:
+        self.replace({key(each.document, each.variables): empty_response(each) for each in operations})
+
+
+def empty_response(operation: ExplainedOperation) -> http_post.HttpResponse:
+    """Response that finds nothing."""
+    (definition,) = language.parse(operation.document).definitions
+    assert isinstance(definition, language.OperationDefinitionNode)
+    (root,) = definition.selection_set.selections
+    assert isinstance(root, language.FieldNode)
+    assert root.selection_set is not None
+    name, variables = root.name.value, operation.variables
+    fields = [each for each in root.selection_set.selections if isinstance(each, language.FieldNode)]
+    found: Any = {(field.alias or field.name).value: [] for field in fields} | {"hits": 0}
+    if name == "supMultiMatch":
+        found = [{"hits": 0, "parts": []}] * len(variables["queries"])
+    elif name == "supParts":
+        found = [None] * len(variables["ids"])
+    return http_post.HttpResponse(200, json.dumps({"data": {name: found}}).encode())
 
 
 def key(document: str, variables: Any) -> str:
@@ -102,15 +124,26 @@ class Executor:
 
     async def serve(self, request: V3Request) -> trace.Trace:
         """Return the trace of a request that has the responses to the explained operations, and no others."""
+        explanation = await self._explain(request)
+        responses = {key(each.document, each.variables): await self._send(each) for each in explanation.operations}
+        self._responses.replace(responses)
+        return await self._trace(request, explanation)
+
+    async def serve_nothing(self, request: V3Request) -> trace.Trace:
+        """Return the trace of a request for which the explained operations, and no others, find nothing."""
+        explanation = await self._explain(request)
+        self._responses.replace_by_empty(explanation.operations)
+        return await self._trace(request, explanation)
+
+    async def _explain(self, request: V3Request) -> Explanation:
         explanation = self._explainer.explain(request, apikey=running_proxy.KEY)
         for name, operation in zip(explanation.lists, explanation.operations, strict=False):
             response = await self._send(operation)
             self._explainer.supply_list(name, response.body)
             self._responses.add_list(operation, response)
-        if explanation.lists:
-            explanation = self._explainer.explain(request, apikey=running_proxy.KEY)
-        responses = {key(each.document, each.variables): await self._send(each) for each in explanation.operations}
-        self._responses.replace(responses)
+        return self._explainer.explain(request, apikey=running_proxy.KEY) if explanation.lists else explanation
+
+    async def _trace(self, request: V3Request, explanation: Explanation) -> trace.Trace:
         client = self._gateway.applications.client(running_proxy.KEY)
         traced = await trace.trace(self._gateway, request, lambda: client)
         always = [each for each in explanation.operations if each.condition is None]
@@ -152,6 +185,15 @@ async def test_operations_of_generated_requests_give_the_response_of_the_proxy(
     environment: ProxyEnvironment, executor: Executor, generate_requests: GenerateRequests
 ) -> None:
     await check(environment, executor, (await generate_requests(REQUESTS))[::SHARE])
+
+
+async def test_every_generated_request_is_served_by_the_explained_operations(
+    executor: Executor, generate_requests: GenerateRequests
+) -> None:
+    requests = await generate_requests(REQUESTS)
+    statuses = Counter([(await executor.serve_nothing(request)).status for request in requests])
+    assert statuses.keys() == {200, 400, 404}
+    assert statuses[200] > REQUESTS / 2
 
 
 async def test_operations_of_requests_for_every_field_give_the_response_of_the_proxy(

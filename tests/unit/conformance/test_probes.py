@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 import aiohttp
 import pytest
+from support import comparison_server
 from unit.conformance.conftest import SECRET, TOKEN, Connect, ScriptedService
 
 from proxy.conformance import probes
@@ -65,6 +66,13 @@ async def test_an_http_request_has_neither_token_nor_headers_of_its_own(
     ((path, headers, body),) = service.requests
     assert (path, body) == ("/graphql/more", "")
     assert headers.keys().isdisjoint({"Authorization", "Accept"})
+
+
+async def test_a_slash_can_be_added_to_an_address_that_ends_in_one(service: ScriptedService) -> None:
+    async with comparison_server.serve(service.handle) as url, aiohttp.ClientSession() as session:
+        target = probes.Target(f"{url}/graphql/", f"{url}/token", {None: probes.Account()})
+        await probes.Prober(target, session, service.clock).send(ProbeRequest(kind="http", url="{graphql_url}/"))
+    assert service.paths == ["/graphql/"]
 
 
 async def test_text_and_repeated_headers_are_kept(connect: Connect, service: ScriptedService) -> None:

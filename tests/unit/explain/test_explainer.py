@@ -61,12 +61,31 @@ def test_operations_name_the_v3_queries_that_they_resolve(explainer: Explainer) 
     assert [each.query for each in explanation.cache.entries] == [0, 2, 3] if explanation.cache else False
 
 
+EQUAL = '/v3/parts/match?queries=[{"mpn":"A1B"},{"x":1},{"mpn":"A1B","reference":"r"},{"sku":"A1"}]'
+
+
+def test_equal_queries_are_sent_once(explainer: Explainer) -> None:
+    explanation = explain(explainer, EQUAL)
+
+    (operation,) = explanation.operations
+    assert [each.get("mpn") for each in operation.variables["queries"]] == ["A1B", None]
+    assert operation.queries == (0, 2, 3)
+    assert operation.parts_max == 6
+
+
+def test_equal_queries_are_sent_one_by_one_without_coalescing() -> None:
+    coalescing = config.CoalescingSettings(enabled=False)
+    explanation = explain(Explainer(msgspec.structs.replace(SHIPPED, coalescing=coalescing)), EQUAL)
+
+    assert [len(each.variables["queries"]) for each in explanation.operations] == [3]
+
+
 def test_an_unlisted_name_stands_as_a_placeholder(explainer: Explainer) -> None:
     explanation = explain(explainer, "/v3/parts/search?filter[fields][brand.name][]=Nobody&limit=7")
 
     brands, search = explanation.operations
     assert explanation.lists == ("Brand",)
-    assert (brands.name, brands.parts_max) == ("supManufacturers", 0)
+    assert (brands.name, brands.parts_max, brands.records) == ("supManufacturers", 0, "")
     assert search.variables["filters"] == {"manufacturer_id": ["<id of Nobody>"]}
 
 
@@ -76,6 +95,7 @@ def test_an_unlisted_name_stands_as_a_placeholder(explainer: Explainer) -> None:
         ("/v3/parts/match", 400, "queries argument missing"),
         ("/v3/parts/search?limit=101", 400, "limit must be"),
         ("/v3/brands/searches", 404, "/v3/brands/search"),
+        ("/v3/parts/no-uid", 404, "there is no part with the uid 'no-uid'"),
     ],
 )
 def test_an_error_is_explained(explainer: Explainer, target: str, status: int, part: str) -> None:

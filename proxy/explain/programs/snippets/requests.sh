@@ -40,16 +40,17 @@ access_token() {
     fail "set NEXAR_CLIENT_ID and NEXAR_CLIENT_SECRET to those of your Nexar application" 2
   fi
   answer=$(printf '%s' "$NEXAR_CLIENT_SECRET" | post "$TOKEN_URL" --data grant_type=client_credentials \
-    --data-urlencode "client_id=$NEXAR_CLIENT_ID" --data-urlencode client_secret@- --data-urlencode "scope=$SCOPE")
+    --data-urlencode "client_id=$NEXAR_CLIENT_ID" --data-urlencode client_secret@- \
+    --data-urlencode "scope=$SCOPE") || exit
   token=$(printf '%s' "$answer" | jq --exit-status --raw-output .access_token) || fail "$TOKEN_URL: no access token"
 }
 
 # Send one operation, and print its data. Any error ends the program: data beside it would lack something.
 graphql() { # document, and variables as jq
   body=$(jq --null-input --arg query "$1" --arg country "$COUNTRY" --arg currency "$CURRENCY" \
-    "{query: \$query, variables: ($2)}")
+    "{query: \$query, variables: ($2)}") || exit
   answer=$(printf 'Authorization: Bearer %s\n' "$token" | post "$GRAPHQL_URL" --header @- \
-    --header 'Content-Type: application/json' --data-binary "$body")
+    --header 'Content-Type: application/json' --data-binary "$body") || exit
   messages=$(printf '%s' "$answer" | jq --raw-output '[.errors // [] | .[].message] | join("; ")') \
     || fail "$GRAPHQL_URL: the answer is not JSON"
   [ -z "$messages" ] || fail "Nexar: $messages"
@@ -66,6 +67,6 @@ post() { # address, and further options of curl
 
 # End the program with a message.
 fail() { # message, and exit code
-  printf '%s\n' "$1" >&2
+  printf '%.1000s\n' "$1" >&2
   exit "${2:-1}"
 }
