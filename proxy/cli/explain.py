@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer import core
 
 from proxy import endpoints, errors
 from proxy.cli import option_fields
@@ -34,6 +35,21 @@ class ProgramLanguage(StrEnum):
     python = "python"
     javascript = "javascript"
     curl = "curl"
+
+
+class ExplainCommand(core.TyperCommand):
+    """Command whose INPUT can be the words of a curl command, as people paste it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what follows the word `curl` is no option, unless it is the value of --as or another."""
+        with_value = {name for each in self.params if not getattr(each, "is_flag", True) for name in each.opts}
+        for number, word in enumerate(args):
+            if word == "--":
+                break
+            if word == "curl" and (number == 0 or args[number - 1] not in with_value):
+                args = [*args[:number], "--", *args[number:]]
+                break
+        return super().parse_args(ctx, args)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ def console() -> Console:
 
 def show(explanation: Explanation, queries: bool) -> None:
     """Print one explanation; `queries`: with documents and variables of its operations."""
-    lines = [*_request(explanation, queries, console().is_terminal)]
+    lines = [*_request(explanation, queries, console().is_terminal, cache_notes=True)]
     if explanation.error is None:
         lines += [*_section("Response", _response(explanation)), *_section(DIRECTLY, [_changes(explanation.changes)])]
     print_lines(lines)
@@ -68,7 +68,7 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
     shown: dict[int, Explanation] = {}
     for number, kind in enumerate(explained.kinds, 1):
         lines += [Text(), Rule(_text(f"{number}. {_title(kind)}", "bold"), align="left")]
-        lines += _request(kind.example, queries, console().is_terminal)
+        lines += _request(kind.example, queries, console().is_terminal, cache_notes=False)
         if kind.example.error is None:
             # Most kinds of one program have the same fields, or some of them.
             same = next((text for n, other in shown.items() if (text := _as_in(kind.example, n, other))), None)
@@ -77,7 +77,10 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
                 shown[number] = kind.example
     changes = dict.fromkeys(change for kind in explained.kinds for change in kind.example.changes)
     if changes:
-        lines += [Text(), Rule(_text("All kinds", "bold"), align="left"), *_section(DIRECTLY, [_changes(changes)])]
+        caches = [kind.example.cache for kind in explained.kinds if kind.example.cache is not None]
+        notes = dict.fromkeys(note for cache in caches for note in cache.notes)
+        lines += [Text(), Rule(_text("All kinds", "bold"), align="left"), *_section("Caches", map(_text, notes))]
+        lines += _section(DIRECTLY, [_changes(changes)])
     print_lines(lines)
 
 
@@ -111,7 +114,7 @@ def _title(kind: RequestKind) -> str:
     return " · ".join(texts)
 
 
-def _request(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
+def _request(explanation: Explanation, queries: bool, colours: bool, cache_notes: bool) -> Iterator[RenderableType]:
     """Yield what is known of a request before its response."""
     yield from title(explanation)
     if explanation.error is not None:
@@ -122,8 +125,8 @@ def _request(explanation: Explanation, queries: bool, colours: bool) -> Iterator
         return
     yield from _section("Understood as", _understood(explanation))
     yield from _section("Sent to the Nexar API", _operations(explanation, queries, colours))
-    if explanation.operations:
-        yield from _section("Caches", _caches(explanation.cache))
+    if explanation.operations and (caches := list(_caches(explanation.cache, cache_notes))):
+        yield from _section("Caches", caches)
 
 
 def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
@@ -183,7 +186,7 @@ def _operations(explanation: Explanation, queries: bool, colours: bool) -> Itera
     if not explanation.operations:
         yield _text("nothing: the proxy knows the response without it")
     for number, operation in enumerate(explanation.operations, 1):
-        yield _operation(number, operation, explanation)
+        yield from _operation(number, operation, explanation)
         if queries:
             yield Padding(_code(operation.document, "graphql", colours), (1, 0, 1, 3))
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
@@ -202,17 +205,16 @@ def _operations(explanation: Explanation, queries: bool, colours: bool) -> Itera
         yield Text.assemble("At most ", (counted(cost.parts_max, "part"), "bold"), f". {requests}{more}. {cost.note}")
 
 
-def _operation(number: int, operation: ExplainedOperation, explanation: Explanation) -> Text:
+def _operation(number: int, operation: ExplainedOperation, explanation: Explanation) -> Iterator[RenderableType]:
     noun = {"match": "queries", "get_multi": "uid"}.get(explanation.action or "", "")
     of = f" for {noun}[{_ranges(operation.queries)}]" if noun and operation.queries else ""
     cost = f"up to {counted(operation.parts_max, 'part')}" if operation.parts_max else "free of charge"
-    text = Text.assemble(f"{number}. ", (operation.name, "bold"), f"{of}, {cost}")
+    yield Text.assemble(f"{number}. ", (operation.name, "bold"), f"{of}, {cost}")
     variables = ", ".join(f"{name} {_short(value)}" for name, value in operation.variables.items())
     if variables:
-        text.append(printable(f"\n   {variables}"), "dim")
+        yield Padding(_text(variables, "dim"), (0, 0, 0, 3), expand=False)
     if operation.condition is not None:
-        text.append(printable(f"\n   {operation.condition}"), "italic")
-    return text
+        yield Padding(_text(operation.condition, "italic"), (0, 0, 0, 3), expand=False)
 
 
 def _ranges(numbers: Iterable[int]) -> str:
@@ -226,7 +228,7 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
+def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
     if cache is None:
         return
     for entry in cache.entries[:QUERIES_SHOWN]:
@@ -241,7 +243,8 @@ def _caches(cache: CacheUse | None) -> Iterator[RenderableType]:
             f"of {cache.application}, {places}, for {cache.seconds:g} seconds{stale}; "
             f"with {counted(cache.fields, 'field')} of this projection"
         )
-    yield from (_text(note, "dim") for note in cache.notes)
+    if notes:
+        yield from (_text(note, "dim") for note in cache.notes)
 
 
 def _response(explanation: Explanation) -> Iterator[RenderableType]:

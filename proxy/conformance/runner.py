@@ -17,6 +17,8 @@ from proxy.kit.wording import counted
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
 _UNAVAILABLE = (429, 502, 503, 504)
+# Requests in a row without a response, after which a run ends: each may have been billed, and takes its whole timeout.
+_UNANSWERED_MAX = 3
 # The text is known, a status or code for it is not (contract graphql.md §3.2).
 _PART_LIMIT = "You have exceeded your part limit"
 
@@ -99,18 +101,24 @@ async def run(
     requests that are done. The outcomes are redacted."""
     responses: dict[str, ProbeResponse] = {}
     failures = dict(selection.left_out)
-    parts = uncertain = 0
+    parts = uncertain = sent = unanswered = 0
     # With wrong credentials, refused token requests would contradict what is assumed about token requests.
     reason = await _refusal(prober)
     failures |= dict.fromkeys(selection.requests, reason) if reason else {}
     requests = () if reason else selection.requests
     for done, name in enumerate(requests, 1):
+        if unanswered == _UNANSWERED_MAX:
+            failures[name] = f"the service left {_UNANSWERED_MAX} requests in a row without a response"
+            continue
+        sent += 1
         try:
             responses[name] = await prober.send(catalogue.requests[name])
         except ProbeError as error:
             failures[name] = str(error)
+            unanswered += error.was_sent
             uncertain += catalogue.requests[name].parts if error.was_sent else 0
         else:
+            unanswered = 0
             parts += part_objects.count(catalogue.requests[name], responses[name])
         progress(done)
     judge, hidden = _Judge(catalogue, responses, failures), redaction.ResultRedaction(prober.secrets)
@@ -119,7 +127,7 @@ async def run(
             hidden.outcome(judge.outcome(assumption), is_private=judge.is_private(assumption))
             for assumption in catalogue.assumptions
         ),
-        RunCost(len(requests), prober.token_requests, selection.at_worst if requests else 0, parts),
+        RunCost(sent, prober.token_requests, selection.at_worst if requests else 0, parts),
         uncertain,
     )
 
@@ -143,13 +151,14 @@ class _Judge:
         for name in assumption.requests:
             if name in self.failures:
                 return Outcome(assumption.id, assumption.tier, "not tested", reason=self.failures[name])
+        # First: the page of a failing gateway would confirm whatever says that something is absent or refused.
+        unrelated = self._unrelated_failure(assumption)
+        if unrelated:
+            return Outcome(assumption.id, assumption.tier, "not tested", reason=unrelated)
         observed, reason = self._observe(assumption)
         expected = _expectation(assumption)
         if _holds(assumption, observed):
             return Outcome(assumption.id, assumption.tier, "confirmed", expected, observed)
-        unrelated = self._unrelated_failure(assumption)
-        if unrelated:
-            return Outcome(assumption.id, assumption.tier, "not tested", reason=unrelated)
         reason = reason or self._error_messages(assumption)
         return Outcome(assumption.id, assumption.tier, "contradicted", expected, observed, reason)
 
@@ -169,7 +178,7 @@ class _Judge:
         """Return why the responses say nothing about the assumption; empty if they do."""
         for name in assumption.requests:
             request, response = self.catalogue.requests[name], self.responses[name]
-            if response.status in _UNAVAILABLE:
+            if response.status in _UNAVAILABLE or _is_failure_page(response):
                 return f"the service responded {response.status}"
             if request.kind != "graphql":
                 continue
@@ -186,6 +195,11 @@ class _Judge:
 
 def _sends_own_token(request: ProbeRequest) -> bool:
     return any(name.lower() in ("authorization", "token") for name in request.headers)
+
+
+def _is_failure_page(response: ProbeResponse) -> bool:
+    """Whether a gateway has failed. A 500 of the service itself is JSON, and may be what is observed."""
+    return response.status >= 500 and not isinstance(response.body, dict)
 
 
 def _messages(response: ProbeResponse) -> list[str]:

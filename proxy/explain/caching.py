@@ -60,6 +60,6 @@ def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
     coalescing = "Equal queries, of one request or of several in flight, are sent once."
     return [
         "Any entry serves the request that has all fields of this projection, whichever request stored it.",
-        "A third request that is equal to the byte, with the same API key, is served without being parsed.",
+        "From the third time on, a request that is equal byte for byte is served without being parsed.",
         *([coalescing] if settings.coalescing.enabled else []),
     ]

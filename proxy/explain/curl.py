@@ -43,6 +43,9 @@ _SHORT = {
 }
 _FLAGS = {"G": "get", "I": "head"}  # the short flags that matter here
 _READS_FILE = "the curl command reads its data from a file: write the content into the command"
+_NEXT_COMMAND = frozenset({"|", "||", "&&", "&", ";"})
+_REDIRECTION = re.compile(r"\d?(?:>>?|<)(.*)", re.DOTALL)
+_GLOB_ESCAPE = re.compile(r"\\([\[\]{}])")
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
 _ANSI_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ANSI_CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
@@ -85,9 +88,16 @@ class _Command:
         self._method: str | None = None
 
     def read(self, words: list[str]) -> None:
-        """Read all words."""
+        """Read all words, up to the next command of a line."""
         left = iter(words)
         for word in left:
+            if word in _NEXT_COMMAND:
+                return
+            redirection = _REDIRECTION.fullmatch(word)
+            if redirection and not redirection[1]:
+                next(left, None)  # the file
+            if redirection:
+                continue
             if word == "--" or not word.startswith("-") or word == "-":
                 self.urls += [] if word == "--" else [word]
             elif word.startswith("--"):
@@ -104,7 +114,9 @@ class _Command:
         return "POST" if self._data and "get" not in self._flags else "GET"
 
     def with_query(self, url: str) -> str:
-        """Return a URL with the data that curl appends to it."""
+        """Return a URL with the data that curl appends to it. Without -g brackets and braces are escaped for curl."""
+        if not self._flags & {"g", "globoff"}:
+            url = _GLOB_ESCAPE.sub(r"\1", url)
         data = [*(self._data if "get" in self._flags else []), *self._query]
         if not data:
             return url

@@ -52,7 +52,8 @@ _MATCH = (
     _field(
         "results[].hits",
         "derived",
-        "without partial matches, which v3 never had; counted apart where the page leaves it open",
+        "without partial matches, which v3 never had; counted apart where the page leaves it open; of a number with * "
+        "an upper bound",
         "supMultiMatch[].hits",
         "supSearchMpn.hits",
         "supSearch.hits",
@@ -69,7 +70,7 @@ _SEARCH = (
 _PARTS_SEARCH = (
     _field("results[].item", "exact", "the parts of the page, see below"),
     _field("results[].snippet", "exact", "", "supSearch.results[].description"),
-    _field("hits", "exact", "by part number at most so many", "supSearch.hits"),
+    _field("hits", "exact", "in a search by mpn it can be an upper bound", "supSearch.hits"),
     _field(
         "facet_results",
         "derived",

@@ -113,7 +113,6 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     "remote-errors": {"remote_errors": False},
     "match-limit-sum": {"multi_match_parts_max": 1000},
     "match-query-count": {"multi_match_queries_max": 1000},
-    "part-id-count": {"part_ids_max": 1000},
     # GraphQL over HTTP
     "trailing-slash": {"trailing_slash": False},
     "query-by-get": {"get_requests": False},

@@ -136,10 +136,19 @@ def test_standard_input_may_have_any_form(given: str) -> None:
     assert "supSearchMpn" in done.stdout
 
 
-def test_the_words_of_a_curl_command_may_stand_alone() -> None:
-    done = explain("--", "curl", "-G", "https://octopart.com/api/v3/parts/search", "-d", "q=op amp")
+@pytest.mark.parametrize(
+    "options, start",
+    [
+        ((), "GET /v3/parts/search?q=op amp\n"),
+        (("--",), "GET /v3/parts/search?q=op amp\n"),
+        (("--queries",), "GET /v3/parts/search?q=op amp\n"),
+        (("--as", "curl"), "#!/bin/sh\n"),
+    ],
+)
+def test_the_words_of_a_curl_command_may_stand_alone(options: tuple[str, ...], start: str) -> None:
+    done = explain(*options, "curl", "-G", "https://octopart.com/api/v3/parts/search", "-d", "q=op amp", "--compressed")
 
-    assert "GET /v3/parts/search?q=op amp\n" in done.stdout
+    assert done.stdout.startswith(start)
 
 
 @pytest.mark.parametrize(

@@ -48,19 +48,19 @@ def test_every_command_runs_and_prints_what_the_page_shows(page: Page, tmp_path:
     (tmp_path / "our.yaml").write_text(OUR)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     commands = [line for block in page.blocks("sh") for line in block.text.splitlines()]
-    assert len(commands) == 10
+    assert len(commands) == 11
     printed = [_run(tmp_path, command) for command in commands]
 
     first, file, trace = (block.text for block in page.blocks("text"))
     assert first in printed[0]
     assert file in printed[commands.index("v3bridge explain examples/access.log")]
-    assert "query supSearchMpn(" in printed[3]
-    assert json.loads(printed[4])["kinds"][0]["endpoint"] == "/parts/match"
-    assert "executed as erp/1 (DE, EUR, features TECH_SPECS)" in printed[6]
-    assert "no feature" in printed[6]
-    assert _without_times(trace) in _without_times(printed[9])
-    assert printed[7] == "programs/parts_match.py: /parts/match, 1 request\n"
-    assert printed[8].startswith("programs/parts_match.sh: /parts/match, 4 requests\n")
+    assert "query supSearchMpn(" in printed[4]
+    assert json.loads(printed[5])["kinds"][0]["endpoint"] == "/parts/match"
+    assert "executed as erp/1 (DE, EUR, features TECH_SPECS)" in printed[7]
+    assert "no feature" in printed[7]
+    assert _without_times(trace) in _without_times(printed[10])
+    assert printed[8] == "programs/parts_match.py: /parts/match, 1 request\n"
+    assert printed[9].startswith("programs/parts_match.sh: /parts/match, 4 requests\n")
 
 
 def _without_times(text: str) -> str:

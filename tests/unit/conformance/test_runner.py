@@ -85,7 +85,9 @@ async def _outcome(connect: Connect, service: ScriptedService, status: int, body
         (200, LIMIT, {"needs": "no_parts"}, "contradicted", LIMIT["errors"][0]["message"]),
         (401, {"errors": []}, {}, "not tested", "the service does not accept the access token"),
         (401, {"errors": []}, {"headers": {"Authorization": None}}, "contradicted", ""),
-        (503, {"data": {"a": 1}}, {}, "confirmed", ""),
+        (503, {"data": {"a": 1}}, {}, "not tested", "the service responded 503"),
+        (500, "<html>", {}, "not tested", "the service responded 500"),
+        (500, {"errors": [{"message": "No a."}]}, {}, "contradicted", "No a."),
     ],
 )
 async def test_a_response_decides(
@@ -99,6 +101,19 @@ async def test_a_response_decides(
 ) -> None:
     outcome = await _outcome(connect, service, status, body, **request_fields)
     assert (outcome.verdict, outcome.reason) == (verdict, reason)
+
+
+@pytest.mark.parametrize("status, body", [(503, "<html>"), (500, "<html>"), (200, LIMIT), (401, {"errors": []})])
+async def test_a_failing_service_does_not_confirm_that_something_is_absent(
+    connect: Connect, service: ScriptedService, status: int, body: Any
+) -> None:
+    service.responses["{ it }"] = (status, body)
+    absent = Assumption("it", "", "", "INF", "core", ("it",), "it.body.data.a != `null`", expected=False)
+    compiled = {"it": expressions.compile_expression(absent.observe)}
+    catalogue = reading.Catalogue({"it": _query("it")}, (absent,), compiled)
+    async with connect() as prober:
+        observed = await runner.run(catalogue, runner.select(catalogue, 20, ACCOUNTS), prober)
+    assert observed.outcomes[0].verdict == "not tested"
 
 
 async def test_a_contradicted_assumption_has_what_was_expected_and_what_was_observed(
@@ -155,3 +170,18 @@ async def test_parts_are_uncertain_if_a_request_was_sent_and_has_no_response(
     async with connect() as prober:
         observed = await runner.run(catalogue, runner.select(catalogue, 20, {None: probes.Account()}), prober)
     assert (observed.uncertain, observed.cost.returned) == (uncertain, 0)
+
+
+async def test_a_service_that_stops_responding_ends_the_run(connect: Connect, service: ScriptedService) -> None:
+    names = ["a", "b", "c", "d", "e", "f", "g"]
+    catalogue = _catalogue(*((name, _query(name, 1), "core") for name in names))
+    for name in ("a", "c", "d", "e"):  # the response to b comes between them
+        service.responses[f"{{ {name} }}"] = (ScriptedService.HANGS_UP, "")
+    async with connect() as prober:
+        observed = await runner.run(catalogue, runner.select(catalogue, 20, ACCOUNTS), prober)
+    assert len(service.paths) == 1 + 5
+    assert (observed.cost.requests, observed.uncertain) == (5, 4)
+    assert [each.verdict for each in observed.outcomes] == ["not tested", "contradicted", *["not tested"] * 5]
+    assert {each.reason for each in observed.outcomes[5:]} == {
+        "the service left 3 requests in a row without a response"
+    }

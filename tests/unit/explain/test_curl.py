@@ -22,6 +22,10 @@ URL = "https://octopart.com/api/v3/parts/match"
         (f"curl $'{URL}?q=caf\\u00e9\\'s' -o out.json", "GET", f"{URL}?q=café's"),
         (f"curl --url-query q=1+1 {URL}", "GET", f"{URL}?q=1%2B1"),
         (f"curl -- {URL}", "GET", URL),
+        (f"curl -s {URL} 2>/dev/null > out.json | jq .", "GET", URL),
+        (f"curl -H '> x' {URL} && rm x", "GET", URL),
+        (f"curl '{URL}?queries=\\[\\{{\\}}\\]'", "GET", f"{URL}?queries=[{{}}]"),
+        (f"curl -g '{URL}?q=\\['", "GET", f"{URL}?q=\\["),
         (f'curl ^"{URL}?q=1^%5B^" ^\r\n  -H ^"accept: */*^"', "GET", f"{URL}?q=1%5B"),
     ],
 )
