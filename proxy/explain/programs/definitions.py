@@ -39,8 +39,8 @@ def of_language(language: str) -> dict[str, str]:
 
 def _definitions(text: str, language: str) -> Iterator[tuple[str, str]]:
     for block in re.split(r"\n\n+", text.strip()):
-        if found := DEFINITIONS[language].search(block):
-            yield found[1], block
+        if head := DEFINITIONS[language].search(block):
+            yield head[1], block
 
 
 def used(language: str, texts: Iterable[str], chosen: Callable[[str], str] = str) -> dict[str, str]:

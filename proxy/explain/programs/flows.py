@@ -197,7 +197,7 @@ def _search(parameters: RequestParameters, operations: list[ExplainedOperation])
         if not request.sortby.startswith("score"):
             flow.omitted.append(f"sortby={quote(request.sortby)}: sort the parts before the page is cut out")
     if request.facets or request.stats or request.facet_queries or request.drilldown:
-        flow.omitted.append("facets, statistics and spec_metadata: they are in the aggregations (…Agg) of the answer")
+        flow.omitted.append("facets, statistics and spec_metadata: they are in the aggregations (…Agg) of the response")
     return flow
 
 

@@ -1,4 +1,7 @@
-"""Order of a program: settings, documents, `main`, what it calls, the mapping, tables."""
+"""Order of a program: settings, documents, `main`, what it calls, the mapping, tables. Python and JavaScript.
+
+The order of a script for the shell is in shell_layout.py.
+"""
 
 import re
 import textwrap
@@ -10,11 +13,10 @@ from proxy.explain.changes import Addresses
 from proxy.explain.programs import definitions, rows
 from proxy.explain.programs.expressions import MappingProgram
 from proxy.explain.programs.flows import Flow
-from proxy.explain.programs.languages import JavaScriptPrinter, JqPrinter, PythonPrinter
+from proxy.explain.programs.languages import JavaScriptPrinter, PythonPrinter
 from proxy.explain.programs.printer import Printer, camel_case, indented, quoted
 
 MAPPING_NOTE = "v3's objects from Nexar's, field by field."
-MARKET_OPTIONS = ' --arg country "$COUNTRY" --arg currency "$CURRENCY"'  # of jq, in snippets/requests.sh
 LINE = 110  # characters of a line of a table
 
 
@@ -218,86 +220,6 @@ class JavaScriptLayout(_ScriptLayout):
         return quoted(text) if "`" in text or "\\" in text else f"`\n{text}\n`"
 
 
-class CurlLayout(Layout):
-    """A script for the shell, with curl and jq."""
-
-    language = "jq"
-    printer = JqPrinter()
-
-    def program(self) -> str:
-        text = self.text
-        name = text.flow.main
-        shell = definitions.of_language("sh")
-        main_name = f"main_{name}" if f"main_{name}" in shell else "main_one"
-        main = shell[main_name].replace(main_name, "main").replace("RESPONSE", f"response_{name}")
-        operations = text.flow.constants.get("OPERATIONS", [])
-        calls = [
-            f'graphql "{self._shell_name(each["query"])}" "$VARIABLES_{number}"'
-            for number, each in enumerate(operations, 1)
-        ]
-        main = main.replace("EACH_OPERATION", " &&\n    ".join(calls))
-        functions = definitions.used("sh", [main])
-        ordered = [functions[name] for name in sorted(functions, key=list(shell).index)]
-        documents, jq = self._documents(), self._functions()
-        market = f"\nCOUNTRY={text.client[0]}\nCURRENCY={text.client[1]}"
-        if not any("$country" in source or "$currency" in source for source in (*documents, jq)):
-            # Lists depend on neither.
-            market, ordered = "", [block.replace(MARKET_OPTIONS, "") for block in ordered]
-        graphql_url, token_url, scope = text.addresses
-        usage = [
-            "Usage: NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… sh this_file.sh",
-            "It needs curl 7.76 and jq 1.6, or newer.",
-        ]
-        head = [
-            "#!/bin/sh\n" + comments("#", [text.title, *usage, *text.notes]),
-            "set -eu",
-            f"GRAPHQL_URL=${{NEXAR_GRAPHQL_URL:-{_word(graphql_url)}}}\n"
-            f"TOKEN_URL=${{NEXAR_TOKEN_URL:-{_word(token_url)}}}\n"
-            f"SCOPE={_word(scope)}{market}",
-        ]
-        v3 = "# The functions that make v3's response, in jq.\n" + _heredoc("V3", "JQ", jq)
-        return "\n\n".join([*head, *documents, main, *ordered, v3, "main"]) + "\n"
-
-    def _documents(self) -> list[str]:
-        """Return the documents and their variables; the latter as jq, which knows country and currency."""
-        constants = self.text.flow.constants
-        texts = []
-        for name, value in constants.items():
-            if name.startswith(("QUERY", "COUNT_QUERY")) and isinstance(value, str):
-                texts.append(_heredoc(name, "GRAPHQL", value))
-            elif name.endswith("VARIABLES"):
-                texts.append(_heredoc(name, "JSON", self.printer.literal(value)))
-        if "LIST" in constants:
-            texts.append("VARIABLES='{}'")
-        for number, each in enumerate(constants.get("OPERATIONS", []), 1):
-            texts.append(_heredoc(f"VARIABLES_{number}", "JSON", self.printer.literal(each["variables"])))
-        return texts
-
-    def _shell_name(self, document: Any) -> str:
-        return f"${document.name.upper()}"
-
-    def _functions(self) -> str:
-        """Return the jq functions: callees first, because jq demands it."""
-        before = self.used(self.mapping)
-        *callees, entry = reversed(self.mapping)
-        mapping = [*callees, f"# {MAPPING_NOTE}\n{entry}"]
-        response = self.definition(f"response_{self.text.flow.main}")
-        # Where matches may have to be counted, the shell asks for that first.
-        entries = [response] if self.text.flow.main != "match_number" else [self.definition("needs_count"), response]
-        after = {name: block for name, block in self.used(entries).items() if name not in before}
-        functions = [*before.values(), *mapping, *(each for each in after.values() if each not in entries), *entries]
-        constants = grouped(
-            f"def {name}: {self.printer.literal(value)};" for name, value in self.constants(functions).items()
-        )
-        tables = [
-            f"# {rows.NOTES[name]}\ndef {name}: {self.table(table)};" for name, table in self.tables(functions).items()
-        ]
-        return "\n\n".join(filter(None, [constants, *tables, *functions]))
-
-
-LAYOUTS: dict[str, type[Layout]] = {"python": PythonLayout, "javascript": JavaScriptLayout, "curl": CurlLayout}
-
-
 def comments(mark: str, paragraphs: Iterable[str]) -> str:
     """Return paragraphs as lines of a comment. A request is broken between its parameters."""
     lines = [line for text in paragraphs for line in textwrap.wrap(text.replace("&", "& "), LINE)]
@@ -322,13 +244,3 @@ def filled(items: Iterable[str]) -> str:
             lines.append("")
         lines[-1] += f"{item}, "
     return "\n".join(line.rstrip() for line in lines).rstrip(",")
-
-
-def _heredoc(name: str, mark: str, text: str) -> str:
-    """Assign a text to a variable of the shell as it is: nothing in it is expanded."""
-    return f"{name}=$(cat <<'{mark}'\n{text}\n{mark}\n)"
-
-
-def _word(text: str) -> str:
-    """Return a text between quotes of the shell."""
-    return "'" + text.replace("'", "'\\''") + "'"

@@ -12,12 +12,14 @@ from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation, UnderstoodClient
 from proxy.explain.programs import expressions, flows, rows
 from proxy.explain.programs.fields import read, restricted
-from proxy.explain.programs.layouts import LAYOUTS, ProgramText
+from proxy.explain.programs.layouts import JavaScriptLayout, Layout, ProgramText, PythonLayout
+from proxy.explain.programs.shell_layout import CurlLayout
 from proxy.model import MappingContext, Path
 from proxy.parsing.request_parameters import RequestParameters
 
 Language = Literal["python", "javascript", "curl"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+LAYOUTS: dict[Language, type[Layout]] = {"python": PythonLayout, "javascript": JavaScriptLayout, "curl": CurlLayout}
 
 READABLE = SAFE + '"'
 REQUEST_MAX = 300  # characters of the v3 request in the comment at the top

@@ -219,9 +219,9 @@ async function accessToken() {
 // Send one operation, and return its data. Any error ends the program: data beside it would lack something.
 async function graphql(token, query, variables) {
   const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
-  const answer = await post(GRAPHQL_URL, JSON.stringify({ query, variables }), headers);
-  if (answer.errors?.length) fail(`Nexar: ${answer.errors.map((error) => error.message).join("; ")}`);
-  return answer.data;
+  const response = await post(GRAPHQL_URL, JSON.stringify({ query, variables }), headers);
+  if (response.errors?.length) fail(`Nexar: ${response.errors.map((error) => error.message).join("; ")}`);
+  return response.data;
 }
 
 // Send a POST request, and return the JSON of its response.

@@ -226,10 +226,10 @@ def access_token():
 def graphql(token, query, variables):
     """Send one operation, and return its data. Any error ends the program: data beside it would lack something."""
     body = json.dumps({"query": query, "variables": variables}).encode()
-    answer = post(GRAPHQL_URL, body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
-    if answer.get("errors"):
-        fail("Nexar: " + "; ".join(error["message"] for error in answer["errors"]))
-    return answer["data"]
+    response = post(GRAPHQL_URL, body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
+    if response.get("errors"):
+        fail("Nexar: " + "; ".join(error["message"] for error in response["errors"]))
+    return response["data"]
 
 
 def post(url, body, headers):
