@@ -1,5 +1,6 @@
 """Output of `v3bridge explain --as`: one program on standard output, or one for each kind of request in a folder."""
 
+import stat
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,9 +83,11 @@ def _write(
             continue
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / each.file_name).write_text(text, encoding="utf-8")
+            file = folder / each.file_name
+            file.write_text(text, encoding="utf-8")
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)  # its first line names what runs it
         except OSError as error:
             raise typer.BadParameter(f"{folder}: {error.strerror}", param_hint="--output") from error
-        typer.echo(f"{folder / each.file_name}: {each.explanation.endpoint}, {requests}")
+        typer.echo(f"{file}: {each.explanation.endpoint}, {requests}")
     if len(refusals) == len(wanted):
         raise NoProgramError("there is a program for none of these requests")

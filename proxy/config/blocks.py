@@ -78,7 +78,7 @@ class Blocks(ABC):
         if raw is None:
             return {}
         if not isinstance(raw, dict):
-            self.report(at, f"is a block of settings: {', '.join(kind.__struct_fields__)}")
+            self.report(at, f"must be a block of settings: {', '.join(kind.__struct_fields__)}")
             return {}
         known = {key: value for key, value in raw.items() if key in kind.__struct_fields__}
         for key in raw.keys() - known.keys():

@@ -72,7 +72,7 @@ class _Reader(Blocks):
         if raw == "sandbox":
             return raw
         if not isinstance(raw, dict):
-            self.report(("upstream",), "is either sandbox or a block with graphql_url and token_url")
+            self.report(("upstream",), "must be sandbox, or a block with graphql_url and token_url")
             return "sandbox"
         upstream = self.block(settings.UpstreamSettings, raw, ("upstream",))
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:

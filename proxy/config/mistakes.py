@@ -48,8 +48,8 @@ def unknown_key(key: Any, kind: type[settings.Settings]) -> tuple[str, str, str 
     if reason := REMOVED.get(kind, {}).get(str(key)):
         return "removed_key", f"there is no {str(key)!r} any more: {reason}", None
     similar = next(iter(difflib.get_close_matches(str(key), kind.__struct_fields__, 1)), None)
-    guess = f"did you mean {similar}? " if similar else ""
-    return "unknown_key", f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}", similar
+    listed = f"did you mean {similar}? Known here" if similar else "known here"
+    return "unknown_key", f"unknown key; {listed}: {', '.join(kind.__struct_fields__)}", similar
 
 
 def missing(kind: type[settings.Settings], key: str) -> str:

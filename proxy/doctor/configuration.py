@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proxy import config, errors
 from proxy.compare import loader as rules_loader
-from proxy.config import loader, mistakes
+from proxy.config import loader
 from proxy.doctor.findings import CheckResult
 from proxy.doctor.inspection import Diagnosis, Inspection, passed
 from proxy.kit import shipped
@@ -20,8 +20,13 @@ from proxy.upstream import session
 
 UNREADABLE = Diagnosis(
     "configuration_unreadable",
-    "the file does not exist, or this user must not read it, or it is not UTF-8",
+    "the file does not exist, or this user must not read it",
     "name an existing file with --config, and let the user that runs v3bridge read it",
+)
+NOT_TEXT = Diagnosis(
+    "configuration_not_text",
+    "the file is not UTF-8 text: an editor has saved it in another encoding, or it is another file",
+    "save the file as UTF-8, or name the right one with --config",
 )
 INVALID_YAML = Diagnosis(
     "yaml_invalid",
@@ -115,8 +120,14 @@ def _findings(error: errors.ConfigError) -> Iterator[CheckResult]:
     for mistake in error.mistakes:
         yield MISTAKES[mistake.code].finding(mistake.text)
     if not error.mistakes:
-        unreadable = isinstance(error.__context__, OSError | UnicodeDecodeError)
-        yield (UNREADABLE if unreadable else INVALID_YAML).finding(error.message)
+        yield _of_file(error.__context__).finding(error.message)
+
+
+def _of_file(cause: BaseException | None) -> Diagnosis:
+    """Return the diagnosis of a file that cannot be parsed, by the error behind it."""
+    if isinstance(cause, UnicodeDecodeError):
+        return NOT_TEXT
+    return UNREADABLE if isinstance(cause, OSError) else INVALID_YAML
 
 
 def _other_mistakes(settings: config.Config, inspection: Inspection) -> Iterator[CheckResult]:
@@ -131,13 +142,6 @@ def _other_mistakes(settings: config.Config, inspection: Inspection) -> Iterator
     if shadow.rules is not None:
         rules = Path(shadow.rules)
         yield from _attempt(RULES_INVALID, lambda: rules_loader.load(rules, inspection.environ))
-    for name, application in settings.applications.items():
-        if application.reconcile is not None:
-            try:
-                application.reconcile.token.read()
-            except ValueError as error:
-                text = f"{inspection.file.name}: applications.{name}.reconcile.token: {error}"
-                yield MISTAKES[mistakes.code(error)].finding(text, application=name)
 
 
 def _attempt(diagnosis: Diagnosis, read: Callable[[], object]) -> Iterator[CheckResult]:

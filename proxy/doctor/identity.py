@@ -1,6 +1,6 @@
 """Stage identity: every application gets an access token, from the store or by one token request.
 
-The identity service counts token requests, so each application makes at most one in a run, within the limits that the
+The identity service counts token requests, so each client makes at most one in a run, within the limits that the
 service keeps to as well, and a new token is left in the store for it. The secrets themselves are in no finding.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from proxy import config, errors
 from proxy.doctor import network, services, stored
 from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.doctor.inspection import Diagnosis, Inspection, passed, skipped
 from proxy.kit.wording import counted
 from proxy.upstream import http_post
 from proxy.upstream.auth import identity, token_requests, token_store
@@ -73,25 +73,33 @@ class _HasToken(msgspec.Struct):
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Leave an access token of each application."""
     codes: set[str] = set()
-    for name in inspection.settings.applications:
-        key = _keys(inspection, _credentials(inspection, name)).token
-        token = await stored.token(inspection, key)
-        if token is not None and token.expires > inspection.clock.now() + STORED_SECONDS_MIN:
-            inspection.tokens[name] = token.token
-            inspection.stored_tokens.add(name)
-            yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
-            continue
-        if token is None and await stored.has_token(inspection, key):
-            yield STORE_KEY_DIFFERS.finding("the store has a token that store_key does not decrypt", application=name)
-        async for finding in request(inspection, name):
+    for key, (name, *others) in _by_token_key(inspection).items():
+        async for finding in _check_client(inspection, name, key):
             # The clocks are the same for all applications.
             if finding.application is not None or finding.code not in codes:
                 yield finding
             codes.add(finding.code)
+        for other in others:
+            text = f"the client credentials are those of {name}"
+            yield passed("token_shared", text, other) if name in inspection.tokens else skipped(text, other)
+
+
+async def _check_client(inspection: Inspection, name: str, key: str) -> AsyncIterator[CheckResult]:
+    """Leave the token for the client credentials of an application, from the store or by a token request."""
+    token = await stored.token(inspection, key)
+    if token is not None and token.expires > inspection.clock.now() + STORED_SECONDS_MIN:
+        _use(inspection, key, token)
+        inspection.stored_tokens.update(_by_token_key(inspection)[key])
+        yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
+        return
+    if token is None and await stored.has_token(inspection, key):
+        yield STORE_KEY_DIFFERS.finding("the store has a token that store_key does not decrypt", application=name)
+    async for finding in request(inspection, name):
+        yield finding
 
 
 async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
-    """Make the one token request of an application."""
+    """Make the one token request for the client credentials of an application."""
     credentials = _credentials(inspection, name)
     wait = await _wait(inspection, credentials)
     if wait > WAIT_SECONDS_MAX:
@@ -114,9 +122,10 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         return
     token, finding = of_response(reply, credentials, now)
     if token is not None:
-        inspection.tokens[name] = token.token
+        key = _keys(inspection, credentials).token
+        _use(inspection, key, token)
         finding = passed("token_received", f"a new token, {_lifetime(token, inspection)}", name)
-        await stored.keep_token(inspection, _keys(inspection, credentials).token, token)
+        await stored.keep_token(inspection, key, token)
     yield finding
     if reply.date and (skew := _clock(inspection, reply.date, now)):
         yield skew
@@ -171,7 +180,8 @@ def _refusal(code: str, credentials: identity.Credentials) -> CheckResult:
     signs = list(suspicions(credentials.client_id or "", credentials.client_secret or config.Secret("")))
     shown = f"{text}, which may mean the client id or the client secret"
     if signs:
-        return REFUSED.finding(f"{shown}; {'; '.join(signs)}", application=credentials.name)
+        advice = f"correct that first; if the application is refused still: {REFUSED.remedy}"
+        return REFUSED.finding(f"{shown}; {'; '.join(signs)}", advice=advice, application=credentials.name)
     return REFUSED.finding(f"{shown}; both have the usual form", application=credentials.name)
 
 
@@ -184,7 +194,7 @@ def suspicions(client_id: str, client_secret: config.Secret) -> Iterator[str]:
         if (text.strip() and text.strip()[0] in _QUOTES) or text.strip()[-1:] in tuple(_QUOTES):
             yield f"the {noun} has a quote at an end, which belongs to no value"
         if not re.fullmatch(r"[!-~]*", text.strip()):
-            yield f"the {noun} has blanks or characters inside that are not ASCII"
+            yield f"the {noun} has blanks, line breaks or characters inside that are not ASCII"
         if re.match(r"[$%<{]", text.strip()):
             yield f"the {noun} looks like a placeholder that was not filled in"
     if _GUID.fullmatch(secret.strip()) and not _GUID.fullmatch(client_id.strip()):
@@ -204,6 +214,21 @@ def _has_token(reply: http_post.HttpResponse) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return reply.status == 200
+
+
+def _use(inspection: Inspection, key: str, token: identity.AccessToken) -> None:
+    """Leave a token for all applications with these client credentials: they share it in the service as well."""
+    for name in _by_token_key(inspection)[key]:
+        inspection.tokens[name] = token.token
+        inspection.stored_tokens.discard(name)
+
+
+def _by_token_key(inspection: Inspection) -> dict[str, list[str]]:
+    """Return the names of the applications by the key of their token in the store."""
+    names: dict[str, list[str]] = {}
+    for name in inspection.settings.applications:
+        names.setdefault(_keys(inspection, _credentials(inspection, name)).token, []).append(name)
+    return names
 
 
 async def forget(inspection: Inspection, name: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiohttp
 
-from proxy import config
+from proxy import config, errors
 from proxy.doctor.findings import CheckResult, Outcome, StageName
 from proxy.kit import clock as clocks
 from proxy.stores.protocols import Store
@@ -68,6 +68,7 @@ class Inspection:
     accepted: set[str] = field(default_factory=set)  # by stage graphql: applications whose token is accepted
     store: Store | None = None  # by the first stage that uses it: see stored.py
     has_tried_store: bool = False
+    store_error: errors.StoreUnavailable | None = None  # by the first stage for which the store has failed
 
     @property
     def settings(self) -> config.Config:

@@ -96,7 +96,9 @@ async def _port(listen: config.ListenSettings) -> CheckResult:
             return PORT_IN_USE.finding(f"another program listens on {address}")
         diagnosis = PORT_NOT_ALLOWED if error.errno in (errno.EACCES, errno.EPERM) else HOST_UNUSABLE
         return diagnosis.finding(f"cannot listen on {address}: {error.strerror}")
-    return passed("port_free", f"{address} is free" if listen.port else f"{listen.host}: any free port is taken")
+    return passed(
+        "port_free", f"{address} is free" if listen.port else f"{listen.host}: the service takes any free port"
+    )
 
 
 async def _is_served(listen: config.ListenSettings) -> bool:

@@ -202,8 +202,12 @@ def of_ledger(name: str, application: config.ApplicationSettings, usages: list[E
     remaining = row.remaining or 0
     reset = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
     text = f"{remaining} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
+    if row.limit == 0:
+        text = "`parts` is 0, so that only requests that are free of charge are sent"
+        return QUOTA_EXHAUSTED.finding(text, advice="set `parts` to the part limit of the plan", application=name)
     if remaining == 0:
-        return QUOTA_EXHAUSTED.finding(text, application=name)
+        advice = "" if row.resets_at else "raise `parts` if the plan has more; no date changes this by itself"
+        return QUOTA_EXHAUSTED.finding(text, advice=advice, application=name)
     if (row.percent or 0.0) >= LOW_PERCENT:
         return QUOTA_LOW.finding(text, application=name)
     return passed("quota_remaining", text, name)

@@ -151,7 +151,9 @@ class OriginRoute:
         if error.verify_code in _WRONG_NAME:
             return RouteError("certificate_name", f"the certificate is not for {self.host}")
         if error.verify_code in _NOT_VALID_NOW:
-            return RouteError("certificate_time", f"the certificate of {self.host}: {error.verify_message}")
+            return RouteError(
+                "certificate_time", f"the certificate of {self.host} is not valid now: {error.verify_message}"
+            )
         issuer = await self._shown_issuer()
         trusted = f"in upstream.tls.ca_file ({self.tls.ca_file})" if self.tls.ca_file else "in the system's list"
         return RouteError(

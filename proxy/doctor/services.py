@@ -52,10 +52,10 @@ def diagnoses(prefix: str, name: str, expected: str, setting: str) -> ServiceDia
         ),
         disconnected=Diagnosis(
             f"{prefix}_disconnects",
-            f"{name}, a firewall or a proxy closes the connection without a response; a server that wants client "
-            "certificates does so, too",
-            "try again in some minutes; if it stays, ask who runs the firewall or the proxy on the way, and whether "
-            "upstream.tls.client_cert is needed",
+            f"{name}, a firewall or a proxy closes the connection without a response; so does a server that wants "
+            "client certificates, or one that expects TLS at an address with http://",
+            f"try again in some minutes; if it stays, check that {setting} begins with https://, and ask who runs the "
+            "firewall or the proxy on the way, and whether upstream.tls.client_cert is needed",
         ),
         failing=Diagnosis(
             f"{prefix}_failing",

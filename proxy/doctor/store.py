@@ -43,6 +43,11 @@ BUSY = Diagnosis(
     "another program holds a write transaction for seconds, such as a backup or an SQLite shell",
     "end that program; fuser FILE shows it",
 )
+DISK_FAILED = Diagnosis(
+    "store_disk_failed",
+    "the disk of the store is full, or has a failure",
+    "free space on the disk (df FOLDER shows it), or put the store on another one with store: sqlite:PATH",
+)
 NEWER = Diagnosis(
     "store_newer",
     "the file was made by a newer v3bridge",
@@ -59,7 +64,7 @@ CACHE_UNWRITABLE = Diagnosis(
 )
 REDIS_UNREACHABLE = Diagnosis(
     "redis_unreachable",
-    "Redis does not run, its address is wrong, or a firewall is between",
+    "Redis does not run, the address is wrong or another program's, or a firewall is between",
     "check with: redis-cli -u ADDRESS ping",
 )
 REDIS_REFUSED = Diagnosis(
@@ -72,8 +77,9 @@ REDIS_READ_ONLY = Diagnosis(
 )
 REDIS_FAILED = Diagnosis(
     "redis_failed",
-    "Redis responds, but cannot be used: it is loading, out of memory, or cannot write to its disk",
-    "look at the log of Redis",
+    "Redis responds, but cannot be used: it is loading, out of memory, cannot write to its disk, or has no "
+    "database of that number",
+    "look at the log of Redis, and check the number of the database at the end of the address",
 )
 REDIS_EVICTS = Diagnosis(
     "redis_evicts",
@@ -96,7 +102,13 @@ SLOW = Diagnosis(
 
 SLOW_SECONDS = 0.25
 TRIES = 3  # transactions that are timed; the fastest counts
-_SQLITE = {"SQLITE_NOTADB": DAMAGED, "SQLITE_CORRUPT": DAMAGED, "SQLITE_BUSY": BUSY, "SQLITE_LOCKED": BUSY}
+_SQLITE = {
+    "SQLITE_NOTADB": DAMAGED,
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_BUSY": BUSY,
+    "SQLITE_LOCKED": BUSY,
+    "SQLITE_FULL": DISK_FAILED,
+}
 # By name: only proxy.stores.redis imports the package. The specific ones come first, because the client wraps them.
 _REDIS = {
     "AuthenticationError": REDIS_REFUSED,
@@ -104,6 +116,7 @@ _REDIS = {
     "NoPermissionError": REDIS_REFUSED,
     "ReadOnlyError": REDIS_READ_ONLY,
     "ConnectionError": REDIS_UNREACHABLE,
+    "InvalidResponse": REDIS_UNREACHABLE,  # another program, such as a web server
     "TimeoutError": REDIS_UNREACHABLE,
 }
 
@@ -133,6 +146,8 @@ def _file(file: Path) -> Iterator[CheckResult]:
     if sqlite3.sqlite_version_info < sqlite_schema.LIBRARY:
         needed = ".".join(map(str, sqlite_schema.LIBRARY))
         yield SQLITE_OLD.finding(f"SQLite {needed} or later is needed, this Python has {sqlite3.sqlite_version}")
+    elif os.path.isdir(file):
+        yield UNWRITABLE.finding(f"{file} is a folder", advice="name a file in it with store: sqlite:PATH")
     elif not os.path.exists(file):
         yield _place(file)
     else:
@@ -159,14 +174,19 @@ def _existing(file: Path) -> Iterator[CheckResult]:
             version = sqlite_schema.try_out(file)
             seconds.append(time.monotonic() - began)
     except sqlite3.Error as error:
-        diagnosis = _SQLITE.get(getattr(error, "sqlite_errorname", ""), UNWRITABLE)
-        yield diagnosis.finding(f"{file} cannot be used: {error}")
+        yield _of_sqlite(error).finding(f"{file} cannot be used: {error}")
         return
     if version > sqlite_schema.VERSION:
         yield NEWER.finding(f"{file} has schema {version}, this version knows {sqlite_schema.VERSION}")
         return
     later = "" if version == sqlite_schema.VERSION else f", which the service brings to {sqlite_schema.VERSION}"
     yield from _timed(f"{file}: schema {version}{later}", min(seconds))
+
+
+def _of_sqlite(error: sqlite3.Error) -> Diagnosis:
+    name = getattr(error, "sqlite_errorname", "")
+    # A full disk is SQLITE_FULL, or one of the many SQLITE_IOERR_… where the files beside the database grow.
+    return DISK_FAILED if name.startswith("SQLITE_IOERR") else _SQLITE.get(name, UNWRITABLE)
 
 
 async def _redis(inspection: Inspection) -> list[CheckResult]:
@@ -176,6 +196,8 @@ async def _redis(inspection: Inspection) -> list[CheckResult]:
     address = inspection.settings.store.shown
     seconds = []
     try:
+        if inspection.store_error is not None:
+            raise inspection.store_error  # of an earlier stage: each attempt may last until a timeout
         redis = RedisStore(inspection.settings.store.reveal(), inspection.clock)
         inspection.resources.push_async_callback(redis.aclose)
         for _ in range(TRIES):

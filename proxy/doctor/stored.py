@@ -28,8 +28,9 @@ async def use(inspection: Inspection, work: Callable[[Store], Awaitable[T]], def
         return default
     try:
         return await work(store)
-    except errors.StoreUnavailable:
-        inspection.store = None  # not tried again: each attempt may last until a timeout
+    except errors.StoreUnavailable as error:
+        # Not tried again: each attempt may last until a timeout.
+        inspection.store, inspection.store_error = None, error
         return default
 
 

@@ -5,10 +5,9 @@ import socket
 
 def check(host: str, port: int) -> None:
     """Raise OSError if the port cannot be bound. 0 stands for any free port."""
-    if port:
-        for family, kind, protocol, _, address in addresses(host):
-            with socket.socket(family, kind, protocol) as bound_socket:
-                bind(bound_socket, address, port)
+    for family, kind, protocol, _, address in addresses(host):
+        with socket.socket(family, kind, protocol) as bound_socket:
+            bind(bound_socket, address, port)
 
 
 def addresses(host: str) -> list[tuple[int, int, int, str, tuple[object, ...]]]:

@@ -1,6 +1,7 @@
 """`v3bridge explain --as`: one program on standard output, or one for each kind of request in a folder."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ def test_a_file_gives_a_program_for_each_kind_of_request(tmp_path: Path) -> None
     assert sorted(map(str, (tmp_path / "new").iterdir())) == sorted(names)
     for name in names:
         subprocess.run(["sh", "-n", name], check=True)
+        assert os.access(name, os.X_OK)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """State of the store that `v3bridge doctor` uses: tokens, rate limits, the ledger, and the count of `reconcile`."""
 
+import asyncio
 import base64
 import dataclasses
 from collections.abc import AsyncIterator
@@ -94,6 +95,23 @@ async def test_store_that_is_down_hides_nothing_else(sandbox: app.Sandbox, tmp_p
     assert "planted" not in repr(result)
 
 
+async def test_store_that_is_down_is_tried_once(
+    sandbox: app.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections = 0
+
+    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+
+    async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        result = await inspected(tmp_path, sandbox, store=f"redis://127.0.0.1:{port}/0")
+    assert result.failed == {"redis_unreachable"}
+    assert connections == 2  # the client retries once
+
+
 async def test_stored_token_that_is_refused_is_replaced_by_one_request(sandbox: app.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path) as state:
         await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
@@ -147,6 +165,28 @@ async def test_own_rate_limit_is_kept_without_a_request(sandbox: app.Sandbox, tm
     assert "token" not in sandbox.journal.totals.requests
 
 
+@pytest.mark.parametrize("has_stored_token", [False, True])
+async def test_applications_with_the_same_credentials_share_a_token(
+    sandbox: app.Sandbox, tmp_path: Path, has_stored_token: bool
+) -> None:
+    if has_stored_token:
+        async with opened(tmp_path) as state:
+            await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
+    chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **credentials()} for name in ("one", "two")}
+    result = await inspected(tmp_path, sandbox, applications=chosen)
+    assert result.failed == set()
+    assert result.finding("token_shared").application == "two"
+    assert sandbox.journal.totals.requests["token"] == 1
+
+
+async def test_credentials_of_several_applications_are_refused_once(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    wrong = {**credentials(), "client_secret": "another-secret-of-30-characters"}
+    chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **wrong} for name in ("one", "two")}
+    result = await inspected(tmp_path, sandbox, applications=chosen)
+    assert [finding.application for finding in result.findings if finding.outcome == "failed"] == ["one"]
+    assert sandbox.journal.totals.requests["token"] == 1
+
+
 async def test_each_application_is_checked_and_named(sandbox: app.Sandbox, tmp_path: Path) -> None:
     wrong = {**credentials(OTHER), "client_secret": '"a-secret-of-24-characters"'}
     chosen = {
@@ -158,6 +198,7 @@ async def test_each_application_is_checked_and_named(sandbox: app.Sandbox, tmp_p
     finding = result.finding("client_refused")
     assert finding.application == "wrong"
     assert "the client secret has a quote at an end" in finding.text
+    assert finding.advice.startswith("correct that first; ")
     accepted = [finding.application for finding in result.findings if finding.code == "token_accepted"]
     assert accepted == ["good", "other"]
     assert sandbox.journal.totals.requests["token"] == 3
@@ -263,6 +304,15 @@ async def test_count_that_cannot_be_read_is_explained(
     reconcile = {"application_id": application_id, "token": "file:user-token"}
     result = await inspected(tmp_path, sandbox, application={"reconcile": reconcile})
     assert result.failed == {code}
+
+
+async def test_user_token_that_is_missing_hides_nothing_else(sandbox: app.Sandbox, tmp_path: Path) -> None:
+    own_id = sandbox.default_application.application_id
+    reconcile = {"application_id": own_id, "token": "file:not-written-yet"}
+    result = await inspected(tmp_path, sandbox, application={"reconcile": reconcile})
+    assert result.failed == {"user_token_refused"}
+    assert "not-written-yet" in result.finding("user_token_refused").text
+    assert result.finding("part_limit_open").outcome == "passed"
 
 
 async def test_no_secret_is_in_a_finding(sandbox: app.Sandbox, tmp_path: Path) -> None:

@@ -70,7 +70,25 @@ def of_request(
 
 
 def _operation(operation: ExplainedOperation, prefix: str = "") -> dict[str, Any]:
-    return {f"{prefix}QUERY": operation.document, f"{prefix}VARIABLES": _variables(operation.variables)}
+    return {f"{prefix}QUERY": _document(operation), f"{prefix}VARIABLES": _variables(operation.variables)}
+
+
+def _document(operation: ExplainedOperation) -> str:
+    """Return a document without the optional variables that this operation does not set.
+
+    The proxy declares them in all documents, so that it needs no more of them than there are projections.
+    """
+    variables = operation.variables
+
+    class Trimmer(graphql.Visitor):
+        def enter_variable_definition(self, node: graphql.VariableDefinitionNode, *_: Any) -> Any:
+            return None if node.variable.name.value in variables else self.REMOVE
+
+        def enter_argument(self, node: graphql.ArgumentNode, *_: Any) -> Any:
+            is_unset = isinstance(node.value, graphql.VariableNode) and node.value.name.value not in variables
+            return self.REMOVE if is_unset else None
+
+    return graphql.print_ast(graphql.visit(graphql.parse(operation.document, no_location=True), Trimmer()))
 
 
 def _variables(variables: dict[str, Any]) -> dict[str, Any]:
@@ -101,14 +119,15 @@ def _match(
     parameters: RequestParameters, operations: list[ExplainedOperation], counts: tuple[ExplainedOperation, ...]
 ) -> Flow:
     request = requests.parse_match(parameters).request
-    references = {"REFERENCES": [query.reference for query in request.queries]}
     first, query = operations[0], request.queries[0]
+    reference = {"REFERENCE": query.reference}  # of the only query
     tests = [_test(each, request.exact_only) for each in request.queries]
     is_single = len(operations) == 1 and not any(each.error for each in request.queries)
     if is_single and first.name == "supMultiMatch" and not any(tests):
-        return Flow("match_batch", {**_operation(first), **references})
+        references = [each.reference for each in request.queries]
+        return Flow("match_batch", {**_operation(first), "REFERENCES": references})
     if is_single and first.name == "supSearch":
-        return Flow("match_text", {**_operation(first), **references})
+        return Flow("match_text", {**_operation(first), **reference})
     if is_single and first.name == "supSearchMpn" and not tests[0]:
         number = exact_match.normalise(query.mpn or "")
         return Flow(
@@ -116,9 +135,9 @@ def _match(
             {
                 **_operation(first),
                 **{k: v for each in counts[:1] for k, v in _operation(each, "COUNT_").items()},
-                "NUMBER": number,
+                "PLAIN_NUMBER": number,
                 "START": query.start,
-                **references,
+                **reference,
             },
         )
     return _several_operations(request, operations, tests)
@@ -129,15 +148,16 @@ def _several_operations(
 ) -> Flow:
     queries = [_query(query, test, request.exact_only) for query, test in zip(request.queries, tests, strict=True)]
     is_match = "exactly" if request.exact_only else "pattern" if any(tests) else "any"
-    texts = list(dict.fromkeys(each.document for each in operations))
+    documents_sent = [_document(each) for each in operations]
+    texts = list(dict.fromkeys(documents_sent))
     named = {f"QUERY_{number}": text for number, text in enumerate(texts, 1)}
     sent = [
         {
-            "query": Setting(f"query_{texts.index(each.document) + 1}"),
+            "query": Setting(f"query_{texts.index(document) + 1}"),
             "variables": _variables(each.variables),
             "positions": list(each.queries),
         }
-        for each in operations
+        for each, document in zip(operations, documents_sent, strict=True)
     ]
     positions = [list(each.queries) for each in operations]
     constants = {**named, "QUERIES": queries, "OPERATIONS": sent, "POSITIONS": positions}

@@ -128,6 +128,9 @@ class JavaScriptPrinter(Printer):
     def choice(self, test: str, value: str, otherwise: str) -> str:
         return lines([test, f"? {value}", f": {otherwise}"], "(", ")", step=2)
 
+    def default(self, value: Expression, default: Expression) -> str:
+        return f"({self.text(value)} ?? {self.text(default)})"
+
     def elements(self, elements: Elements) -> str:
         entry = self.text(elements.entry)
         pair = elements.key if elements.key is not None else elements.rank

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from proxy.explain.changes import Addresses
 from proxy.explain.programs import definitions, rows
 from proxy.explain.programs.expressions import MappingProgram
 from proxy.explain.programs.flows import Flow
@@ -13,15 +14,8 @@ from proxy.explain.programs.languages import JavaScriptPrinter, JqPrinter, Pytho
 from proxy.explain.programs.printer import Printer, camel_case, indented, quoted
 
 MAPPING_NOTE = "v3's objects from Nexar's, field by field."
+MARKET_OPTIONS = ' --arg country "$COUNTRY" --arg currency "$CURRENCY"'  # of jq, in snippets/requests.sh
 LINE = 110  # characters of a line of a table
-
-
-class Addresses(NamedTuple):
-    """Where a program sends its requests, and the scope of its token."""
-
-    graphql_url: str
-    token_url: str
-    scope: str
 
 
 class ProgramText(NamedTuple):
@@ -41,6 +35,7 @@ class Layout(ABC):
 
     language: str
     printer: Printer
+    step = 2  # blanks of an indentation
     first_items: tuple[str, ...] = ()  # of each table that is a dict
 
     def __init__(self, text: ProgramText) -> None:
@@ -92,9 +87,9 @@ class Layout(ABC):
     def table(self, table: Any) -> str:
         """Return a table as source, in as few lines as have room for it."""
         if not isinstance(table, dict):
-            return f"[\n{indented(filled(map(quoted, table)))}\n]"
+            return f"[\n{indented(filled(map(quoted, table)), self.step)}\n]"
         items = [f"{quoted(key)}: {self.printer.literal(value)}" for key, value in table.items()]
-        return f"{{\n{indented(filled([*self.first_items, *items]))}\n}}"
+        return f"{{\n{indented(filled([*self.first_items, *items]), self.step)}\n}}"
 
 
 class _ScriptLayout(Layout):
@@ -126,10 +121,15 @@ class _ScriptLayout(Layout):
             **constants,
         }
         return [
-            "\n\n".join(self._constant(name, value) for name, value in constants.items()),
+            grouped(self._constant(name, value) for name, value in constants.items()),
             *functions,
             "\n\n".join(self._table(name, table) for name, table in self.tables(functions).items()),
         ]
+
+    def market(self, assignment: str, source: str) -> str:
+        """Return the assignment of country and currency, if the source reads them: lists depend on neither."""
+        is_read = {"COUNTRY", "CURRENCY"} & definitions.constants(source)
+        return assignment.format(*map(quoted, self.text.client)) if is_read else ""
 
     def _transforms(self) -> set[str]:
         file = definitions.FOLDER / f"transforms.{self.language}"
@@ -154,6 +154,7 @@ class PythonLayout(_ScriptLayout):
 
     language = "py"
     printer = PythonPrinter()
+    step = 4
     constant = "{name} = {value}"
     comment = "#"
 
@@ -176,8 +177,7 @@ class PythonLayout(_ScriptLayout):
             "\n".join(imports),
             f'GRAPHQL_URL = os.environ.get("NEXAR_GRAPHQL_URL", {graphql_url})\n'
             f'TOKEN_URL = os.environ.get("NEXAR_TOKEN_URL", {token_url})\n'
-            f"SCOPE = {scope}\n"
-            f"COUNTRY, CURRENCY = {quoted(text.client[0])}, {quoted(text.client[1])}",
+            f"SCOPE = {scope}" + self.market("\nCOUNTRY, CURRENCY = {}, {}", source),
         ]
         return "\n\n".join(head) + "\n\n" + source + '\n\n\nif __name__ == "__main__":\n    main()\n'
 
@@ -210,8 +210,7 @@ class JavaScriptLayout(_ScriptLayout):
             '"use strict";',
             f"const GRAPHQL_URL = process.env.NEXAR_GRAPHQL_URL || {graphql_url};\n"
             f"const TOKEN_URL = process.env.NEXAR_TOKEN_URL || {token_url};\n"
-            f"const SCOPE = {scope};\n"
-            f"const [COUNTRY, CURRENCY] = [{quoted(text.client[0])}, {quoted(text.client[1])}];",
+            f"const SCOPE = {scope};" + self.market("\nconst [COUNTRY, CURRENCY] = [{}, {}];", body),
         ]
         return "\n\n".join([*head, body, "main();"]) + "\n"
 
@@ -238,8 +237,12 @@ class CurlLayout(Layout):
         ]
         main = main.replace("EACH_OPERATION", " &&\n    ".join(calls))
         functions = definitions.used("sh", [main])
-        known = list(shell)
-        ordered = [functions[each] for each in sorted(functions, key=known.index)]
+        ordered = [functions[name] for name in sorted(functions, key=list(shell).index)]
+        documents, jq = self._documents(), self._functions()
+        market = f"\nCOUNTRY={text.client[0]}\nCURRENCY={text.client[1]}"
+        if not any("$country" in source or "$currency" in source for source in (*documents, jq)):
+            # Lists depend on neither.
+            market, ordered = "", [block.replace(MARKET_OPTIONS, "") for block in ordered]
         graphql_url, token_url, scope = text.addresses
         usage = [
             "Usage: NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… sh this_file.sh",
@@ -250,12 +253,10 @@ class CurlLayout(Layout):
             "set -eu",
             f"GRAPHQL_URL=${{NEXAR_GRAPHQL_URL:-{_word(graphql_url)}}}\n"
             f"TOKEN_URL=${{NEXAR_TOKEN_URL:-{_word(token_url)}}}\n"
-            f"SCOPE={_word(scope)}\n"
-            f"COUNTRY={text.client[0]}\n"
-            f"CURRENCY={text.client[1]}",
+            f"SCOPE={_word(scope)}{market}",
         ]
-        v3 = "# The functions that make v3's response, in jq.\n" + _heredoc("V3", "JQ", self._functions())
-        return "\n\n".join([*head, *self._documents(), main, *ordered, v3, "main"]) + "\n"
+        v3 = "# The functions that make v3's response, in jq.\n" + _heredoc("V3", "JQ", jq)
+        return "\n\n".join([*head, *documents, main, *ordered, v3, "main"]) + "\n"
 
     def _documents(self) -> list[str]:
         """Return the documents and their variables; the latter as jq, which knows country and currency."""
@@ -285,11 +286,13 @@ class CurlLayout(Layout):
         entries = [response] if self.text.flow.main != "match_number" else [self.definition("needs_count"), response]
         after = {name: block for name, block in self.used(entries).items() if name not in before}
         functions = [*before.values(), *mapping, *(each for each in after.values() if each not in entries), *entries]
-        constants = [f"def {name}: {self.printer.literal(value)};" for name, value in self.constants(functions).items()]
+        constants = grouped(
+            f"def {name}: {self.printer.literal(value)};" for name, value in self.constants(functions).items()
+        )
         tables = [
             f"# {rows.NOTES[name]}\ndef {name}: {self.table(table)};" for name, table in self.tables(functions).items()
         ]
-        return "\n\n".join([*constants, *tables, *functions])
+        return "\n\n".join(filter(None, [constants, *tables, *functions]))
 
 
 LAYOUTS: dict[str, type[Layout]] = {"python": PythonLayout, "javascript": JavaScriptLayout, "curl": CurlLayout}
@@ -299,6 +302,16 @@ def comments(mark: str, paragraphs: Iterable[str]) -> str:
     """Return paragraphs as lines of a comment. A request is broken between its parameters."""
     lines = [line for text in paragraphs for line in textwrap.wrap(text.replace("&", "& "), LINE)]
     return "\n".join(f"{mark} {line.replace('& ', '&')}" for line in lines)
+
+
+def grouped(assignments: Iterable[str]) -> str:
+    """Return assignments, with a blank line around each that has several lines."""
+    text, *others = [*assignments] or [""]
+    is_short = "\n" not in text
+    for each in others:
+        was_short, is_short = is_short, "\n" not in each
+        text += f"{'' if was_short and is_short else chr(10)}\n{each}"
+    return text
 
 
 def filled(items: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from proxy.explain.programs.expressions import (
+    AnyNull,
     Call,
     Choice,
     Elements,
@@ -44,6 +45,8 @@ class Printer(ABC):
                 text = bracketed("[", [self.text(element)], "]")
             case Elements():
                 text = self.elements(expression)
+            case Choice(test=AnyNull(values=(tested,)), value=default, otherwise=otherwise) if tested == otherwise:
+                text = self.default(tested, default)
             case Choice(test=test, value=chosen, otherwise=otherwise):
                 text = self.choice(self.text(test), self.text(chosen), self.text(otherwise))
             case _:
@@ -83,6 +86,10 @@ class Printer(ABC):
     @abstractmethod
     def choice(self, test: str, value: str, otherwise: str) -> str:
         """Return the source of a conditional expression."""
+
+    def default(self, value: Expression, default: Expression) -> str:
+        """Return the source of a value, or of a default where it is null."""
+        return self.choice(self.text(AnyNull((value,))), self.text(default), self.text(value))
 
     @abstractmethod
     def elements(self, elements: Elements) -> str:

@@ -141,7 +141,7 @@ def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
         ("parts: 1000000000001", "parts: 1000000000001 is not accepted"),
         ("period: year", "period: 'year' is not accepted; it accepts month or lifetime"),
         ("rate: 0.5", "rate: 0.5 is not accepted; it accepts requests a second, 0 (off) to 100000"),
-        ("reconcile: yes", "reconcile: is a block of settings: application_id, token"),
+        ("reconcile: yes", "reconcile: must be a block of settings: application_id, token"),
         ("reconcile: {token: 'env:T'}", "reconcile.application_id: is missing; it accepts the application's id"),
         (f"reconcile: {{application_id: {GUID}}}", "reconcile.token: is missing; it accepts env:NAME or file:PATH"),
         ("reconcile: {application_id: 17, token: 'env:T'}", "reconcile.application_id: 17 is not accepted"),

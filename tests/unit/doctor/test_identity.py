@@ -69,7 +69,7 @@ def test_wait_of_a_rate_limit_is_told() -> None:
         (f"{GUID}\n", SECRET, ["the client id has blanks at an end"]),
         (GUID, f'"{SECRET}"', ["the client secret has a quote at an end, which belongs to no value"]),
         (GUID, f"“{SECRET}", ["the client secret has a quote at an end", "characters inside that are not ASCII"]),
-        (GUID, "two words of a secret", ["the client secret has blanks or characters inside"]),
+        (GUID, "two words of a secret", ["the client secret has blanks, line breaks or characters inside"]),
         (GUID, "${NEXAR_CLIENT_SECRET}", ["the client secret looks like a placeholder"]),
         (GUID, "<your client secret>", ["the client secret has blanks", "looks like a placeholder"]),
         (GUID, "too-short", ["the client secret has only 9 characters"]),

@@ -79,8 +79,9 @@ async def test_a_service_that_runs_already_is_no_mistake(examine: Examine) -> No
     assert the_finding(findings, "service_running").text == f"v3bridge is running on 127.0.0.1:{port}"
 
 
-async def test_an_address_of_another_machine_is_named(examine: Examine) -> None:
-    findings = await examine(machine.check, SANDBOX + "listen: {host: 192.0.2.1, port: 8080}\n")
+@pytest.mark.parametrize("port", [0, 8080])
+async def test_an_address_of_another_machine_is_named(examine: Examine, port: int) -> None:
+    findings = await examine(machine.check, SANDBOX + f"listen: {{host: 192.0.2.1, port: {port}}}\n")
     assert diagnoses(findings) == ["host_unusable"]
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from proxy import config, errors
 from proxy.doctor import graphql, plan
+from proxy.gateway.quota import accounts
+from proxy.stores.protocols import EntryUsage, LedgerEntry
 from proxy.upstream import http_post
 
 NOW = 1_700_000_000.0
@@ -89,6 +91,20 @@ def test_part_limit_is_told_as_such(limit: plan.PartLimit, parts: Any, expected:
 def test_no_date_is_promised_for_a_plan_without_parts() -> None:
     (finding,) = plan.of_limit(plan.PartLimit(0, None, True), application(), "demo")
     assert "no date changes this" in finding.advice
+
+
+@pytest.mark.parametrize(
+    "parts, period, advice",
+    [
+        (0, "month", "set `parts` to the part limit of the plan"),
+        (10, "lifetime", "raise `parts` if the plan has more; no date changes this by itself"),
+        (10, "month", plan.QUOTA_EXHAUSTED.remedy),
+    ],
+)
+def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any, advice: str) -> None:
+    used = [EntryUsage(LedgerEntry("demo", entry), 10, 0, 0) for entry in ("2023-11", accounts.LIFETIME)]
+    finding = plan.of_ledger("demo", application(parts=parts, period=period), used, NOW)
+    assert (finding.code, finding.advice) == ("quota_exhausted", advice)
 
 
 @pytest.mark.parametrize(

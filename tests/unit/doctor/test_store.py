@@ -1,5 +1,6 @@
 """Tests of the stage store: each trouble of a store is one diagnosis, and no store is changed."""
 
+import asyncio
 import os
 import socket
 import sqlite3
@@ -79,6 +80,25 @@ async def test_a_folder_that_cannot_be_written_to_is_named(examine: Examine, tmp
 async def test_a_file_in_place_of_a_folder_is_named(examine: Examine, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("")
     assert diagnoses(await examine(store.check, FILE)) == ["store_folder_unwritable"]
+
+
+async def test_a_folder_in_place_of_the_file_is_named(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "kept" / "state.sqlite").mkdir(parents=True)
+    (finding,) = await examine(store.check, FILE)
+    assert (finding.code, finding.advice) == ("store_unwritable", "name a file in it with store: sqlite:PATH")
+
+
+@pytest.mark.parametrize("name", ["SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"])
+async def test_a_full_disk_is_no_question_of_permissions(
+    examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def full(_: Path) -> int:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = name
+        raise error
+
+    monkeypatch.setattr(sqlite_schema, "try_out", full)
+    assert diagnoses(await examine(store.check, FILE)) == ["store_disk_failed"]
 
 
 async def test_a_store_of_a_newer_version_is_named(examine: Examine, file: Path) -> None:
@@ -230,3 +250,14 @@ async def test_redis_that_is_not_there_is_named_without_its_password(examine: Ex
     findings = await examine(store.check, f"{APPLICATIONS}store: redis://me:hidden@127.0.0.1:{port}\n")
     assert diagnoses(findings) == ["redis_unreachable"]
     assert findings[0].text == f"redis://127.0.0.1:{port} cannot be used: ConnectionError"
+
+
+async def test_another_program_in_place_of_redis_is_named(examine: Examine) -> None:
+    async def respond(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        findings = await examine(store.check, f"{APPLICATIONS}store: redis://127.0.0.1:{port}\n")
+    assert diagnoses(findings) == ["redis_unreachable"]

@@ -15,7 +15,7 @@ def response_match_number($count):
   | {results: [{
       items: [$parts[] | MAP(.)],
       hits: ([$hits, if $parts == [] then 0 else $shown end] | max),
-      reference: REFERENCES[0],
+      reference: REFERENCE,
       error: null}]};
 
 # Whether the number of matches is open: no part on the page only contains the number, and there are more pages.
@@ -31,7 +31,8 @@ def are_all_here:
 
 # The parts that have exactly the number, whatever its punctuation and case.
 def number_matches:
-  [.supSearchMpn.results // [] | .[] | select(plain(.part.mpn) == NUMBER or plain(.akaMpn // "") == NUMBER) | .part];
+  def is_number: plain(. // "") == PLAIN_NUMBER;
+  [.supSearchMpn.results // [] | .[] | select((.part.mpn | is_number) or (.akaMpn | is_number)) | .part];
 
 # A part number without punctuation, in capitals.
 def plain($number):
@@ -40,7 +41,7 @@ def plain($number):
 # Parts that were searched by words.
 def response_match_text:
   .supSearch
-  | {results: [{items: [.results // [] | .[].part | MAP(.)], hits, reference: REFERENCES[0], error: null}]};
+  | {results: [{items: [.results // [] | .[].part | MAP(.)], hits, reference: REFERENCE, error: null}]};
 
 # The results of several operations, in the order of the queries. Input: the data of each operation.
 def response_match:

@@ -31,14 +31,14 @@ async function mainMatchNumber() {
   }
   const items = parts.map((part) => MAP(part));
   hits = Math.max(hits, items.length > 0 ? shown : 0);
-  show({ results: [{ items, hits, reference: REFERENCES[0], error: null }] });
+  show({ results: [{ items, hits, reference: REFERENCE, error: null }] });
 }
 
 // Search parts by words.
 async function mainMatchText() {
   const resultSet = (await graphql(await accessToken(), QUERY, VARIABLES)).supSearch;
   const items = (resultSet.results ?? []).map((each) => MAP(each.part));
-  show({ results: [{ items, hits: resultSet.hits, reference: REFERENCES[0], error: null }] });
+  show({ results: [{ items, hits: resultSet.hits, reference: REFERENCE, error: null }] });
 }
 
 // Send each operation, and put the results in the order of the queries.
@@ -99,7 +99,7 @@ function isMatchExactly(part, aka, query) {
 
 // Whether a part number is the one that is searched, whatever its punctuation and case.
 function isNumber(number) {
-  return plain(number) === NUMBER;
+  return plain(number) === PLAIN_NUMBER;
 }
 
 // A part number without punctuation, in capitals.

@@ -41,14 +41,14 @@ def main_match_number():
         # Costs nothing, because it returns no parts.
         hits = graphql(token, COUNT_QUERY, COUNT_VARIABLES)["supMultiMatch"][0]["hits"]
     result = {"items": [MAP(part) for part in parts], "hits": max(hits, shown if parts else 0)}
-    show({"results": [{**result, "reference": REFERENCES[0], "error": None}]})
+    show({"results": [{**result, "reference": REFERENCE, "error": None}]})
 
 
 def main_match_text():
     """Search parts by words."""
     result_set = graphql(access_token(), QUERY, VARIABLES)["supSearch"]
     items = [MAP(each["part"]) for each in result_set["results"] or []]
-    show({"results": [{"items": items, "hits": result_set["hits"], "reference": REFERENCES[0], "error": None}]})
+    show({"results": [{"items": items, "hits": result_set["hits"], "reference": REFERENCE, "error": None}]})
 
 
 def main_match():
@@ -107,7 +107,7 @@ def is_match_exactly(part, aka, query):
 
 def is_number(number):
     """Whether a part number is the one that is searched, whatever its punctuation and case."""
-    return plain(number) == NUMBER
+    return plain(number) == PLAIN_NUMBER
 
 
 def plain(number):

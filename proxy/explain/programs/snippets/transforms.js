@@ -34,7 +34,7 @@ function naiveId(sellerId, sku, region) {
 
 // The second elements of pairs, sorted by the first ones.
 function ranked(pairs) {
-  return pairs.sort((one, other) => one[0] - other[0]).map((pair) => pair[1]);
+  return pairs.sort(([one], [other]) => one - other).map(([, element]) => element);
 }
 
 // v3's order of offers: authorized first, then in stock, out of stock, other currency, no price.

@@ -47,6 +47,32 @@ def test_no_definition_is_unused_or_missing(language: program.Language, explaine
     assert {"map_part", "map_image_set"} <= {re.sub("([A-Z])", r"_\1", name).lower() for name in defined}
 
 
+@pytest.mark.parametrize("language", program.LANGUAGES)
+def test_documents_declare_no_variable_that_is_not_set(language: program.Language, explainer: Explainer) -> None:
+    short = written(explainer, "/v3/parts/search?q=a", language, "mpn")
+    assert "$inStockOnly" not in short
+    assert "$filters" not in short
+    sorted_page = written(explainer, "/v3/parts/search?q=a&sortby=mpn+desc", language, "mpn")
+    assert "$sortDir: SupSortDirection" in sorted_page
+    assert "sortDir: $sortDir" in sorted_page
+
+
+@pytest.mark.parametrize("language", program.LANGUAGES)
+def test_only_programs_for_parts_have_a_market(language: program.Language, explainer: Explainer) -> None:
+    assert "COUNTRY" in written(explainer, match({"mpn": "A"}), language)
+    assert "COUNTRY" not in written(explainer, "/v3/brands/search?q=texas", language)
+
+
+def test_a_default_of_null_is_idiomatic(explainer: Explainer) -> None:
+    target = match({"mpn": "A"}, more="&show[]=offers.eligible_region")
+    assert 'partOffer.eligibleRegion ?? ""' in written(explainer, target, "javascript")
+    assert '"" if part_offer["eligibleRegion"] is None else' in written(explainer, target)
+
+
+def test_short_constants_stand_together(explainer: Explainer) -> None:
+    assert '\n\nLIST = "supManufacturers"\nSEARCHED = "texas"\n' in written(explainer, "/v3/brands/search?q=texas")
+
+
 def test_text_of_a_client_is_data(explainer: Explainer) -> None:
     target = match({"mpn": HOSTILE, "reference": HOSTILE}, {"q": HOSTILE})
     tree = ast.parse(written(explainer, target))
