@@ -33,9 +33,11 @@ SOURCES = {
     None: "not executed",
     "memory": "cached in memory",
     "shared cache": "cached in the shared cache",
+    "plan": "nothing is sent, because nothing can match",
     "upstream": "from the upstream",
     "coalesced": "from an equal query in flight",
     "stale": "stale, because the upstream fails",
+    "failed": "failed",
 }
 MEANINGS = {
     "admit": "rate limit of the API key",
@@ -69,7 +71,7 @@ FACTS: dict[str, Callable[[Any], str]] = {
     "queries": lambda number: counted(number, "query", "queries"),
     "source": lambda place: "cached" if place == "memory" else f"from the {place}",
     "status": "HTTP {}".format,
-    "uncertain_parts": lambda number: f"{counted(number, 'part')} may have been billed",
+    "uncertain_parts": lambda number: f"{counted(number, 'part')} may have been billed" if number else "none billed",
 }
 
 

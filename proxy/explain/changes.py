@@ -1,13 +1,32 @@
 """What a client must change to send a request to the Nexar API itself, without the proxy."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from proxy import config
 from proxy.endpoints import Endpoint
 from proxy.explain.explanation import Change, ExplainedOperation, ParameterValue, UnderstoodQuery
+from proxy.planning.exact_match import WILDCARD
 
-GRAPHQL_URL, TOKEN_URL = "https://api.nexar.com/graphql", "https://identity.nexar.com/connect/token"
-"""Addresses of the Nexar API, for a configuration without any (contract graphql.md §3.1, §4.1)."""
+
+class Addresses(NamedTuple):
+    """Where a client sends its requests, and the scope of its token."""
+
+    graphql_url: str
+    token_url: str
+    scope: str
+
+
+def addresses(settings: config.Config) -> Addresses:
+    """Return the addresses of the configuration; those of the Nexar API for one that has the sandbox."""
+    upstream = settings.upstream
+    if upstream == "sandbox":
+        return NEXAR
+    return Addresses(upstream.graphql_url, upstream.token_url, upstream.scope)
+
+
+# Contract graphql.md §3.1, §4.1.
+NEXAR = Addresses("https://api.nexar.com/graphql", "https://identity.nexar.com/connect/token", "supply.domain")
 
 
 def of_request(
@@ -25,10 +44,7 @@ def of_request(
 
 
 def _of_all(settings: config.Config) -> Iterator[Change]:
-    upstream = settings.upstream
-    graphql_url, token_url, scope = GRAPHQL_URL, TOKEN_URL, "supply.domain"
-    if upstream != "sandbox":
-        graphql_url, token_url, scope = upstream.graphql_url, upstream.token_url, upstream.scope
+    graphql_url, token_url, scope = addresses(settings)
     yield Change(
         subject="credentials",
         v3="apikey in the query string",
@@ -51,6 +67,7 @@ def _of_parts(
     endpoint: Endpoint, operations: list[ExplainedOperation], queries: tuple[UnderstoodQuery, ...]
 ) -> Iterator[Change]:
     names = {each.name for each in operations}
+    numbers = [query.keys["mpn"] or query.keys["mpn_or_sku"] or "" for query in queries if query.error is None]
     yield Change(
         subject="market",
         v3="offers of the caller's country, as v3 saw it",
@@ -68,7 +85,14 @@ def _of_parts(
             nexar="variable queries, with manufacturer and mpnOrSku; results have the order of the queries; the sum of "
             "limits is at most 100",
         )
-    if "supSearchMpn" in names:
+    if any(WILDCARD in number for number in numbers):
+        yield Change(
+            subject="wildcards",
+            v3="* in a part number",
+            nexar="there are none: supSearchMpn finds numbers by the longest piece; compare part.mpn with the pattern "
+            "yourself",
+        )
+    elif "supSearchMpn" in names:
         yield Change(
             subject="partial matches",
             v3="only numbers that are equal without punctuation and case",

@@ -219,18 +219,20 @@ def _text(criteria: tuple[Any, ...]) -> str:
 
 def _traced_step(step: steps.RecordedStep, start: float) -> TracedStep:
     """Convert a step; `start` is when the request began. An error that passed through it is left to the inner step."""
-    failure = step.failure
-    error = None
+    inner_steps = tuple(_traced_step(each, start) for each in sorted(step.steps, key=lambda inner: inner.began))
+    error, failure = None, step.failure
     if failure is not None and all(failure is not inner.failure for inner in step.steps):
         # Only this program's own errors have texts that are meant for people, and name no address.
         error = failure.message if isinstance(failure, errors.BridgeError) else type(failure).__name__
+        # A failure of the connection passes as another error of the same text.
+        error = None if any(error == inner.error for inner in inner_steps) else error
     return TracedStep(
         name=step.name,
         began_ms=_milliseconds(step.began - start),
         duration_ms=None if step.ended is None else _milliseconds(step.ended - step.began),
         facts=step.facts,
         error=error,
-        steps=tuple(_traced_step(each, start) for each in sorted(step.steps, key=lambda inner: inner.began)),
+        steps=inner_steps,
     )
 
 

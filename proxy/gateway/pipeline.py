@@ -160,10 +160,10 @@ class Pipeline:
     ) -> list[RenderedResult]:
         """Plan, execute, translate and store the queries at these positions. `claim` is notified of a stall."""
         clock, queries, request = self._metrics.clock, lookup.queries, lookup.request
-        lookup.begin(positions)
 
         began = clock.monotonic()
         plan = queries.plan(positions)
+        lookup.begin(positions, "upstream" if plan.operations else "plan")
         self._metrics.observe_stage("plan", began)
         steps.lap("plan")
 
@@ -254,12 +254,7 @@ class _Operations:
 
     async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
         client, metadata = request.client, request.metadata
-        try:
-            reservation = await self._quota.reserve(client.accounts, operation.parts_max)
-        except errors.BridgeError as refusal:
-            self._quota.trace("reserve", client.accounts, refusal, parts=operation.parts_max)
-            raise
-        self._quota.trace("reserve", client.accounts, parts=operation.parts_max)
+        reservation = await self._quota.reserve(client.accounts, operation.parts_max)
         try:
             results = await self._upstream.execute(operation, client.application.credentials, metadata.since)
         except BaseException as error:

@@ -15,8 +15,9 @@ from proxy import errors
 from proxy.kit.clock import Clock
 
 Fact = str | float | list[str] | None
-# Where the result of a query comes from; `coalesced`: from a request that had executed an equal query already.
-Source = Literal["memory", "shared cache", "upstream", "coalesced", "stale"]
+# Where the result of a query comes from. `plan`: nothing can match it, so that nothing is sent; `coalesced`: from a
+# request that had executed an equal query already; `failed`: it has none.
+Source = Literal["memory", "shared cache", "plan", "upstream", "coalesced", "stale", "failed"]
 
 
 class RecordedStep(AbstractContextManager[None]):

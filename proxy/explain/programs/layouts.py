@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from proxy.explain.changes import Addresses
 from proxy.explain.programs import definitions, rows
 from proxy.explain.programs.expressions import MappingProgram
 from proxy.explain.programs.flows import Flow
@@ -15,14 +16,6 @@ from proxy.explain.programs.printer import Printer, camel_case, indented, quoted
 MAPPING_NOTE = "v3's objects from Nexar's, field by field."
 MARKET_OPTIONS = ' --arg country "$COUNTRY" --arg currency "$CURRENCY"'  # of jq, in snippets/requests.sh
 LINE = 110  # characters of a line of a table
-
-
-class Addresses(NamedTuple):
-    """Where a program sends its requests, and the scope of its token."""
-
-    graphql_url: str
-    token_url: str
-    scope: str
 
 
 class ProgramText(NamedTuple):

@@ -4,23 +4,21 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 from urllib.parse import quote
 
-from proxy import config, endpoints
+from proxy import endpoints
 from proxy.compare.requests import SAFE, V3Request, parse_target
 from proxy.explain import understanding
+from proxy.explain.changes import addresses
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation, UnderstoodClient
 from proxy.explain.programs import expressions, flows, rows
 from proxy.explain.programs.fields import read, restricted
-from proxy.explain.programs.layouts import LAYOUTS, Addresses, ProgramText
+from proxy.explain.programs.layouts import LAYOUTS, ProgramText
 from proxy.model import MappingContext, Path
 from proxy.parsing.request_parameters import RequestParameters
 
 Language = Literal["python", "javascript", "curl"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-# Nexar's own addresses, for a configuration that has the sandbox (contract graphql.md §3.1, §4.1).
-GRAPHQL_URL, TOKEN_URL = "https://api.nexar.com/graphql", "https://identity.nexar.com/connect/token"
-SCOPE = "supply.domain"
 READABLE = SAFE + '"'
 REQUEST_MAX = 300  # characters of the v3 request in the comment at the top
 
@@ -47,7 +45,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     text = ProgramText(
         title=f"Asks Nexar for what v3's {explanation.endpoint} returned, and prints it with v3's names.",
         notes=list(_notes(explanation, flow, language)),
-        addresses=_addresses(explainer.settings),
+        addresses=addresses(explainer.settings),
         client=(client.country, client.currency),
         flow=flow,
         mapping=mapping,
@@ -73,13 +71,6 @@ def _context(explanation: Explanation, client: UnderstoodClient, cuts: dict[Path
     # Any uid: a program has it as a parameter.
     requested = "uid" if explanation.object == "Part" and explanation.action in ("get", "get_multi") else None
     return MappingContext(client.country, client.currency, requested, cuts)
-
-
-def _addresses(settings: config.Config) -> Addresses:
-    upstream = settings.upstream
-    if upstream == "sandbox":
-        return Addresses(GRAPHQL_URL, TOKEN_URL, SCOPE)
-    return Addresses(upstream.graphql_url, upstream.token_url, upstream.scope)
 
 
 def _notes(explanation: Explanation, flow: flows.Flow, language: str) -> Iterator[str]:

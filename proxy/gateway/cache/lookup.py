@@ -191,10 +191,10 @@ class Lookup:
         self._results.update(zip(self.misses, results, strict=True))
         self.misses = []
 
-    def begin(self, positions: Sequence[int]) -> None:
+    def begin(self, positions: Sequence[int], source: steps.Source) -> None:
         """Note that these misses are executed for this request."""
         self._executed.update(positions)
-        self._count("miss", positions, "upstream")
+        self._count("miss", positions, source)
 
     async def wait(self, share: Share[Hashable, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
@@ -217,6 +217,7 @@ class Lookup:
     def store(self, position: int, result: QueryResult, rendered: RenderedResult) -> RenderedResult:
         """Store a result; return it as it is to be served: for a failure, a stale entry where there is one."""
         if rendered.failure is not None:
+            steps.add_source("failed", (position,))
             return self._stale_if_error(position, rendered.failure) or rendered
         if rendered.error is not None or self._entries is None:
             return rendered

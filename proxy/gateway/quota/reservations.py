@@ -126,6 +126,15 @@ class Quota:
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
+        try:
+            reservation = await self._reserve(accounts, parts)
+        except errors.BridgeError as refusal:
+            self.trace("reserve", accounts, refusal, parts=parts)
+            raise
+        self.trace("reserve", accounts, parts=parts)
+        return reservation
+
+    async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         self._exhausted.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         # Such as a search with limit=0: free, and not worth a transaction.

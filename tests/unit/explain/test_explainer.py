@@ -218,6 +218,7 @@ def test_a_key_in_another_parameter_is_hidden(explainer: Explainer) -> None:
     [
         (f"{MATCH}&exact_only=1&slice[offers]=:1&callback=f", {"punctuation", "lists", "JSONP", "queries"}),
         ('/v3/parts/match?queries=[{"mpn":"A1B","reference":1}]', {"partial matches", "reference"}),
+        ('/v3/parts/match?queries=[{"mpn":"A1B*"},{"x":1}]', {"wildcards"}),
         ("/v3/parts/search?filter[fields][brand.name][]=x&facet[fields][brand.name][include]=1", {"filters", "facets"}),
         ("/v3/parts/0123456789abcdef?include[]=specs", {"uids", "fields", "cost", "market"}),
         ("/v3/brands/search?q=x", {"search"}),
@@ -229,6 +230,7 @@ def test_changes_are_those_of_the_request(explainer: Explainer, target: str, sub
 
     assert {"credentials", "request", "errors"} | subjects <= named
     assert ("cost" in named) is ("/parts/" in target)
+    assert not {"wildcards", "partial matches"} <= named
 
 
 def test_addresses_are_those_of_the_configuration() -> None:
