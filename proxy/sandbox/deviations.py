@@ -51,7 +51,7 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     "search-warnings": {"long_queries_warned": False},
     "search-description": {"highlight_tag": "em"},
     "search-pages": {"search_start_obeyed": False},
-    "text-search-order": {"equal_numbers_lead": False},
+    "text-search-order": {"equal_numbers_first_in_text": False},
     "zero-search-limit": {"zero_limit_empties_page": False},
     "largest-page": {"page_end_max": 1000},
     "unknown-country": {"unknown_countries_refused": False},

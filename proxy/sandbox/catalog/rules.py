@@ -24,7 +24,7 @@ class SearchRules:
     # Searches
     numbers_found_by_piece: Annotated[bool, "supSearchMpn finds numbers by a piece of them"] = True
     equal_numbers_first: Annotated[bool, "supSearchMpn lists equal numbers first"] = True
-    equal_numbers_lead: Annotated[bool, "supSearch lists parts first whose number equals the query, else last"] = True
+    equal_numbers_first_in_text: Annotated[bool, "supSearch lists equal numbers first, else last"] = True
     every_word_needed: Annotated[bool, "supSearch finds parts that have every word of the query"] = True
     last_word_is_prefix: Annotated[bool, "the last word of a query may be the beginning of a word"] = True
     empty_query_finds_all: Annotated[bool, "a search without words finds all that passes the filters"] = True

@@ -114,7 +114,7 @@ class CatalogSearch:
         # Parts whose number equals the query come first, ordered by their number of offers.
         own = [place for place, _, aka in self.numbers.equal(matching.normalise(q)) if not aka]
         scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = (
-            -1e9 if conditions.search_rules.equal_numbers_lead else 1e9
+            -1e9 if conditions.search_rules.equal_numbers_first_in_text else 1e9
         )
         for each in passes:
             passing = each(rows)

@@ -7,7 +7,7 @@ import pytest
 from unit.conformance.conftest import SECRET, Connect, ScriptedService
 
 from proxy.conformance import expressions, probes, reading, runner
-from proxy.conformance.assumptions import Assumption, ProbeRequest, Tier
+from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest, Tier
 
 LIMIT = {"errors": [{"message": "You have exceeded your part limit of 10. Please upgrade your plan."}]}
 
@@ -184,4 +184,31 @@ async def test_a_service_that_stops_responding_ends_the_run(connect: Connect, se
     assert [each.verdict for each in observed.outcomes] == ["not tested", "contradicted", *["not tested"] * 5]
     assert {each.reason for each in observed.outcomes[5:]} == {
         "the service left 3 requests in a row without a response"
+    }
+
+
+class _PageSender:
+    """Responds to every request with a page, as a captive portal does."""
+
+    token_requests = 0
+    secrets: frozenset[str] = frozenset()
+
+    async def log_in(self) -> None:
+        """Accept any credentials."""
+
+    async def send(self, request: ProbeRequest) -> probes.ProbeResponse:
+        """Respond with the page."""
+        return probes.ProbeResponse(200, {}, "<html>", "<html>")
+
+
+async def test_a_page_in_place_of_every_response_confirms_only_that_something_is_absent() -> None:
+    catalogue = reading.load()
+    accounts: dict[str | None, probes.Account] = dict.fromkeys([None, *CONDITIONS], probes.Account())
+    observed = await runner.run(catalogue, runner.select(catalogue, 20, accounts), _PageSender())
+    assert {each.id for each in observed.outcomes if each.verdict == "confirmed"} == {
+        "batched-requests",
+        "introspection-without-token",
+        "default-match-limit",
+        "part-limit-code",
+        "missing-feature-code",
     }
