@@ -78,7 +78,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
     if reopen is not None:
         typer.echo(f"{reopen} is no longer exhausted: requests are sent. Running workers follow within seconds.\n")
     _print_table(rows)
-    if not usages:
+    if not usages and not exhausted:
         _print_no_figures(
             "The store is empty: nothing has been used yet, or the service runs with another store.", False
         )

@@ -1,7 +1,8 @@
 """Stage cost: parts that typical requests cost at worst, and a month of recorded requests."""
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -77,12 +78,7 @@ def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
         from proxy.compare.sources import clients, source
 
         opened = source.open_source(file, clients.Clients())
-        parts: dict[str, int] = {}
-        requests = 0
-        for request in opened.requests():
-            requests += request.times
-            cost = estimate.worst_case_parts(request) * request.times
-            parts[request.endpoint] = parts.get(request.endpoint, 0) + cost
+        requests, parts = _worst_case(opened.requests())
     except errors.SourceError as error:
         yield REQUESTS_UNREADABLE.finding(error.message)
         return
@@ -91,16 +87,23 @@ def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
             f"reading {file} needs the package {error.name}", advice="pip install 'v3bridge[compare,xlsx]'"
         )
         return
-    total = sum(parts.values())
-    shares = ", ".join(
-        f"{endpoint} {cost}" for endpoint, cost in sorted(parts.items(), key=lambda row: -row[1]) if cost
-    )
+    total = parts.total()
+    shares = ", ".join(f"{endpoint} {cost}" for endpoint, cost in parts.most_common() if cost)
     text = f"{file}: {counted(requests, 'request')}, {_parts(total)} without a cache"
     yield passed("recorded_cost", f"{text}: {shares}" if shares else text)
     if opened.seconds is None:
         yield passed("month_unknown", f"{file} has no timestamps, so the cost of a month is unknown")
     else:
         yield _month(math.ceil(total * MONTH / opened.seconds), opened.seconds, inspection.settings)
+
+
+def _worst_case(recorded: Iterable[V3Request]) -> tuple[int, Counter[str]]:
+    """Return the number of requests, and the parts that they cost at most by endpoint."""
+    requests, parts = 0, Counter[str]()
+    for request in recorded:
+        requests += request.times
+        parts[request.endpoint] += estimate.worst_case_parts(request) * request.times
+    return requests, parts
 
 
 def _month(parts: int, seconds: float, settings: config.Config) -> CheckResult:

@@ -98,6 +98,9 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Try every token, then compare the schema. Leaves the applications whose token is accepted."""
     refusal: errors.QueryRefused | None = None
     for name in list(inspection.tokens):
+        if name not in inspection.tokens:
+            yield skipped("its token was that of an application above, and is refused", name)
+            continue
         try:
             yield await _try_token(inspection, name)
         except errors.QueryRefused as error:

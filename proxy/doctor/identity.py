@@ -232,12 +232,12 @@ def _by_token_key(inspection: Inspection) -> dict[str, list[str]]:
 
 
 async def forget(inspection: Inspection, name: str) -> None:
-    """Delete a stored token that the GraphQL service refuses."""
-    await stored.drop_token(
-        inspection, _keys(inspection, _credentials(inspection, name)).token, inspection.tokens[name]
-    )
-    inspection.stored_tokens.discard(name)
-    del inspection.tokens[name]
+    """Delete a stored token that the GraphQL service refuses, for all applications that share it."""
+    key = _keys(inspection, _credentials(inspection, name)).token
+    await stored.drop_token(inspection, key, inspection.tokens[name])
+    for each in _by_token_key(inspection)[key]:
+        inspection.stored_tokens.discard(each)
+        del inspection.tokens[each]
 
 
 async def _wait(inspection: Inspection, credentials: identity.Credentials) -> float:

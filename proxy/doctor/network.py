@@ -3,7 +3,7 @@
 Each origin gets one connection and a HEAD request, without credentials: nothing of it can be billed or counted.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 
 from proxy.doctor import routes
@@ -98,6 +98,15 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             yield passed("reached", reached.description)
             if reached.date:
                 dates[route.host] = reached.date
+    for skew in _clocks(inspection, dates):
+        yield skew
+    if not has_failed:
+        inspection.session = session.open_session(inspection.upstream)
+        inspection.resources.push_async_callback(inspection.session.close)
+
+
+def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Compare this machine's clock with the Date header of each host. Leaves what the stage identity needs of it."""
     for host, date in dates.items():
         skew = of_clock(date, inspection.clock.now(), host)
         if skew is None:
@@ -105,11 +114,8 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         yield skew
         if skew.outcome != "passed":
             inspection.has_wrong_clock = True
-            break  # one clock is compared with several: the other difference would be the same
+            return  # one clock is compared with several: the other difference would be the same
         inspection.clock_agrees_with = host
-    if not has_failed:
-        inspection.session = session.open_session(inspection.upstream)
-        inspection.resources.push_async_callback(inspection.session.close)
 
 
 def of_route(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:

@@ -6,7 +6,7 @@ the features only TECH_SPECS shows without a part, because aggregations need it.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -117,12 +117,17 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         for finding in of_limit(_part_limit(refusal, counts, exhausted), application, name):
             yield finding
         yield of_ledger(name, application, usages, inspection.clock.now())
-        is_marked = exhausted is not None and exhausted.until > inspection.clock.now()
-        if is_marked and not isinstance(refusal, errors.QuotaExhausted):
-            text = "the store has the quota as exhausted, but the upstream accepts requests"
-            yield MARKED_EXHAUSTED.finding(text, advice=MARKED_EXHAUSTED.remedy.replace("NAME", name), application=name)
+        for finding in _of_mark(exhausted, refusal, name, inspection.clock.now()):
+            yield finding
         for finding in of_features(refusal, application, name):
             yield finding
+
+
+def _of_mark(exhausted: ExhaustedQuota | None, refusal: object, name: str, now: float) -> Iterator[CheckResult]:
+    """Yield the finding about a quota that is marked as exhausted, while the upstream accepts requests."""
+    if exhausted is not None and exhausted.until > now and not isinstance(refusal, errors.QuotaExhausted):
+        text = "the store has the quota as exhausted, but the upstream accepts requests"
+        yield MARKED_EXHAUSTED.finding(text, advice=MARKED_EXHAUSTED.remedy.replace("NAME", name), application=name)
 
 
 class _PlanEnvelope(msgspec.Struct, frozen=True):

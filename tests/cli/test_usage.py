@@ -104,6 +104,7 @@ def test_plan_without_parts_is_shown_without_a_date(
     with_store(work)
     done = run_command("usage", "--config", str(config_file))
     assert cells(done.stdout)["trial", ""][7] == "no parts in this plan"
+    assert "The store is empty" not in done.stdout
 
 
 def test_json_equals_the_table(

@@ -63,9 +63,9 @@ async def inspected(folder: Path, sandbox: app.Sandbox, **changes: Any) -> Inspe
     return await inspected_upstream.inspect(folder, upstream, applications=chosen, **changes)
 
 
-def token_key(sandbox: app.Sandbox) -> str:
+def token_key(sandbox: app.Sandbox, client_secret: str | None = None) -> str:
     account = sandbox.default_application
-    own = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+    own = identity.Credentials("demo", account.client_id, config.Secret(client_secret or account.client_secret))
     return token_store.keys(sandbox.token_url, "supply.domain", own).token
 
 
@@ -179,8 +179,14 @@ async def test_applications_with_the_same_credentials_share_a_token(
     assert sandbox.journal.totals.requests["token"] == 1
 
 
-async def test_credentials_of_several_applications_are_refused_once(sandbox: app.Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_stored_token", [False, True])
+async def test_credentials_of_several_applications_are_refused_once(
+    sandbox: app.Sandbox, tmp_path: Path, has_stored_token: bool
+) -> None:
     wrong = {**credentials(), "client_secret": "another-secret-of-30-characters"}
+    if has_stored_token:
+        async with opened(tmp_path) as state:
+            await state.keep_token(token_key(sandbox, wrong["client_secret"]), "revoked", TIME.now() + 3600)
     chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **wrong} for name in ("one", "two")}
     result = await inspected(tmp_path, sandbox, applications=chosen)
     assert [finding.application for finding in result.findings if finding.outcome == "failed"] == ["one"]
