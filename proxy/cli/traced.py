@@ -131,7 +131,7 @@ async def _traces(explained: Sequence[Explanation], settings: config.Config, bud
             elif each.endpoint and each.client is not None and each.method in ("GET", "HEAD"):
                 path, query, _ = parse_target(each.request)
                 executed = await trace(gateway, V3Request(path, query), _client(gateway, each))
-                spent += executed.parts
+                spent += executed.parts + executed.uncertain_parts  # those may be on the bill, too
             traced.append(TracedRequest(each, executed))
         return traced
 

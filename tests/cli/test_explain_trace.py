@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support import commands
 
-from proxy.sandbox import app, settings
+from proxy.sandbox import app, faults, settings
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]'
 CONFIG = """
@@ -118,6 +118,14 @@ async def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: 
     assert [None if each["trace"] is None else each["trace"]["parts"] for each in traced] == [3, None]
     assert "left out, as it may cost more than is left of the budget: /parts/match" in done.err
     assert upstream.part_usage.used(upstream.default_application.application_id) == 3
+
+
+async def test_a_budget_counts_parts_that_may_have_been_billed(tmp_path: Path, upstream: app.Sandbox) -> None:
+    upstream.faults.replace((faults.ResetFault(when="after"),))
+    (tmp_path / "calls.txt").write_text(f"{TARGET}\n{TARGET}&include[]=specs\n", encoding="utf-8")
+    done = await explain(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")
+    lost, left_out = json.loads(done.out)
+    assert (lost["trace"]["parts"], lost["trace"]["uncertain_parts"], left_out["trace"]) == (0, 3, None)
 
 
 @pytest.mark.parametrize(
