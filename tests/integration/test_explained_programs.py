@@ -155,6 +155,7 @@ FAILURES = {
     "nothing listens": (1, "http://127.0.0.1:1/graphql: ", {"NEXAR_GRAPHQL_URL": "http://127.0.0.1:1/graphql"}),
     "GraphQL error": (1, "Nexar: the part limit is reached; and another error", {"NEXAR_GRAPHQL_URL": "errors"}),
     "not JSON": (1, "text: ", {"NEXAR_GRAPHQL_URL": "text"}),
+    "no token": (1, "errors: no access token", {"NEXAR_TOKEN_URL": "errors"}),
 }
 
 
@@ -177,8 +178,10 @@ async def test_a_failure_is_a_message_and_an_exit_code(
     app = web.Application()
     app.router.add_post("/{any}", respond)
     async with TestServer(app) as server:
-        url = variables.get("NEXAR_GRAPHQL_URL", "")
-        changed = {**variables, "NEXAR_GRAPHQL_URL": str(server.make_url(f"/{url}"))} if url.isalpha() else variables
+        # A word stands for a path of this server.
+        changed = {
+            name: str(server.make_url(f"/{value}")) if value.isalpha() else value for name, value in variables.items()
+        }
         for language in program.LANGUAGES:
             for name in NEEDED[language]:
                 needs_program(name)

@@ -213,7 +213,7 @@ async function accessToken() {
     client_secret: NEXAR_CLIENT_SECRET,
     scope: SCOPE,
   });
-  return (await post(TOKEN_URL, form, {})).access_token;
+  return (await post(TOKEN_URL, form, {})).access_token ?? fail(`${TOKEN_URL}: no access token`);
 }
 
 // Send one operation, and return its data. Any error ends the program: data beside it would lack something.

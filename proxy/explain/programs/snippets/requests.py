@@ -220,7 +220,8 @@ def access_token():
         "client_secret": os.environ["NEXAR_CLIENT_SECRET"],
         "scope": SCOPE,
     }
-    return post(TOKEN_URL, urllib.parse.urlencode(form).encode(), {})["access_token"]
+    token = post(TOKEN_URL, urllib.parse.urlencode(form).encode(), {}).get("access_token")
+    return token or fail(f"{TOKEN_URL}: no access token")
 
 
 def graphql(token, query, variables):
