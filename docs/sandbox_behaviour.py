@@ -52,7 +52,8 @@ def _rows() -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    return f"`{orjson.dumps(value, default=list).decode()}`"
+    text = orjson.dumps(value, default=list).decode()
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 if __name__ == "__main__":
