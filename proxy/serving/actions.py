@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy import model
+from proxy import errors, model
 from proxy.endpoints import Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.parsing import match_queries, requests
 from proxy.parsing import search as search_parser
@@ -73,7 +74,7 @@ class V3Actions:
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
         raws, request = requests.parse_match(received.parameters)
-        received.metadata.unsupported = tuple(match_queries.unknown_keys(raws))
+        received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
         answers = await self._pipeline.match_parts(self._caller(received), request)
         return match_response(raws, request, answers, self._msec(received))
 
@@ -113,10 +114,24 @@ class V3Actions:
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
         application = received.client.application
+        if received.metadata.strict:
+            self._check_fields(received)
         projection = received.parameters.projection(application.features, self._mappings, received.endpoint.object)
         self._metrics.observe_stage("parse", received.started)
         steps.lap("parse")
         return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
+
+    def _check_fields(self, received: AuthenticatedRequest) -> None:
+        """Raise Unsupported for fields that the client names and that have no source. Others of the default response
+        do not count, or every request would fail."""
+        features, name = received.client.application.features, received.endpoint.object
+        missing = [
+            f"{parameter} ({reason})"
+            for parameter, field in received.parameters.named_fields()
+            if (reason := coverage.missing_source(self._mappings, name, field, features))
+        ]
+        if missing:
+            raise errors.Unsupported.of(missing)
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)
