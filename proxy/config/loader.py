@@ -135,7 +135,7 @@ class _Reader(Blocks):
             return {"sunset": self.block(settings.SunsetSettings, value, (*at, "sunset"))}
         try:
             return {"sunset": settings.SunsetSettings(msgspec.convert(value, datetime.date))}
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeEncodeError):
             return {}
 
     def _check_sunsets(self, application: settings.ApplicationSettings, at: located_yaml.Trail) -> None:

@@ -192,6 +192,7 @@ def test_sunset_of_a_key_overrides_that_of_its_application(
     [
         ("2027-02-30", "sunset: '2027-02-30' is not accepted; it accepts a date (ISO 8601), such as 2027-06-30, never"),
         ("20270630", "sunset: 20270630 is not accepted; it accepts a date (ISO 8601)"),
+        ('"\\ud800"', "sunset: this value is not accepted; it accepts a date (ISO 8601)"),
         ("nevr", "sunset: 'nevr' is not accepted; it accepts a date (ISO 8601)"),
         ("{date: 30.6.2027}", "sunset.date: '30.6.2027' is not accepted; it accepts a date (ISO 8601)"),
         ("{date: 2027-06-30, link: wiki}", "sunset.link: 'wiki' is not accepted; it accepts an http:// or https://"),
