@@ -42,13 +42,12 @@ class Sunset:
         if settings.date is not None:
             # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
             last = datetime.combine(settings.date, time(23, 59, 59), UTC)
-            headers |= {"Sunset": format_datetime(last, usegmt=True)}
+            headers["Sunset"] = format_datetime(last, usegmt=True)
             headers["Link"] += f', <{page}>; rel="sunset"'
             end = last.timestamp() + 1
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return cls(
-            headers, head, end, f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
-        )
+        message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
+        return cls(headers, head, end, message)
 
     def has_passed(self, now: float) -> bool:
         """Return whether requests are refused at `now`, in seconds since 1970."""

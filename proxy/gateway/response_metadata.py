@@ -15,14 +15,15 @@ class ResponseMetadata:
     seconds. `cost` is parts used or uncertain. `source` is where the results came from (`hit`, `shared`, `miss` or
     `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were; a
     stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores;
-    where the request is `strict`, it fails instead.
+    where the request is `strict`, it fails instead, and `sourceless` are the fields without source that it names.
     """
 
-    __slots__ = ("cost", "results", "since", "source", "strict", "unsupported", "until")
+    __slots__ = ("cost", "results", "since", "source", "sourceless", "strict", "unsupported", "until")
 
     def __init__(self, since: float, strict: bool = False) -> None:
         self.since = since
         self.strict = strict
+        self.sourceless: tuple[str, ...] = ()
         self.cost = 0
         self.results = 0
         self.source: str | None = None
@@ -37,10 +38,11 @@ class ResponseMetadata:
             self.source = source
 
     def ignore(self, names: tuple[str, ...]) -> None:
-        """Note the parameters that the response ignores. Raises Unsupported where the request is strict."""
+        """Note the parameters that the response ignores. Raises Unsupported where the request is strict: one error for
+        all that it names."""
         self.unsupported = names
-        if names and self.strict:
-            raise errors.Unsupported.of(names)
+        if self.strict and (named := (*self.sourceless, *names)):
+            raise errors.Unsupported.of(named)
 
     def of_shared_response(self) -> "ResponseMetadata":
         """Return the metadata of another request that gets the same response. It costs nothing."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy import errors, model
+from proxy import model
 from proxy.endpoints import Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
@@ -62,6 +62,8 @@ class V3Actions:
         Raises the errors that become error responses.
         """
         response_format = received.parameters.response_format()
+        if received.metadata.strict:
+            received.metadata.sourceless = self._sourceless_fields(received)
         result = await self._actions[received.endpoint.action](received)
         executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
@@ -106,6 +108,7 @@ class V3Actions:
 
     async def _objects(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
         caller = self._caller(received)
+        received.metadata.ignore(())  # no parameter of these endpoints is ever ignored
         if received.endpoint.object == "Part":
             parts = await self._pipeline.parts(caller, uids)
             return {uid: msgspec.Raw(part) for uid, part in parts.items()}
@@ -114,24 +117,20 @@ class V3Actions:
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
         application = received.client.application
-        if received.metadata.strict:
-            self._check_fields(received)
         projection = received.parameters.projection(application.features, self._mappings, received.endpoint.object)
         self._metrics.observe_stage("parse", received.started)
         steps.lap("parse")
         return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
 
-    def _check_fields(self, received: AuthenticatedRequest) -> None:
-        """Raise Unsupported for fields that the client names and that have no source. Others of the default response
-        do not count, or every request would fail."""
+    def _sourceless_fields(self, received: AuthenticatedRequest) -> tuple[str, ...]:
+        """Fields without source that the client names, with the reasons. Others of the default response do not count,
+        or every request would fail."""
         features, name = received.client.application.features, received.endpoint.object
-        missing = [
+        return tuple(
             f"{parameter} ({reason})"
             for parameter, field in received.parameters.named_fields()
             if (reason := coverage.missing_source(self._mappings, name, field, features))
-        ]
-        if missing:
-            raise errors.Unsupported.of(missing)
+        )
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)

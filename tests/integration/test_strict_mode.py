@@ -57,6 +57,15 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
         (f"/v3/sellers/search?apikey={running_proxy.KEY}&show[]=has_ecommerce", ["show[]=has_ecommerce (the service"]),
         (target({**PART, "colour": "red", "size": 1}), ["queries[0].colour, queries[0].size"]),
         (search("&facet[fields][mpn][include]=1&sortby=uid+asc"), ["facet[fields][mpn], sortby=uid"]),
+        (
+            target({**PART, "colour": "red"}, more="&show[]=colour"),
+            ["show[]=colour (v3 has no such field), queries[0].colour"],
+        ),
+        (search("&show[]=colour&sortby=uid+asc"), ["show[]=colour (v3 has no such field), sortby=uid"]),
+        (
+            f"/v3/parts/get_multi?apikey={running_proxy.KEY}&uid[]=bd4d768f82c5628a&show[]=colour",
+            ["show[]=colour (v3 has no such field)"],
+        ),
         (search("&stats[avg_price][include]=1"), ["stats[avg_price]"]),
         (
             f"/v3/categories/search?apikey={running_proxy.KEY}&filter[fields][ancestor_uids][]=ffffffffffffffff",
