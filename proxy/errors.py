@@ -6,10 +6,12 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     BridgeError
     ├── ClientError                 the request cannot be served
     │   ├── BadRequest         400
+    │   ├── Unsupported        400  strict mode: it would be ignored, or empty
     │   ├── MissingKey         400
     │   ├── ForbiddenKey       403
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
+    │   ├── Gone               410  the sunset of the API key has passed
     │   ├── TooManyRequests    429  a rate limit is exceeded
     │   └── QuotaExhausted     429  the remaining parts do not cover the request
     ├── ServerError                 the request is valid, but there is no result
@@ -38,6 +40,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import ClassVar, Literal, NamedTuple, Self
+
+_NAMES_MAX, _NAME_MAX = 50, 300  # names in the message of an Unsupported, and characters of each
 
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
@@ -90,6 +94,18 @@ class BadRequest(ClientError):
     """A parameter cannot be parsed, or a number is outside its range."""
 
 
+class Unsupported(ClientError):
+    """Strict mode: the request names fields without a source, or parameters that would be ignored."""
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Self:
+        """Return the error that lists what the request names; both a name and the list are bounded."""
+        listed = [name[:_NAME_MAX] for name in names[:_NAMES_MAX]]
+        if len(names) > len(listed):
+            listed.append(f"{len(names) - len(listed)} more")
+        return cls(f"strict mode: not supported: {', '.join(listed)}")
+
+
 class MissingKey(ClientError):
     """The request has no API key."""
 
@@ -122,6 +138,12 @@ class MethodNotAllowed(ClientError):
     def of(cls, method: str) -> Self:
         """Return the error for a method."""
         return cls(f"{method[:20]} is not allowed here; v3 is read with GET")
+
+
+class Gone(ClientError):
+    """The sunset of the API key has passed; the message names the page that says how to go on."""
+
+    status = 410
 
 
 class TooManyRequests(ClientError):

@@ -105,6 +105,9 @@ class Blocks(ABC):
                 value = msgspec.convert(raw, hint, dec_hook=self.decode)
             except msgspec.ValidationError as error:
                 path, code, message = mistakes.explain(error, kind, name, raw)
+            except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
+                self.report(at, f"this value is not accepted; it accepts {mistakes.accepted(kind, name)}")
+                return WRONG
             else:
                 return WRONG if first else value
             if not isinstance(raw, list) or not path or not isinstance(path[0], int):

@@ -3,11 +3,14 @@
 A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
+import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from proxy import errors
 from proxy.config import mistakes, secret, settings
@@ -110,6 +113,7 @@ class _Reader(Blocks):
             # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
                 self.report((*at, key), mistakes.missing(settings.ApplicationSettings, key), "setting_missing")
+        self._check_sunsets(application, at)
         # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
@@ -122,7 +126,28 @@ class _Reader(Blocks):
             inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
         if raw.get("reconcile") is not None:
             inner["reconcile"] = self.block(settings.ReconciliationSettings, raw["reconcile"], (*at, "reconcile"))
-        return inner
+        return inner | self._sunset(raw, at)
+
+    def _sunset(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
+        """Convert `sunset` where it is a block or a date; anything else is accepted or reported with its block."""
+        value = raw.get("sunset")
+        if isinstance(value, dict):
+            return {"sunset": self.block(settings.SunsetSettings, value, (*at, "sunset"))}
+        try:
+            return {"sunset": settings.SunsetSettings(msgspec.convert(value, datetime.date))}
+        except (msgspec.ValidationError, UnicodeEncodeError):
+            return {}
+
+    def _check_sunsets(self, application: settings.ApplicationSettings, at: located_yaml.Trail) -> None:
+        """Report a deprecation after the sunset, which RFC 9745 §4 forbids; both may come from different blocks."""
+        keys = application.apikeys if isinstance(application.apikeys, tuple) else ()
+        for index, key in enumerate(keys):
+            # WRONG has been reported, and merges with nothing.
+            sunset = None if WRONG in (application.sunset, key.sunset) else application.sunset_of(key)
+            day, since = (sunset.date, sunset.since) if sunset else (None, None)
+            if isinstance(day, datetime.date) and isinstance(since, datetime.date) and since > day:
+                own = ("apikeys", index) if key.sunset else ()
+                self.report((*at, *own, "sunset"), f"since {since} is after the sunset {day}")
 
     def _apikey(self, raw: Any, at: located_yaml.Trail) -> Any:
         if isinstance(raw, dict):
@@ -130,7 +155,7 @@ class _Reader(Blocks):
             if not raw.keys() <= set(settings.ApiKeySettings.__struct_fields__):
                 known = ", ".join(settings.ApiKeySettings.__struct_fields__)
                 self.report(at, f"holds an unknown key; known here: {known}", "unknown_key")
-            apikey = self.block(settings.ApiKeySettings, raw, at)
+            apikey = self.block(settings.ApiKeySettings, raw | self._sunset(raw, at), at)
         else:
             apikey = settings.ApiKeySettings(self.value(secret.Digest, raw, at))
         self._check_first((), apikey.key, "apikey", "this apikey", at)

@@ -4,6 +4,7 @@ A description completes the words "it accepts" of an error message. Checks acros
 config/loader.py.
 """
 
+import datetime
 from typing import Annotated, Literal, get_args
 
 import msgspec
@@ -41,6 +42,8 @@ Period = Literal["month", "lifetime"]
 CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
+# ASCII without quotes and angle brackets, because it is written into a response header.
+PageUrl = r"^https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+\Z"
 
 
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
@@ -140,6 +143,29 @@ class UpstreamSettings(Settings, frozen=True):
     tls: Annotated[TlsSettings, Meta(description="a block of settings")] = TlsSettings()
 
 
+class SunsetSettings(Settings, frozen=True):
+    """End of a migration: the last day of service (UTC), and what announces it. Without `date` v3 is deprecated only.
+
+    In the block of an API key, None stands for the value of its application.
+    """
+
+    date: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-06-30")] = None
+    since: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), not after `date`")] = None
+    link: Annotated[
+        Annotated[str, Meta(pattern=PageUrl)] | None, Meta(description="an http:// or https:// address of a page")
+    ] = None
+
+    def merged(self, inherited: "SunsetSettings | None") -> "SunsetSettings":
+        """Return these settings, with those of `inherited` where they have none."""
+        if inherited is None:
+            return self
+        return SunsetSettings(self.date or inherited.date, self.since or inherited.since, self.link or inherited.link)
+
+
+_Sunset = SunsetSettings | Literal["never"] | None
+_SUNSET_FORMS = "a date (ISO 8601), such as 2027-06-30, never, or the block below"
+
+
 class ApiKeySettings(Settings, frozen=True):
     """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
     list."""
@@ -152,6 +178,8 @@ class ApiKeySettings(Settings, frozen=True):
     rate: Annotated[
         Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
     ] = None
+    sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
+    strict: Annotated[bool, Meta(description="true or false")] = False
 
 
 class ReconciliationSettings(Settings, frozen=True):
@@ -197,6 +225,14 @@ class ApplicationSettings(Settings, frozen=True):
         None
     )
     shadow: Annotated[ApplicationShadowSettings, Meta(description="a block of settings")] = ApplicationShadowSettings()
+    sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
+
+    def sunset_of(self, key: ApiKeySettings) -> SunsetSettings | None:
+        """The sunset of one of the API keys; None if it has none."""
+        inherited = None if self.sunset == "never" else self.sunset
+        if key.sunset is None:
+            return inherited
+        return None if key.sunset == "never" else key.sunset.merged(inherited)
 
     @property
     def clients(self) -> dict[str, ApiKeySettings]:

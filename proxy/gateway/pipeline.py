@@ -109,7 +109,7 @@ class Pipeline:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await _search_plan(self._directory, self._tables, request, parameters)
         steps.lap("plan search")
-        request.metadata.unsupported = plan.unsupported
+        request.metadata.ignore(plan.unsupported)
         queries = SearchQuery(request, parameters, plan, self._projections)
         return require_all(await self.resolve(request, queries))[0]
 
@@ -218,7 +218,7 @@ class Pipeline:
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         result = await _in_turns(listing.search(parameters))
         steps.lap("search list")
-        request.metadata.unsupported = result.unknown
+        request.metadata.ignore(result.unknown)
         compiled = self._projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
 

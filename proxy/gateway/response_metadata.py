@@ -2,6 +2,8 @@
 
 from math import inf
 
+from proxy import errors
+
 # Of several sources the one that says most about age and cost is reported.
 _RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 
@@ -12,13 +14,16 @@ class ResponseMetadata:
     `since` is when the request's time began, `until` how long its response may be reused, both in the clock's monotonic
     seconds. `cost` is parts used or uncertain. `source` is where the results came from (`hit`, `shared`, `miss` or
     `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were; a
-    stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores.
+    stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores;
+    where the request is `strict`, it fails instead, and `sourceless` are the fields without source that it names.
     """
 
-    __slots__ = ("cost", "results", "since", "source", "unsupported", "until")
+    __slots__ = ("cost", "results", "since", "source", "sourceless", "strict", "unsupported", "until")
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, strict: bool = False) -> None:
         self.since = since
+        self.strict = strict
+        self.sourceless: tuple[str, ...] = ()
         self.cost = 0
         self.results = 0
         self.source: str | None = None
@@ -31,6 +36,13 @@ class ResponseMetadata:
             self.results += number
         if self.source is None or _RANK[source] > _RANK[self.source]:
             self.source = source
+
+    def ignore(self, names: tuple[str, ...]) -> None:
+        """Note the parameters that the response ignores. Raises Unsupported where the request is strict: one error for
+        all that it names."""
+        self.unsupported = names
+        if self.strict and (named := (*self.sourceless, *names)):
+            raise errors.Unsupported.of(named)
 
     def of_shared_response(self) -> "ResponseMetadata":
         """Return the metadata of another request that gets the same response. It costs nothing."""

@@ -4,7 +4,7 @@ Parameters of one endpoint are parsed where its request is.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from proxy import bounds, errors, model, parameters
@@ -65,6 +65,12 @@ class RequestParameters(parameters.Parameters):
             features,
         )
         return RequestProjection(projection, cuts)
+
+    def named_fields(self) -> Iterator[tuple[str, str]]:
+        """Yield include[], show[] and slice[] as the client wrote them, each with the field that it names."""
+        for parameter in ("include", "show"):
+            yield from ((f"{parameter}[]={field}", field) for field in self.texts(parameter) if field)
+        yield from ((name, name[6:-1]) for name, _ in self._slices())
 
     def _slices(self) -> list[tuple[str, str]]:
         return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]

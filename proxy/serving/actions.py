@@ -15,6 +15,7 @@ from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.parsing import match_queries, requests
 from proxy.parsing import search as search_parser
@@ -61,6 +62,8 @@ class V3Actions:
         Raises the errors that become error responses.
         """
         response_format = received.parameters.response_format()
+        if received.metadata.strict:
+            received.metadata.sourceless = self._sourceless_fields(received)
         result = await self._actions[received.endpoint.action](received)
         executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
@@ -73,7 +76,7 @@ class V3Actions:
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
         raws, request = requests.parse_match(received.parameters)
-        received.metadata.unsupported = tuple(match_queries.unknown_keys(raws))
+        received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
         answers = await self._pipeline.match_parts(self._caller(received), request)
         return match_response(raws, request, answers, self._msec(received))
 
@@ -105,6 +108,7 @@ class V3Actions:
 
     async def _objects(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
         caller = self._caller(received)
+        received.metadata.ignore(())  # no parameter of these endpoints is ever ignored
         if received.endpoint.object == "Part":
             parts = await self._pipeline.parts(caller, uids)
             return {uid: msgspec.Raw(part) for uid, part in parts.items()}
@@ -117,6 +121,16 @@ class V3Actions:
         self._metrics.observe_stage("parse", received.started)
         steps.lap("parse")
         return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
+
+    def _sourceless_fields(self, received: AuthenticatedRequest) -> tuple[str, ...]:
+        """Fields without source that the client names, with the reasons. Others of the default response do not count,
+        or every request would fail."""
+        features, name = received.client.application.features, received.endpoint.object
+        return tuple(
+            f"{parameter} ({reason})"
+            for parameter, field in received.parameters.named_fields()
+            if (reason := coverage.missing_source(self._mappings, name, field, features))
+        )
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)

@@ -66,7 +66,7 @@ async def _compose(
         settings, served, store=gateway.store, clock=clock, metrics=metrics, resources=resources
     )
     # Inside of the request middleware, so that forwarded requests are logged and counted like others.
-    inner = legacy_proxy.middlewares(settings, authenticator, resources)
+    inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
     app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
     fixed_paths = routes.V3Routes(
         requests,

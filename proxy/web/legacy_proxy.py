@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 from proxy import config, errors
 from proxy.compare.running import failures, http_side
 from proxy.compare.shadow import baseline_client
+from proxy.kit.clock import Clock
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters
 from proxy.serving import encoding
@@ -72,7 +73,9 @@ class LegacyProxy:
             ) from error
 
 
-def middlewares(settings: config.Config, authenticator: Authenticator, resources: AsyncExitStack) -> list[Middleware]:
+def middlewares(
+    settings: config.Config, authenticator: Authenticator, clock: Clock, resources: AsyncExitStack
+) -> list[Middleware]:
     """Return the middleware that forwards, for use inside the request middleware; none if no application is
     configured so."""
     upstream, url = settings.upstream, settings.shadow.baseline_url
@@ -91,7 +94,9 @@ def middlewares(settings: config.Config, authenticator: Authenticator, resources
             client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))
         except errors.ClientError:  # the handler refuses an unknown key
             return await handler(request)
-        if client.application.name not in forwarded:
+        # The handler refuses a client after its sunset.
+        retired = client.sunset is not None and client.sunset.has_passed(clock.now())
+        if retired or client.application.name not in forwarded:
             return await handler(request)
         request[CLIENT] = client
         request[NEW_HANDLER] = handler

@@ -70,6 +70,9 @@ class RequestMiddleware:
             except Exception as error:
                 client_error = self._client_error(error, request)
                 response, kind = error_response(client_error, request), type(client_error).__name__
+            client = request.get(CLIENT)
+            if client is not None and client.sunset is not None:
+                response.headers.update(client.sunset.headers)
             response.headers[X_REQUEST_ID] = request_id
             self._record(request, response.status, route, kind, self._clock.monotonic() - started)
             return response

@@ -21,7 +21,7 @@ from proxy.compare.responses import SideResponse
 from proxy.compare.running import estimate
 from proxy.compare.shadow import baseline_client, controller, daily_budget, job, judge_client, messages, queue, results
 from proxy.compare.shadow.job import ComparisonJob
-from proxy.gateway.applications import Applications
+from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
 from proxy.stores.protocols import Store
@@ -29,7 +29,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
 from proxy.web.v3.responses import X_CACHE, X_COST
-from proxy.web.v3.routes import CLIENT
+from proxy.web.v3.routes import CLIENT, is_strict
 
 CACHED = ("hit", "stale")  # X-Cache of responses whose data may have changed since: not comparable
 SERVICE = "the shadow's other side"
@@ -67,8 +67,10 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
         response = await handler(request)
         try:
             client = request.get(CLIENT)
-            application = "" if client is None else client.application.name
-            if application and shadow_queue.wants(application) and _comparable(request, response):
+            if client is None or _is_refused_here_only(request, client, clock.now()):
+                return response
+            application = client.application.name
+            if shadow_queue.wants(application) and _comparable(request, response):
                 candidate = _side_response(response, clock.monotonic() - began)
                 new_handler = request.get(legacy_proxy.NEW_HANDLER)
                 # With `shadow.response: baseline` the client got the old response: this service has to be requested
@@ -82,6 +84,11 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
         return response
 
     return around
+
+
+def _is_refused_here_only(request: web.Request, client: Client, now: float) -> bool:
+    """Return whether this service may refuse what the old one serves: strict requests, and those after a sunset."""
+    return client.strict or is_strict(request) or (client.sunset is not None and client.sunset.has_passed(now))
 
 
 async def _start_shadow(

@@ -17,6 +17,7 @@ from proxy.kit import clock
 from proxy.sandbox import app, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
+from proxy.web.v3 import unparsed as unparsed_requests
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +77,22 @@ def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Ma
                 yield ProxyEnvironment(proxy, upstream, time)
 
     return started
+
+
+@pytest.fixture
+def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The requests that were answered unparsed so far."""
+    answered = []
+    usual = unparsed_requests.UnparsedHits.__call__
+
+    def spy(self: Any, data: bytes, peer: str | None) -> bytes | None:
+        response = usual(self, data, peer)
+        if response is not None:
+            answered.append(data)
+        return response
+
+    monkeypatch.setattr(unparsed_requests.UnparsedHits, "__call__", spy)
+    return answered
 
 
 @pytest.fixture

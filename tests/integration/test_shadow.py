@@ -8,9 +8,11 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pytest
 import yarl
 from aiohttp import web
@@ -280,6 +282,19 @@ async def test_cached_response_is_not_compared(shadowed: Any, baseline: scripted
             await found.environment.get(ASKED)
         assert seen(await found.noted(1)) == 1
         assert len(baseline.requests) == 2  # once, and once again for the difference
+
+
+async def test_refusals_of_this_service_alone_are_not_compared(
+    shadowed: Any, baseline: scripted_v3.ScriptedV3Service
+) -> None:
+    keys = [config.ApiKeySettings(config.digest(key)) for key in (running_proxy.KEY, "another")]
+    ended = msgspec.structs.replace(keys[0], sunset=config.SunsetSettings(date(2023, 1, 1)))
+    async with shadowed(application={"apikeys": (ended, keys[1])}) as found:
+        assert (await found.environment.get(ASKED)).status == 410
+        await found.environment.raw(f"GET {target(ONE, key='another')} HTTP/1.1".encode(), b"X-Strict: 1")
+        await found.environment.get(target(ONE, key="another"))
+        assert seen(await found.noted(1)) == 1
+    assert {"another" in each for each in baseline.requests} == {True}
 
 
 async def test_candidate_failure_is_counted_without_a_baseline_request(

@@ -5,6 +5,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,16 @@ async def test_baseline_response_is_passed_through_unchanged(
         assert baseline.requests == ["/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"]
         assert found.environment.billed_parts == 0
         assert b'route="/api/v3/parts/match/",status="418"' in (await found.environment.get("/metrics")).body
+
+
+async def test_sunset_applies_to_clients_of_the_baseline(relayed: Any, baseline: scripted_v3.ScriptedV3Service) -> None:
+    async with relayed(share=0.0, application={"sunset": config.SunsetSettings(date(2023, 11, 14))}) as found:
+        response = await found.environment.get(ASKED)
+        assert (response.status, response.headers["sunset"]) == (200, "Tue, 14 Nov 2023 23:59:59 GMT")
+        found.environment.time.advance(6400)
+        response = await found.environment.get(ASKED)
+        assert (response.status, response.headers["sunset"]) == (410, "Tue, 14 Nov 2023 23:59:59 GMT")
+    assert baseline.requests == [ASKED]
 
 
 async def test_baseline_service_receives_the_request_unchanged(

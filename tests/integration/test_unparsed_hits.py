@@ -14,7 +14,6 @@ from integration.environment import ProxyEnvironment, RawResponse, StartEnvironm
 
 from proxy import config
 from proxy.sandbox import faults
-from proxy.web.v3 import unparsed as unparsed_requests
 
 ASKED = target({"mpn": "SN74S74N"})
 CACHED = {"cache": {"seconds": 300, "stale_seconds": 3600}}
@@ -57,22 +56,6 @@ async def connected(environment: ProxyEnvironment) -> AsyncIterator[SocketClient
     reader, writer = await asyncio.open_connection("127.0.0.1", environment.port)
     yield SocketClient(reader, writer)
     writer.close()
-
-
-@pytest.fixture
-def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The requests that were answered unparsed so far."""
-    answered = []
-    usual = unparsed_requests.UnparsedHits.__call__
-
-    def spy(self: Any, data: bytes, peer: str | None) -> bytes | None:
-        response = usual(self, data, peer)
-        if response is not None:
-            answered.append(data)
-        return response
-
-    monkeypatch.setattr(unparsed_requests.UnparsedHits, "__call__", spy)
-    return answered
 
 
 def request_lines(log_output: io.StringIO) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 from aiohttp import web
+from multidict import istr
 
 from proxy import errors
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
@@ -25,6 +26,7 @@ from proxy.web.v3.encoded_cache import (
     EncodedResponseCache,
     RequestCoalescing,
     RequestInFlight,
+    RequestKey,
 )
 from proxy.web.v3.unparsed import UnparsedHits
 
@@ -34,6 +36,9 @@ log = structlog.get_logger()
 CLIENT = web.RequestKey("client", Client)
 METADATA = web.RequestKey("metadata", ResponseMetadata)
 USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
+
+X_STRICT = istr("X-Strict")
+STRICT = "strict "  # before the target of a request with X-Strict: 1, so that it shares nothing with others
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -60,6 +65,7 @@ class V3Routes:
         self._actions = V3Actions(pipeline, mappings, metrics)
         self._metrics = metrics
         self._clock = metrics.clock
+        self._retired: set[str] = set()  # names of the accounts of API keys whose sunset has been logged
 
     def add_to(self, app: web.Application) -> dict[str, Handler]:
         """Register every path under both prefixes, with and without a trailing slash. Returns the handlers of paths
@@ -77,19 +83,19 @@ class V3Routes:
 
     def _handler(self, endpoint: Endpoint) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            gzip = responses.accepts_gzip(request)
-            cached = self._cache.get(request.raw_path, gzip)
+            target = (_target(request), responses.accepts_gzip(request))
+            cached = self._cache.get(*target)
             if cached is not None:
-                return await self._from_cache(cached, request, gzip)
-            leader = self._in_flight.get((request.raw_path, gzip))
+                return await self._from_cache(cached, request, target)
+            leader = self._in_flight.get(target)
             if leader is None:
-                return await self._execute(endpoint, request, gzip, None)
-            return await self._join(leader, request) or await self._execute(endpoint, request, gzip, leader.client)
+                return await self._execute(endpoint, request, target, None)
+            return await self._join(leader, request) or await self._execute(endpoint, request, target, leader.client)
 
         return handle
 
     async def _execute(
-        self, endpoint: Endpoint, request: web.Request, gzip: bool, admitted: Client | None
+        self, endpoint: Endpoint, request: web.Request, target: RequestKey, admitted: Client | None
     ) -> web.Response:
         """Parse and execute a request, and let equal ones share its response. `admitted`: its client, if it was
         authenticated and counted before."""
@@ -97,17 +103,17 @@ class V3Routes:
         parameters = RequestParameters(request.raw_path)
         if admitted is None:
             client = self._authenticator.client(request, parameters.text("apikey"))
-            request[CLIENT] = client
+            self._identify(request, client)
             await self._pipeline.admit(client)
         else:
             client = admitted
-        request[METADATA] = metadata = ResponseMetadata(started)
-        leader, result = self._in_flight.begin((request.raw_path, gzip), client), None
+        request[METADATA] = metadata = ResponseMetadata(started, client.strict or target[0].startswith(STRICT))
+        leader, result = self._in_flight.begin(target, client), None
         try:
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
             if endpoint.action == "get":
                 received = received._replace(path=request.path, uid=request.match_info["uid"])
-            body = await self._actions.execute(received, gzip)
+            body = await self._actions.execute(received, gzip=target[1])
             result = CoalescedResult(metadata, body)
         except errors.BridgeError as error:
             result = CoalescedResult(metadata, None, error)
@@ -115,7 +121,7 @@ class V3Routes:
             raise
         finally:
             leader.end(result)
-        self._cache.add(request.raw_path, gzip, body, client, metadata)
+        self._cache.add(*target, body, client, metadata)
         return self._response(body, client, metadata)
 
     async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
@@ -123,7 +129,7 @@ class V3Routes:
         the client apply as to any other."""
         client = leader.client
         self._authenticator.check(request, client)
-        request[CLIENT] = client
+        self._identify(request, client)
         if client.rate:
             await self._pipeline.admit(client)
         result = await leader.wait()
@@ -138,6 +144,17 @@ class V3Routes:
         self._add_usage(request, client, metadata, result.error)
         raise result.error.shared()
 
+    def _identify(self, request: web.Request, client: Client) -> None:
+        """Note the client of a request. Raises Gone after its sunset, which costs it neither rate nor quota."""
+        request[CLIENT] = client
+        sunset = client.sunset
+        if sunset is None or not sunset.has_passed(self._clock.now()):
+            return
+        if client.accounts.key.name not in self._retired:
+            self._retired.add(client.accounts.key.name)
+            log.warning("sunset passed", application=client.application.name, key=client.key)
+        raise errors.Gone(sunset.message)
+
     def _add_usage(
         self, request: web.Request, client: Client, metadata: ResponseMetadata, error: errors.BridgeError
     ) -> None:
@@ -149,14 +166,15 @@ class V3Routes:
                 status = status._replace(reset=None)
             request[USAGE] = metadata, status
 
-    async def _from_cache(self, cached: EncodedResponse, request: web.Request, gzip: bool) -> web.Response:
+    async def _from_cache(self, cached: EncodedResponse, request: web.Request, target: RequestKey) -> web.Response:
         """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""
         self._authenticator.check(request, cached.client)
-        request[CLIENT], request[METADATA] = cached.client, HIT
+        self._identify(request, cached.client)
+        request[METADATA] = HIT
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
         self._metrics.queries["hit",] += cached.results
-        self._hits.remember(request, gzip, cached)
+        self._hits.remember(request, target, cached)
         return self._response(cached.body, cached.client, HIT)
 
     def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
@@ -167,6 +185,16 @@ class V3Routes:
         if metadata.source is not None:
             return responses.add_usage_headers(response, metadata, self._pipeline.quota_status(client))
         return response
+
+
+def _target(request: web.Request) -> str:
+    """Return the request target by which responses are cached and shared: strict requests have their own."""
+    return f"{STRICT}{request.raw_path}" if is_strict(request) else request.raw_path
+
+
+def is_strict(request: web.Request) -> bool:
+    """Return whether the request has `X-Strict: 1`."""
+    return request.headers.get(X_STRICT) == "1"
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:

@@ -30,7 +30,7 @@ from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestKey
 
 # Paths without a uid: they are their own route.
 PATHS = frozenset(
@@ -72,6 +72,9 @@ class UnparsedHits:
             return None
         head, cached = known
         address = self._context.addresses.resolve(peer, head.forwarded)
+        sunset = cached.client.sunset
+        if sunset is not None and sunset.has_passed(self._clock.now()):
+            return None
         # An address that is unknown may be throttled: the handler decides, and remembers the key.
         if not self._context.authenticator.knows(address.group, cached.client):
             return None
@@ -80,7 +83,7 @@ class UnparsedHits:
         self._record(head.route, cached, address.address, self._clock.monotonic() - started, request_id)
         return response
 
-    def remember(self, request: web.Request, gzip: bool, cached: EncodedResponse) -> None:
+    def remember(self, request: web.Request, target: RequestKey, cached: EncodedResponse) -> None:
         """Link the bytes of a request with its cache entry, if equal bytes are always equal requests."""
         head, route = received_head(request), request.raw_path.partition("?")[0]
         if (
@@ -90,13 +93,15 @@ class UnparsedHits:
             and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
         ):
             forwarded = self._context.addresses.forwarded(request)
-            self._cache.link(head, request.raw_path, gzip, route, forwarded)
+            self._cache.link(head, *target, route, forwarded)
 
     def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
         """The bytes that aiohttp would write for the handler's response."""
         body = cached.body.body
         usage = responses.usage_headers(HIT, self._context.pipeline.quota_status(cached.client))
         lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])
+        if cached.client.sunset is not None:
+            lines += cached.client.sunset.head
         return f"{cached.head}{lines}X-Request-Id: {request_id}\r\n{head_end(len(body))}".encode("ascii") + body
 
     def _record(self, route: str, cached: EncodedResponse, address: str, seconds: float, request_id: str) -> None:

@@ -165,12 +165,13 @@ FULL: dict[str, Any] = {
     "shadow": {"baseline_url": "http://a", "breaker": {}},
     "applications": {
         "demo": {
-            "apikeys": ["a", {"key": "b", "name": "b"}],
+            "apikeys": ["a", {"key": "b", "name": "b", "sunset": "2028-06-30"}],
             "client_id": "a",
             "client_secret": "b",
             "features": ["LEAD_TIME"],
             "reconcile": {"application_id": "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01", "token": "env:A"},
             "shadow": {"share": 0.5},
+            "sunset": {"date": "2027-06-30", "since": "2027-01-01", "link": "https://a"},
         }
     },
 }

@@ -1,5 +1,6 @@
 """Tests of the settings of the store, API key blocks, quotas, rate limits and shadowing."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_api_key_may_be_a_block(load: Any) -> None:
         ("{key: a, parts: 1.5}", "4:18", "apikeys[0].parts: 1.5 is not accepted"),
         ("{key: a, parts: lots}", "4:18", "apikeys[0].parts: 'lots' is not accepted"),
         ("{key: a, rate: -3}", "4:18", "apikeys[0].rate: -3 is not accepted; it accepts requests a second"),
-        ("{hidden: 3}", "4:9", "apikeys[0]: holds an unknown key; known here: key, name, parts, rate"),
+        ("{hidden: 3}", "4:9", "apikeys[0]: holds an unknown key; known here: key, name, parts, rate, sunset, strict"),
         ("[hidden]", "4:9", "apikeys[0]: is not text; put it in quotes"),
     ],
 )
@@ -151,6 +152,64 @@ def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
 )
 def test_mistake_in_a_plan_names_its_key(mistake: Any, line: str, said: str) -> None:
     assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    {line}\n")
+
+
+DATE, LATER = date(2027, 6, 30), date(2028, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "of_application,of_key,expected",
+    [
+        ("2027-06-30", "", config.SunsetSettings(DATE)),
+        ("'2027-06-30'", "", config.SunsetSettings(DATE)),
+        (
+            "{date: 2027-06-30, link: https://a.example/v3}",
+            "",
+            config.SunsetSettings(DATE, link="https://a.example/v3"),
+        ),
+        (
+            "{date: 2027-06-30, since: 2027-01-01, link: https://a.example/v3}",
+            "2028-01-01",
+            config.SunsetSettings(LATER, date(2027, 1, 1), "https://a.example/v3"),
+        ),
+        ("{link: https://a.example}", "{date: 2027-06-30}", config.SunsetSettings(DATE, link="https://a.example")),
+        ("2027-06-30", "never", None),
+        ("never", "2027-06-30", config.SunsetSettings(DATE)),
+        ("never", "", None),
+        ("", "", None),
+    ],
+)
+def test_sunset_of_a_key_overrides_that_of_its_application(
+    load: Any, of_application: str, of_key: str, expected: config.SunsetSettings | None
+) -> None:
+    key = f"{{key: a, sunset: {of_key}}}" if of_key else "{key: a}"
+    demo = load(f"{HEAD}      - {key}\n    sunset: {of_application}\n").applications["demo"]
+    assert demo.sunset_of(demo.apikeys[0]) == expected
+
+
+@pytest.mark.parametrize(
+    "value,said",
+    [
+        ("2027-02-30", "sunset: '2027-02-30' is not accepted; it accepts a date (ISO 8601), such as 2027-06-30, never"),
+        ("20270630", "sunset: 20270630 is not accepted; it accepts a date (ISO 8601)"),
+        ('"\\ud800"', "sunset: this value is not accepted; it accepts a date (ISO 8601)"),
+        ("nevr", "sunset: 'nevr' is not accepted; it accepts a date (ISO 8601)"),
+        ("{date: 30.6.2027}", "sunset.date: '30.6.2027' is not accepted; it accepts a date (ISO 8601)"),
+        ("{date: 2027-06-30, link: wiki}", "sunset.link: 'wiki' is not accepted; it accepts an http:// or https://"),
+        ("{link: 'https://a.example/>'}", "sunset.link: 'https://a.example/>' is not accepted"),
+        ("{dat: 2027-06-30}", "sunset.dat: unknown key; did you mean date?"),
+        ("{date: 2027-06-30, since: 2027-07-01}", "sunset: since 2027-07-01 is after the sunset 2027-06-30"),
+        ("[2027-06-30]", "sunset: a list is not accepted"),
+    ],
+)
+def test_mistake_in_a_sunset_names_its_key(mistake: Any, value: str, said: str) -> None:
+    assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    sunset: {value}\n")
+    assert f"applications.demo.apikeys[0].{said}" in mistake(f"{HEAD}      - {{key: a, sunset: {value}}}\n")
+
+
+def test_deprecation_of_a_key_is_compared_with_the_sunset_of_its_application(mistake: Any) -> None:
+    text = f"{HEAD}      - {{key: a, sunset: {{since: 2028-01-01}}}}\n    sunset: 2027-06-30\n"
+    assert "apikeys[0].sunset: since 2028-01-01 is after the sunset 2027-06-30" in mistake(text)
 
 
 def test_user_token_is_read_each_time(load: Any, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
         name: set(INNER[name].__struct_fields__) for name in ("timeouts", "breaker")
     }
     assert set(demo["shadow"]) == set(config.ApplicationShadowSettings.__struct_fields__)
+    assert set(demo["sunset"]) == set(config.SunsetSettings.__struct_fields__)
     assert set(demo["reconcile"]) == set(config.ReconciliationSettings.__struct_fields__)
 
 
@@ -76,6 +77,7 @@ def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: st
         config.ApplicationSettings,
         config.ApiKeySettings,
         config.ReconciliationSettings,
+        config.SunsetSettings,
         config.ApplicationShadowSettings,
     ],
     ids=lambda kind: kind.__name__,

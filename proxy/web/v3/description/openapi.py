@@ -30,6 +30,9 @@ HEADERS = {
     "X-Parts-Used": {"description": "parts used or uncertain in this period", "schema": {"type": "integer"}},
     "X-Parts-Limit": {"description": "limit of the period, if there is one", "schema": {"type": "integer"}},
     "X-Parts-Reset": {"description": "seconds until the quota is reset", "schema": {"type": "integer"}},
+    "Deprecation": {"description": "`@` and seconds since 1970, where the API key has a sunset", "schema": TEXT},
+    "Sunset": {"description": "last second of service to the API key, an HTTP date", "schema": TEXT},
+    "Link": {"description": "pages on the deprecation and the sunset", "schema": TEXT},
 }
 UNSUPPORTED = {
     str(unsupported.HEADER): {

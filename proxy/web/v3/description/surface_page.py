@@ -81,6 +81,10 @@ in the log (`parameters ignored`). It is a comma-separated list of parameters, e
 All characters but letters, digits and `-._~[]=` are percent-encoded as UTF-8. A name is cut at {unsupported.NAME_MAX}
 characters, the list at {unsupported.LENGTH_MAX}; `+3` at its end stands for three more.
 
+With `X-Strict: 1`, or an API key whose setting `strict` is true, such a request is a 400 instead, which names each of
+these parameters and costs no parts. So is a request that names, in `include[]`, `show[]` or `slice[]`, a field that v3
+never had, one without a source, or one of a feature that the plan lacks; other fields of the response do not count.
+
 """
 PATHS = """\
 A path that v3 does not have is a 404 that names the most similar one: `/v3/part/match`, `/parts/match` and

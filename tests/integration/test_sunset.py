@@ -1,0 +1,154 @@
+"""Sunset of an API key: headers of every response until its last day has passed, then a 410, cached or not."""
+
+import asyncio
+import io
+import json
+from datetime import date
+
+import pytest
+from integration.environment import ProxyEnvironment, StartEnvironment, target
+from support import running_proxy
+
+from proxy import config
+from proxy.gateway import applications
+from proxy.sandbox import faults
+
+PAGE = "https://wiki.example/v3"
+SUNSET = config.SunsetSettings(date(2023, 11, 14), date(2023, 11, 1), PAGE)  # the tests begin on that day, at 22:13:20
+REMAINING = 6400  # seconds until it ends
+ANNOUNCED = {
+    "deprecation": "@1698796800",
+    "link": f'<{PAGE}>; rel="deprecation", <{PAGE}>; rel="sunset"',
+    "sunset": "Tue, 14 Nov 2023 23:59:59 GMT",
+}
+GONE = f"v3 is not served to this API key since its sunset on 2023-11-14; see {PAGE}"
+MATCH = target({"mpn": "SN74S74N"})
+CACHED = {"seconds": 86_400, "stale_seconds": 0}
+
+
+def key(text: str = running_proxy.KEY, **fields: object) -> config.ApiKeySettings:
+    return config.ApiKeySettings(config.digest(text), **fields)  # type: ignore[arg-type]
+
+
+def announced(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name in ANNOUNCED}
+
+
+@pytest.mark.parametrize(
+    "path, status",
+    [
+        (MATCH, 200),
+        (f"{MATCH}&callback=handle", 200),
+        (f"{MATCH}&pretty_print=1", 200),
+        ("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas", 200),
+        ("/v3/parts/match?apikey=EXAMPLE_KEY&queries=[", 400),
+        ("/v3/parts/match?apikey=EXAMPLE_KEY&queries=[&suppress_status_codes=1", 200),
+        ("/v3/brands/ffffffffffffffff?apikey=EXAMPLE_KEY", 404),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_every_response_to_the_key_announces_its_sunset(
+    start: StartEnvironment, path: str, status: int, method: str
+) -> None:
+    async with start(application={"sunset": SUNSET}) as environment:
+        response = await environment.get(path, method)
+    assert (response.status, announced(response.headers)) == (status, ANNOUNCED)
+
+
+async def test_cached_responses_announce_the_sunset_in_the_same_order(
+    start: StartEnvironment, unparsed: list[bytes]
+) -> None:
+    async with start(application={"sunset": SUNSET}, cache=CACHED) as environment:
+        responses = [await environment.get(MATCH) for _ in range(5)]
+    assert [announced(each.headers) for each in responses] == [ANNOUNCED] * 5
+    assert len({tuple(each.headers) for each in responses[2:]}) == 1
+    assert len(unparsed) == 2
+
+
+async def test_other_keys_get_no_announcement(start: StartEnvironment) -> None:
+    keys = (key(sunset=SUNSET), key("another", sunset="never"))
+    async with start(application={"apikeys": keys}) as environment:
+        for path in (target({"mpn": "SN74S74N"}, key="another"), target(key="wrong"), "/v3/parts/match", "/healthz"):
+            assert announced((await environment.get(path)).headers) == {}
+        assert announced((await environment.get(MATCH)).headers) == ANNOUNCED
+
+
+@pytest.mark.parametrize(
+    "sunset, expected",
+    [
+        (
+            config.SunsetSettings(),
+            {"deprecation": "@1648684800", "link": f'<{applications.MIGRATION_GUIDE}>; rel="deprecation"'},
+        ),
+        (
+            config.SunsetSettings(date(9999, 12, 31), link=PAGE),
+            {**ANNOUNCED, "deprecation": "@1648684800", "sunset": "Fri, 31 Dec 9999 23:59:59 GMT"},
+        ),
+    ],
+)
+async def test_defaults_are_the_end_of_support_and_the_guide_of_the_vendor(
+    start: StartEnvironment, sunset: config.SunsetSettings, expected: dict[str, str]
+) -> None:
+    async with start(application={"sunset": sunset}) as environment:
+        environment.time.advance(100 * 86_400)
+        response = await environment.get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
+    assert (response.status, announced(response.headers)) == (200, expected)
+
+
+async def test_requests_get_410_from_midnight_after_the_last_day(
+    start: StartEnvironment, log_output: io.StringIO
+) -> None:
+    keys = (key(sunset=SUNSET, name="erp"), key("another"))
+    async with start(application={"apikeys": keys}) as environment:
+        environment.time.advance(REMAINING - 1)
+        assert (await environment.get(MATCH)).status == 200
+        billed = environment.billed_parts
+        environment.time.advance(1)
+        refused = [await environment.get(MATCH) for _ in range(2)]
+        hidden = await environment.get(f"{MATCH}&callback=handle&suppress_status_codes=1")
+        served = await environment.get(target({"mpn": "SN74S74N"}, key="another"))
+        metrics = (await environment.get("/metrics")).body.decode()
+        assert (served.status, environment.billed_parts) == (200, 2 * billed)
+    for response in refused:
+        assert (response.status, announced(response.headers)) == (410, ANNOUNCED)
+        assert response.json == {"__class__": "ClientErrorResponse", "message": GONE}
+    assert (hidden.status, announced(hidden.headers)) == (200, ANNOUNCED)
+    assert hidden.body.startswith(b"/**/handle({")
+    assert GONE.encode() in hidden.body
+    lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
+    (event,) = [line for line in lines if line["event"] == "sunset passed"]
+    assert (event["level"], event["application"], event["key"]) == ("warning", "demo", "erp")
+    errors = [(line["key"], line["error"]) for line in lines if line.get("error")]
+    assert errors == [("erp", "Gone")] * 3
+    assert 'v3bridge_requests_total{route="/v3/parts/match",status="410"} 2.0' in metrics
+
+
+async def test_cached_responses_end_with_the_sunset(start: StartEnvironment, unparsed: list[bytes]) -> None:
+    async with start(application={"sunset": SUNSET}, cache=CACHED) as environment:
+        assert [(await environment.get(MATCH)).status for _ in range(5)] == [200] * 5
+        environment.time.advance(REMAINING)
+        assert [(await environment.get(MATCH)).status for _ in range(3)] == [410] * 3
+    assert len(unparsed) == 2  # those before the sunset
+
+
+async def test_request_that_joins_an_equal_one_after_the_sunset_gets_410(start: StartEnvironment) -> None:
+    async with start(application={"sunset": SUNSET}) as environment:
+        await environment.get(target({"mpn": "1N4007"}))  # the token, which is also affected by the latency
+        environment.sandbox.faults.replace(faults.parse_faults("latency ms=150"))
+        leading = asyncio.create_task(environment.get(MATCH))
+        await asyncio.sleep(0.05)
+        environment.time.advance(REMAINING)
+        assert (await environment.get(MATCH)).status == 410
+        assert (await leading).status == 200
+
+
+async def test_refused_requests_do_not_count_against_the_rate_limit(start: StartEnvironment) -> None:
+    async with start(application={"sunset": SUNSET, "rate": 1}) as environment:
+        environment.time.advance(REMAINING)
+        assert [(await environment.get(MATCH)).status for _ in range(3)] == [410] * 3
+
+
+async def test_requests_without_a_sunset_are_unchanged(environment: ProxyEnvironment) -> None:
+    environment.time.advance(REMAINING)
+    response = await environment.get(MATCH)
+    assert (response.status, announced(response.headers)) == (200, {})
