@@ -178,6 +178,33 @@ async def test_a_machine_that_is_down_costs_no_request(start_nginx: Starts, unus
     assert len(upstream.requests) == 4
 
 
+@pytest.mark.parametrize("name, times", [("nginx", 2), ("caddy", 1)])
+async def test_caddy_sends_no_request_twice_whose_connection_breaks_and_nginx_does(
+    request: pytest.FixtureRequest, name: str, times: int
+) -> None:
+    """A worker dies that had a request, on a connection that was used before: the request may have cost parts."""
+    start: Starts = request.getfixturevalue(f"start_{name}")
+    received = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                received.append(head.split(b" ", 2)[1])
+                if received[-1].endswith(b"last"):
+                    break
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(serve, HOST, 0) as machine:
+        url = "http://{}:{}".format(*machine.sockets[0].getsockname())
+        async with start(url, url) as front:
+            first = await front.client.get("/v3/parts/match?first")
+            last = await front.client.get("/v3/parts/match?last")
+    assert (first.status, last.status) == (200, 502)
+    assert received == [b"/v3/parts/match?first"] + [b"/v3/parts/match?last"] * times
+
+
 async def test_a_front_logs_no_api_key(start_front: Starts, unused_tcp_port: int) -> None:
     down = f"http://{HOST}:{unused_tcp_port}"
     async with start_front(down, down) as front:
