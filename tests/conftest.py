@@ -19,7 +19,7 @@ from aiohttp import web_app
 from support import forked_commands, time_limit
 
 from proxy.kit import shipped
-from proxy.mapping import loader
+from proxy.mapping import loader, transforms
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -77,10 +77,12 @@ def _tracebacks_are_plain() -> None:
 def _shipped_mappings_are_read_once() -> Iterator[None]:
     """Every proxy of a test reads the same files, into values that nobody changes."""
     read, folder = loader.load, shipped.path("mappings")
-    read_once = functools.cache(read)
+    # Also the transforms are part of them; a test may add one.
+    read_once = functools.cache(lambda site, _: read(folder, site))
 
     def load(given: Path, site: str = "octopart", own_uids: Path | None = None) -> loader.Mappings:
-        return read_once(given, site) if (given, own_uids) == (folder, None) else read(given, site, own_uids)
+        is_shipped = (given, own_uids) == (folder, None)
+        return read_once(site, tuple(transforms.TRANSFORMS)) if is_shipped else read(given, site, own_uids)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "load", load)

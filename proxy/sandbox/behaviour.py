@@ -33,7 +33,6 @@ class Behaviour(SupplyBehaviour):
     range_error_data: Annotated[bool, "a body with range errors has `data`, null"] = False
     multi_match_parts_max: Annotated[int, "largest sum of the limits of a multi-match"] = 100
     multi_match_queries_max: Annotated[int, "most queries of a multi-match"] = 100
-    part_ids_max: Annotated[int, "most ids of `supParts`"] = 100
     remote_errors: Annotated[bool, "errors of fields and of the part limit have `remote` and `schemaName`"] = True
 
     # GraphQL over HTTP (§3.1)

@@ -263,7 +263,7 @@ def test_supply_queries_behave_as_documented(page: Any) -> None:
     contract = behaviour.Behaviour()
     ranges = f"`start` is 0 to {contract.search_start_max} and `limit` 0 to {contract.search_limit_max}"
     assert f"{ranges}, {limits.DEFAULT_LIMIT} in" in text
-    most = (contract.multi_match_queries_max, contract.multi_match_parts_max, contract.part_ids_max)
+    most = (contract.multi_match_queries_max, contract.multi_match_parts_max, limits.MAX_IDS)
     assert "{} queries and {} parts by the sum of their limits in one `supMultiMatch`, {} ids".format(*most) in text
     assert f"for {len(currencies.PER_DOLLAR)} currencies" in text
     assert f"{round(100 - 100 * distributors.CUSTOMER_PRICE)} % lower" in text

@@ -12,6 +12,7 @@ from proxy.sandbox.catalog import currencies
 from proxy.sandbox.graphql import countries, distributors
 
 DEFAULT_LIMIT, DEFAULT_MATCH_LIMIT = 10, 3
+MAX_IDS = 100
 
 # Root fields that return part objects, and so are counted.
 PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch"})
@@ -51,8 +52,8 @@ def _of_field(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) ->
         return _range(arguments.get("start"), arguments.get("limit"), behaviour)
     if field == "supMultiMatch":
         return _multi_match(arguments["queries"], behaviour)
-    if field == "supParts" and len(arguments["ids"]) > behaviour.part_ids_max:
-        return [f"the number of ids must not exceed {behaviour.part_ids_max}"]
+    if field == "supParts" and len(arguments["ids"]) > MAX_IDS:
+        return [f"the number of ids must not exceed {MAX_IDS}"]
     return []
 
 

@@ -15,9 +15,10 @@ from proxy import errors
 from proxy.sheet.package import saving
 
 WRITES_AND_WAITS = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from proxy.sheet.package import saving
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background processes ignore it
 target = Path(sys.argv[1])
 with saving.replacing(target, target) as stream:
     stream.write(bytes(100_000))
