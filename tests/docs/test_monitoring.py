@@ -57,6 +57,9 @@ def test_rules_and_dashboard_use_metrics_and_routes_that_exist(rules: Any, dashb
     named = set(METRIC.findall(" ".join(expressions + variables)))
     assert len(named) > 20
     assert named - _exposed() == set()
+    families = {re.sub("_(bucket|sum|count)$", "", name) for name in _exposed()}
+    shown = set(METRIC.findall(" ".join(_queries(dashboard))))
+    assert families - {name.removesuffix("_bucket") for name in shown} == set()
     patterns = {pattern for expression in expressions for pattern in ROUTE.findall(expression)}
     paths = [f"{prefix}/parts/match" for prefix in endpoints.PREFIXES]
     assert patterns
