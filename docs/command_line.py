@@ -7,7 +7,7 @@ import enum
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
@@ -22,6 +22,13 @@ program. A test fails while it is stale; this renews it:
 ```sh
 .venv/bin/python -m docs.command_line > docs/reference/command-line.md
 ```
+
+- `v3bridge --version` prints the version of the program, and digests of its schema and of its mapping files. Programs
+  with the same three lines translate in the same way. A report of a problem should have them.
+- `v3bridge --install-completion` installs completion of commands, options and values for the shell that it is called
+  from: bash, zsh or fish. New shells have it.
+- `man v3bridge` shows this page. It is installed in `share/man` of the environment, where man finds it once the
+  environment's `bin` is in `PATH`. Without an installation: `man -l docs/v3bridge.1`.
 
 Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
 [codes of its own](comparison.md#exit-codes), and `v3bridge conform` [one](../how-to/conform.md#read-the-result).
@@ -41,19 +48,43 @@ def commands(app: typer.Typer, name: str) -> Iterator[tuple[str, Callable[..., A
 
 def section(name: str, command: Callable[..., Any]) -> str:
     """What a command does, and a table of its parameters."""
-    hints = get_type_hints(command, include_extras=True)
-    rows = [_row(each, hints[each.name]) for each in inspect.signature(command).parameters.values()]
+    rows = [_row(each) for each in parameters(command)]
     table = "| option | value | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
     return f"\n## {name}\n\n{inspect.getdoc(command)}\n" + (f"\n{table}" if rows else "")
 
 
-def _row(parameter: inspect.Parameter, hint: Any) -> str:
+class Parameter(NamedTuple):
+    """An argument or option as people type it. `default` is "required" where there is none."""
+
+    names: list[str]
+    is_argument: bool
+    value: str
+    default: str
+    help: str
+
+
+def parameters(command: Callable[..., Any]) -> list[Parameter]:
+    """Every parameter of a command, in the order of the help."""
+    hints = get_type_hints(command, include_extras=True)
+    return [_parameter(each, hints[each.name]) for each in inspect.signature(command).parameters.values()]
+
+
+def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     kind, info = get_args(hint)
-    # Of an annotation typer takes the first name for a default.
-    declared = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
-    names = declared or ["--" + parameter.name.replace("_", "-")]
-    shown = f"`{parameter.name.upper()}`" if isinstance(info, ArgumentInfo) else ", ".join(f"`{n}`" for n in names)
-    cells = (shown, _value(kind, info), _default(parameter.default), info.help or "")
+    if isinstance(info, ArgumentInfo):
+        names = [parameter.name.upper()]
+    else:
+        # Of an annotation typer takes the first name for a default.
+        declared = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
+        names = declared or ["--" + parameter.name.replace("_", "-")]
+    is_argument = isinstance(info, ArgumentInfo)
+    return Parameter(names, is_argument, _value(kind, info), _default(parameter.default), info.help or "")
+
+
+def _row(parameter: Parameter) -> str:
+    names = ", ".join(f"`{name}`" for name in parameter.names)
+    default = f"`{parameter.default}`" if parameter.default not in ("", "required") else parameter.default
+    cells = (names, parameter.value, default, parameter.help)
     return f"| {' | '.join(cell.translate(ESCAPED) for cell in cells)} |\n"
 
 
@@ -73,7 +104,7 @@ def _value(kind: Any, info: ParameterInfo) -> str:
 def _default(value: Any) -> str:
     if value is inspect.Parameter.empty:
         return "required"
-    return "" if value is None or value is False else f"`{getattr(value, 'value', value)}`"
+    return "" if value is None or value is False else str(getattr(value, "value", value))
 
 
 def page() -> str:

@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from proxy import config
+from proxy.kit import shipped
 
 ENDLESS = 10**12  # parts
 Deviations = Annotated[
@@ -64,15 +65,10 @@ def add_in_sample() -> Path:
 
 def sandbox_edition() -> str:
     """Return what tells this sandbox's parts from those of another version: results of one are wrong in the other."""
-    import hashlib
-
     import proxy
     from proxy.sandbox.catalog import loader
 
-    digest = hashlib.sha256()
-    for file in sorted(loader.SHIPPED.iterdir()):
-        digest.update(file.read_bytes())
-    return f"{proxy.__version__} {digest.hexdigest()[:16]}"
+    return f"{proxy.__version__} {shipped.digest(loader.SHIPPED.iterdir())[:16]}"
 
 
 def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.SandboxSettings":

@@ -23,7 +23,7 @@ from proxy.cli import (
     uids,
     usage,
 )
-from proxy.kit import garbage
+from proxy.kit import garbage, shipped
 from proxy.kit.wording import printable
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
@@ -53,6 +53,8 @@ RENAMED_OPTIONS = {
 }
 """Options of earlier versions of `compare` and `record`, and the current ones."""
 
+VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
+
 app = typer.Typer(
     name="v3bridge",
     help="Serve the retired v3 parts API from the Nexar GraphQL API, so that v3 clients keep working unchanged.",
@@ -77,10 +79,26 @@ app.add_typer(uids.app, name="uids")
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _root(
+    version: bool = typer.Option(False, "--version", help=VERSION_HELP),
+) -> None:
     if version:
-        typer.echo(f"v3bridge {__version__}")
+        typer.echo(_versions())
         raise typer.Exit
+
+
+def _versions() -> str:
+    """Return the version of the program, and digests of the files that decide on v3 responses beside it: a checkout
+    or a package with changes of its own has others."""
+    files = shipped.mapping_files()
+    schema = [file for file in files if file.name == shipped.SCHEMA]
+    mapped = [file for file in files if file.name != shipped.SCHEMA]
+    lines = (
+        ("v3bridge", __version__),
+        ("schema", shipped.digest(schema)[:12]),
+        ("mappings", shipped.digest(mapped)[:12]),
+    )
+    return "\n".join(f"{name:<9}{value}" for name, value in lines)
 
 
 def main() -> None:

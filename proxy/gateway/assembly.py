@@ -179,8 +179,7 @@ def _open_shared_cache(base: _Base, location: SharedCacheLocation | None) -> sha
     if store is None:
         return None
     # A changed mapping, uid or setting must not find entries that were made with the old one.
-    files = [file for file in shipped.path("mappings").rglob("*") if file.is_file()]
-    files += [Path(settings.uids)] if settings.uids else []
+    files = shipped.mapping_files() + ([Path(settings.uids)] if settings.uids else [])
     scope = shared_keys.namespace(settings, upstream, files)
     claims = settings.coalescing.enabled
     opened = shared_cache.SharedCache(store, settings.cache, scope, claims=claims, metrics=base.metrics)

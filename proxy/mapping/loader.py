@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proxy import errors
-from proxy.kit import located_yaml
+from proxy.kit import located_yaml, shipped
 from proxy.mapping import specs, tables, transforms, uids
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import Schema
@@ -71,7 +71,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     ends = ("value", "min_value", "max_value")
     v3_specs = (f"specs.{key}.{end}" for key in loaded.v3_specs for end in ends)
     loaded = msgspec.structs.replace(loaded, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
-    schema = Schema(_read(folder / "schema.graphql", site))
+    schema = Schema(_read(folder / shipped.SCHEMA, site))
     mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden)
     _check(mappings, ROOTS)
     return mappings

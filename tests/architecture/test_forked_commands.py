@@ -50,7 +50,7 @@ def test_service_gets_signals(tmp_path: Path, name: str, code: int) -> None:
 async def test_asyncio_starts_commands_in_the_same_way() -> None:
     process = await asyncio.create_subprocess_exec(*forked_commands.COMMAND, "--version", stdout=subprocess.PIPE)
     output, _ = await process.communicate()
-    assert (process.returncode, output.decode()) == (0, f"v3bridge {proxy.__version__}\n")
+    assert (process.returncode, output.decode().splitlines()[0]) == (0, f"v3bridge {proxy.__version__}")
 
 
 @pytest.mark.parametrize(

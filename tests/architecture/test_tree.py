@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DESCRIPTIONS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
-TOP_FOLDERS = "proxy|mappings|tests|bench|docs|examples"
+TOP_FOLDERS = "proxy|mappings|tests|bench|docs|deploy|examples"
 # A path from the top in backquotes. The pages shorten the folders of one row of a table to their last names.
 PATH = re.compile(rf"`((?:{TOP_FOLDERS})/[\w./-]*|[\w-]+\.(?:md|toml|yaml|txt))`")
 OWN_FILES = {"our.yaml"}  # files of the reader

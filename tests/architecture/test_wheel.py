@@ -36,6 +36,11 @@ def test_the_wheel_ships_every_file_of_the_package(root: Path, wheel: Any, kept_
     assert package <= set(wheel.namelist())
 
 
+def test_the_wheel_ships_the_man_page(root: Path, wheel: Any) -> None:
+    (name,) = [name for name in wheel.namelist() if name.endswith(".data/data/share/man/man1/v3bridge.1")]
+    assert wheel.read(name) == (root / "docs/v3bridge.1").read_bytes()
+
+
 def test_the_wheel_ships_the_licence_and_no_tests(wheel: Any) -> None:
     names = wheel.namelist()
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -21,20 +21,27 @@ MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to 
 
 
 @pytest.fixture(scope="module")
-def bash(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs a bash script with a home of its own, in which `v3bridge` is this tree's."""
+def shell(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Runs a script of a shell, given as words, with a home of its own, in which `v3bridge` is this tree's."""
     home = tmp_path_factory.mktemp("home")
     program = home / "bin" / "v3bridge"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c "{ENTRY}" "$@"\n')
     program.chmod(0o755)
 
-    def run(script: Any) -> Any:
+    def run(script: str, name: str, *options: str) -> Any:
         environ = {**os.environ, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
-        words = [needs_program("bash"), "--norc", "-c", script]
+        # The program looks for its shell among its parents; a script of one command would be replaced by it.
+        words = [needs_program(name), *options, "-c", f"{script}\n:"]
         return subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def bash(shell: Any) -> Any:
+    """Runs a bash script."""
+    return lambda script: shell(script, "bash", "--norc")
 
 
 ENTRY = "import sys; sys.argv[0] = 'v3bridge'; from proxy.cli.main import main; main()"
@@ -75,6 +82,30 @@ def test_short_option_h_shows_help(
 )
 def test_bash_completes_commands_options_and_values(bash: Any, line: str, offered: Any) -> None:
     assert completed(bash, line) == offered
+
+
+# What zsh would offer: the function that gets the candidates prints them instead.
+ZSH = """
+autoload -Uz compinit && compinit -u -D && source ~/.zfunc/_v3bridge && echo $_comps[v3bridge]
+_arguments() { print -rl -- "$@" }
+words=(v3bridge us) CURRENT=2; _v3bridge_completion
+"""
+
+
+def test_zsh_completes_commands(shell: Any) -> None:
+    done = shell("v3bridge --install-completion >/dev/null && . ~/.zshrc" + ZSH, "zsh", "-f")
+    registered, *candidates = done.stdout.splitlines()
+    assert (registered, done.stderr) == ("_v3bridge_completion", "")
+    assert re.findall(r'"([\w-]+)":', "".join(candidates)) == ["usage"]
+
+
+def test_fish_completes_commands_and_options(shell: Any) -> None:
+    script = (
+        "v3bridge --install-completion >/dev/null; and complete -C 'v3bridge us'; and complete -C 'v3bridge serve --w'"
+    )
+    done = shell(script, "fish")
+    assert done.stderr == ""
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["usage", "--workers"]
 
 
 def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:

@@ -1,18 +1,45 @@
 """Tests of `v3bridge` itself: version, help, and their start-up time."""
 
+import re
+import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from typer import testing
 
 import proxy
+from proxy.cli import main
+from proxy.kit import shipped
 
 SLOW = {"aiohttp", "graphql", "uvloop", "cryptography", "proxy.sandbox", "proxy.web", "proxy.mapping"}
 
 
-def test_version_is_that_of_the_package(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_version_is_that_of_the_package_and_of_its_files(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
     done = run_command("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"v3bridge {proxy.__version__}\n", "")
+    program, *digests = done.stdout.splitlines()
+    assert (done.returncode, program, done.stderr) == (0, f"v3bridge {proxy.__version__}", "")
+    assert [re.fullmatch(r"(\w+) +[0-9a-f]{12}", line)[1] for line in digests] == ["schema", "mappings"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("changed, name", [("schema.graphql", "schema"), ("sheet/part.yaml", "mappings")])
+def test_version_changes_with_schema_and_mappings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, name: str
+) -> None:
+    shutil.copytree(shipped.path("mappings"), tmp_path / "mappings")
+    monkeypatch.setattr(shipped, "path", lambda name: tmp_path / name)
+    before, file = _versions(), tmp_path / "mappings" / changed
+    file.write_text(file.read_text() + "# changed\n")
+    after = _versions()
+    assert [each for each in after if after[each] != before[each]] == [name]
+
+
+def _versions() -> dict[str, str]:
+    lines = testing.CliRunner().invoke(main.app, ["--version"]).stdout.splitlines()
+    return {name: version for name, version in map(str.split, lines)}
 
 
 def test_help_names_every_command(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:

@@ -1,7 +1,9 @@
-"""docs/how-to/deploy.md: nginx serves v3 requests with its configuration, and systemd accepts its unit."""
+"""deploy/: nginx and Caddy pass v3 requests on with their configurations, and systemd accepts its unit."""
 
 import asyncio
 import contextlib
+import json
+import re
 import shutil
 import ssl
 import subprocess
@@ -14,10 +16,13 @@ import aiohttp
 import pytest
 from support import certificates, running_proxy, scripted_upstream
 
+from .conftest import ROOT
+
+DEPLOY = ROOT / "deploy"
 HOST = "127.0.0.1"
 SECONDS = 60.0
 NO_PARTS = {"data": {"supSearchMpn": {"hits": 0, "results": []}}}
-# What the page's block needs around it: folders that the test may write, and one process.
+# What nginx.conf needs around it: folders that the test may write, and one process.
 AROUND = """\
 daemon off;
 master_process off;
@@ -36,7 +41,7 @@ http {{
 
 
 class Front(NamedTuple):
-    """nginx in front of the service: a v3 client of it, and its folder with the logs."""
+    """A program for TLS in front of the service: a v3 client of it, and its folder with the logs."""
 
     client: running_proxy.ProxyClient
     folder: Path
@@ -45,16 +50,22 @@ class Front(NamedTuple):
 Starts = Callable[..., AbstractAsyncContextManager[Front]]
 
 
+def _changed(file: str, replacements: dict[str, str]) -> str:
+    text = (DEPLOY / file).read_text()
+    for shown, used in replacements.items():
+        assert shown in text
+        text = text.replace(shown, used)
+    return text
+
+
 @pytest.fixture
 def start_nginx(
-    needs_program: Callable[[str], str], pages: Any, tmp_path: Path, unused_tcp_port_factory: Callable[[], int]
+    needs_program: Callable[[str], str], tmp_path: Path, unused_tcp_port_factory: Callable[[], int]
 ) -> Starts:
-    """Starts nginx with the page's configuration in front of two machines."""
+    """Starts nginx with its configuration in front of two machines."""
     program = shutil.which("nginx", path="/usr/sbin") or needs_program("nginx")
-    (block,) = pages["docs/how-to/deploy.md"].blocks("nginx")
 
-    @asynccontextmanager
-    async def started(first: str, second: str) -> AsyncIterator[Front]:
+    def started(first: str, second: str) -> AbstractAsyncContextManager[Front]:
         authority = certificates.CertificateAuthority(tmp_path)
         certificate, key = authority.issue("nginx")
         port = unused_tcp_port_factory()
@@ -66,26 +77,65 @@ def start_nginx(
             "/etc/nginx/parts.pem": str(certificate),
             "/etc/nginx/parts.key": str(key),
         }
-        text = block.text
-        for shown, used in replacements.items():
-            assert shown in text
-            text = text.replace(shown, used)
         file = tmp_path / "nginx.conf"
-        file.write_text(AROUND.format(folder=tmp_path, block=text))
-        process = await asyncio.create_subprocess_exec(
-            program, "-p", str(tmp_path), "-e", str(tmp_path / "start.log"), "-c", str(file)
-        )
-        try:
-            await _wait_for_port(process, port, tmp_path)
-            trust = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(authority.ca_file)))
-            async with aiohttp.ClientSession(connector=trust) as session:
-                yield Front(running_proxy.ProxyClient(f"https://{HOST}:{port}", session), tmp_path)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+        file.write_text(AROUND.format(folder=tmp_path, block=_changed("nginx.conf", replacements)))
+        command = [program, "-p", str(tmp_path), "-e", str(tmp_path / "start.log"), "-c", str(file)]
+        return _running(command, port, tmp_path, authority.ca_file)
 
     return started
+
+
+@pytest.fixture
+def start_caddy(
+    needs_program: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    unused_tcp_port_factory: Callable[[], int],
+) -> Starts:
+    """Starts Caddy with its configuration in front of a machine, with a certificate of the test."""
+    program = needs_program("caddy")
+
+    def started(machine: str, _: str) -> AbstractAsyncContextManager[Front]:
+        authority = certificates.CertificateAuthority(tmp_path)
+        certificate, key = authority.issue("caddy")
+        port = unused_tcp_port_factory()
+        # Neither port 80 nor that of the administration is opened.
+        options = "admin off\n\tauto_https disable_redirects\n\tlog {"
+        replacements = {
+            "v3bridge:8080": machine.removeprefix("http://"),
+            "\tlog {": f"\t{options}",
+            "{$SITE} {": f"{{$SITE}} {{\n\ttls {certificate} {key}",
+        }
+        file = tmp_path / "Caddyfile"
+        file.write_text(_changed("Caddyfile", replacements))
+        monkeypatch.setenv("SITE", f"https://{HOST}:{port}")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        command = [program, "run", "--config", str(file), "--adapter", "caddyfile"]
+        return _running(command, port, tmp_path, authority.ca_file)
+
+    return started
+
+
+@asynccontextmanager
+async def _running(command: list[str], port: int, folder: Path, ca_file: Path) -> AsyncIterator[Front]:
+    with (folder / "start.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+    try:
+        await _wait_for_port(process, port, folder)
+        trust = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(ca_file)))
+        async with aiohttp.ClientSession(connector=trust) as session:
+            yield Front(running_proxy.ProxyClient(f"https://{HOST}:{port}", session), folder)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+@pytest.fixture(params=["nginx", "caddy"])
+def start_front(request: pytest.FixtureRequest) -> Starts:
+    """Starts one of both."""
+    start: Starts = request.getfixturevalue(f"start_{request.param}")
+    return start
 
 
 async def _wait_for_port(process: asyncio.subprocess.Process, port: int, folder: Path) -> None:
@@ -109,15 +159,15 @@ async def _machine(**changes: Any) -> AsyncIterator[tuple[str, scripted_upstream
             yield service.url, upstream
 
 
-async def test_nginx_passes_long_v3_requests_on_and_nothing_else(start_nginx: Starts) -> None:
+async def test_a_front_passes_long_v3_requests_on_and_nothing_else(start_front: Starts) -> None:
     padding = "&reference=" + "x" * 60_000
-    async with _machine() as (url, _), start_nginx(url, url) as front:
+    async with _machine() as (url, _), start_front(url, url) as front:
         assert len((await front.client.match('[{"mpn":"PART"}]', padding))["results"]) == 1
         statuses = {path: (await front.client.get(path)).status for path in ("/metrics", "/healthz", "/readyz", "/")}
         missing_key = await front.client.get("/api/v3/parts/match")
     assert statuses == dict.fromkeys(statuses, 404)
     assert missing_key.status == 400
-    assert missing_key.content_type == "application/json"  # of the service, not of nginx
+    assert missing_key.content_type == "application/json"  # of the service, not of the front
     assert missing_key.headers["X-Request-Id"]
 
 
@@ -128,22 +178,85 @@ async def test_a_machine_that_is_down_costs_no_request(start_nginx: Starts, unus
     assert len(upstream.requests) == 4
 
 
-async def test_nginx_logs_no_api_key(start_nginx: Starts, unused_tcp_port: int) -> None:
+@pytest.mark.parametrize("name, times", [("nginx", 2), ("caddy", 1)])
+async def test_caddy_sends_no_request_twice_whose_connection_breaks_and_nginx_does(
+    request: pytest.FixtureRequest, name: str, times: int
+) -> None:
+    """A worker dies that had a request, on a connection that was used before: the request may have cost parts."""
+    start: Starts = request.getfixturevalue(f"start_{name}")
+    received = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                received.append(head.split(b" ", 2)[1])
+                if received[-1].endswith(b"last"):
+                    break
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(serve, HOST, 0) as machine:
+        url = "http://{}:{}".format(*machine.sockets[0].getsockname())
+        async with start(url, url) as front:
+            first = await front.client.get("/v3/parts/match?first")
+            last = await front.client.get("/v3/parts/match?last")
+    assert (first.status, last.status) == (200, 502)
+    assert received == [b"/v3/parts/match?first"] + [b"/v3/parts/match?last"] * times
+
+
+async def test_a_front_logs_no_api_key(start_front: Starts, unused_tcp_port: int) -> None:
     down = f"http://{HOST}:{unused_tcp_port}"
-    async with start_nginx(down, down) as front:
+    async with start_front(down, down) as front:
         response = await front.client.get("/v3/parts/match?apikey=a-secret-key&queries=[]")
         too_long = await front.client.get("/v3/parts/match?apikey=a-secret-key&queries=" + "x" * 200_000)
         logs = "".join(file.read_text() for file in front.folder.glob("*.log"))
-    assert (response.status, too_long.status) == (502, 414)
+    assert (response.status, too_long.status) in ((502, 414), (502, 502))  # nginx has a limit of its own
     assert "a-secret-key" not in logs
 
 
-def test_systemd_accepts_the_unit(needs_program: Callable[[str], str], pages: Any, tmp_path: Path) -> None:
-    (block,) = pages["docs/how-to/deploy.md"].blocks("ini")
+async def test_caddy_logs_errors_without_request_lines(start_caddy: Starts, unused_tcp_port: int) -> None:
+    down = f"http://{HOST}:{unused_tcp_port}"
+    async with start_caddy(down, down) as front:
+        await front.client.get("/v3/parts/match?apikey=a-secret-key&queries=[]")
+        lines = [json.loads(line) for line in (front.folder / "start.log").read_text().splitlines()]
+    (request,) = [line["request"] for line in lines if "request" in line]
+    assert request["method"] == "GET"
+    assert not {"uri", "headers"} & request.keys()
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> str:
+    """The path of the unit, with a program that exists."""
     program = "/srv/v3bridge/.venv/bin/v3bridge"
-    assert program in block.text
-    unit = tmp_path / "v3bridge.service"
-    unit.write_text(block.text.replace(program, "/bin/sh"))
-    command = [needs_program("systemd-analyze"), "verify", "--man=no", str(unit)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    file = tmp_path / "v3bridge.service"
+    file.write_text(_changed("v3bridge.service", {program: "/bin/sh"}))
+    return str(file)
+
+
+def _analyze(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def test_systemd_accepts_the_unit(needs_program: Callable[[str], str], unit: str) -> None:
+    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", unit)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_unit_is_as_hardened_as_documented(needs_program: Callable[[str], str], pages: Any, unit: str) -> None:
+    (documented,) = re.findall(r"rates the\s+exposure ([\d.]+) of 10", pages["docs/how-to/deploy.md"].text)
+    limit = round(float(documented) * 10)
+    done = _analyze(needs_program("systemd-analyze"), "security", "--offline=true", f"--threshold={limit}", unit)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_page_shows_files_of_deploy_as_they_are(pages: Any) -> None:
+    blocks = [block for page in pages.values() for block in page.blocks() if block.word.startswith("deploy/")]
+    assert {block.word for block in blocks} >= {"deploy/v3bridge.service", "deploy/nginx.conf"}
+    assert [block.word for block in blocks if block.text != (DEPLOY.parent / block.word).read_text()] == []
+
+
+def test_the_page_names_every_file_of_deploy(pages: Any) -> None:
+    text = pages["docs/how-to/deploy.md"].text
+    names = {file.name for file in DEPLOY.iterdir()} - {"Dockerfile.dockerignore"}
+    assert [name for name in names if f"](../../deploy/{name})" not in text] == []

@@ -85,7 +85,7 @@ def test_every_diagnosis_of_the_program_is_listed_once(pages: Any) -> None:
 
 
 def test_secrets_are_read_as_the_service_reads_them(page: Any) -> None:
-    unit = (ROOT / "docs/how-to/deploy.md").read_text(encoding="utf-8")
+    unit = (ROOT / "deploy/v3bridge.service").read_text(encoding="utf-8")
     (command,) = [block.text for block in page.blocks("sh") if "systemd-run" in block.text]
     paths = [word for word in command.replace("=", " ").split() if word.startswith("/")]
     assert [path for path in paths if path not in unit] == []

@@ -1,6 +1,10 @@
 """Pages that scripts of docs/ generate are up to date."""
 
 import importlib
+import os
+import re
+import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +19,27 @@ def test_a_generated_page_is_what_its_script_prints(
     fresh = importlib.import_module(f"docs.{script}").page()
     name = f"docs/reference/{script.replace('_', '-')}.md"
     assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
+
+
+def test_the_man_page_is_what_its_script_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    fresh = importlib.import_module("docs.man_page").page()
+    name = "docs/v3bridge.1"
+    assert (ROOT / name).read_text() == fresh, f"{name} is stale; renew it with: python -m docs.man_page > {name}"
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_man_shows_the_man_page_without_warnings(needs_program: Callable[[str], str], columns: str) -> None:
+    command = [needs_program("man"), "--warnings", "--local-file", str(ROOT / "docs/v3bridge.1")]
+    environment = os.environ | {"MANWIDTH": columns, "MAN_KEEP_FORMATTING": "", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    heads = [line for line in done.stdout.splitlines() if line[:1].isalpha()][1:-1]
+    assert heads[:5] == ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS"]
+    options = set(re.findall(r"`(--[a-z-]+)`", (ROOT / "docs/reference/command-line.md").read_text()))
+    assert {option for option in options if option not in done.stdout} == set()
+    # A title line is as wide as the page; a URL can be wider.
+    assert max(len(line) for line in done.stdout.splitlines() if "://" not in line) <= int(columns)
 
 
 def test_screenshots_are_small() -> None:

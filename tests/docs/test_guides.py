@@ -5,7 +5,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-import yaml
 
 from proxy.config import loader
 
@@ -47,10 +46,3 @@ def test_configuration_for_real_credentials_loads(pages: dict[str, Page], tmp_pa
     file.write_text(block.text)
     loaded = loader.load(file, SECRETS).applications["bom-tool"]
     assert (loaded.parts, loaded.features) == (100, ())
-
-
-def test_image_starts_the_service_with_options_that_exist(pages: dict[str, Page]) -> None:
-    (block,) = pages["docs/how-to/deploy.md"].blocks("dockerfile")
-    words = yaml.safe_load(block.text.partition("\nCMD ")[2].splitlines()[0])
-    assert words[0] == "serve"
-    assert {word for word in words if word.startswith("--")} <= _options(pages)["serve"]

@@ -10,10 +10,10 @@ SECONDS = 60.0
 
 
 class RedisServer:
-    """A redis-server on a unix socket, and on a TLS port if `tls` is given. Data survives `stop` and `start`."""
+    """A redis-server on a unix socket, with further settings such as a TLS port. Data survives `stop` and `start`."""
 
-    def __init__(self, program: str, folder: Path, tls: dict[str, str] | None = None) -> None:
-        self._tls = tls or {}
+    def __init__(self, program: str, folder: Path, more: dict[str, str] | None = None) -> None:
+        self._more = more or {}
         self._program = program
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -22,7 +22,7 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it responds."""
         settings = {"port": "0", "unixsocket": f"{self._folder}/redis.sock", "dir": str(self._folder), "save": ""}
-        settings |= self._tls
+        settings |= self._more
         options = [word for name, value in settings.items() for word in (f"--{name}", value)]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

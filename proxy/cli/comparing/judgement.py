@@ -64,8 +64,6 @@ def own_uids_of(file: str | None) -> frozenset[str]:
 def digest(chosen: ComparisonSettings, config_file: Path | None) -> str:
     """Return a digest of everything that a judgement depends on: rules, noise, latency and, if the service is
     started here, its configuration and mappings."""
-    hasher = hashlib.blake2b(repr((chosen.rules, chosen.noise, chosen.latency)).encode(), digest_size=16)
-    if config_file is not None:
-        for file in (config_file, *sorted(shipped.path("mappings").rglob("*"))):
-            hasher.update(file.read_bytes() if file.is_file() else b"")
-    return hasher.hexdigest()
+    files = () if config_file is None else (config_file, *shipped.mapping_files())
+    parts = (chosen.rules, chosen.noise, chosen.latency, shipped.digest(files))
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()

@@ -11,6 +11,7 @@ from proxy import __version__, config
 from proxy.gateway.applications import Application
 from proxy.gateway.cache.cached_records import FORMAT
 from proxy.gateway.cache.entries import CacheKey
+from proxy.kit import shipped
 
 
 def namespace(settings: config.Config, upstream: config.UpstreamSettings, files: Iterable[Path]) -> bytes:
@@ -24,8 +25,7 @@ def namespace(settings: config.Config, upstream: config.UpstreamSettings, files:
         upstream.scope,
         settings.translation.single_query,
     ]
-    contents = sorted((file.name, hashlib.blake2b(file.read_bytes()).hexdigest()) for file in files)
-    return hashlib.blake2b(msgspec.json.encode([parts, contents])).digest()
+    return hashlib.blake2b(msgspec.json.encode([parts, shipped.digest(files)])).digest()
 
 
 class SharedKeys:
