@@ -46,7 +46,7 @@ UNTRUSTED = Diagnosis(
     "certificate_untrusted",
     "a company's network opens TLS connections and shows certificates of its own, or the service's issuer is private",
     "a company that inspects TLS has a root certificate: get it in PEM form from the network's administrators and set "
-    "upstream.tls.ca_file to a file with it; if no device inspects TLS here, stop: another server answers",
+    "upstream.tls.ca_file to a file with it; if no device inspects TLS here, stop: another server responds",
 )
 EXPIRED = Diagnosis(
     "certificate_not_valid_now",

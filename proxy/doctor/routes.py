@@ -71,7 +71,7 @@ class OriginRoute:
         async with self._connected() as (reader, writer):
             description = await self._secure(writer, context)
             date = None
-            # A server that answers no HEAD can be reached all the same.
+            # A server without a response to HEAD can be reached all the same.
             with suppress(OSError, EOFError, ValueError):
                 async with asyncio.timeout(min(self.seconds, DATE_SECONDS)):
                     date = await self._date(reader, writer)
@@ -126,7 +126,7 @@ class OriginRoute:
         try:
             status, _ = await self._in_time(_read_head(reader))
         except (OSError, EOFError, ValueError) as error:
-            raise RouteError("proxy", f"the proxy does not answer CONNECT: {_reason(error)}") from error
+            raise RouteError("proxy", f"the proxy does not respond to CONNECT: {_reason(error)}") from error
         if status == 407:
             raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
         if status != 200:
@@ -238,7 +238,7 @@ def _issuer(writer: asyncio.StreamWriter) -> str:
 def _reason(error: BaseException) -> str:
     """Return why a step failed, in words and in one line."""
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "no response in time"
     if isinstance(error, ssl.SSLError):
         return (error.reason or "no TLS").replace("_", " ").lower()
     if isinstance(error, OSError):

@@ -28,7 +28,7 @@ class ServiceDiagnoses(NamedTuple):
                 advice = f"check the address in {self.setting}"
                 is_page = reply.body.lstrip().startswith(b"<")
                 return self.wrong_address.finding(message.partition(";")[0], advice="" if is_page else advice)
-            return self.failing.finding(f"{self.name} answers with HTTP {reply.status}")
+            return self.failing.finding(f"{self.name} responds with HTTP {reply.status}")
         return (self.failing if isinstance(error, errors.UpstreamFault) else self.unreadable).finding(error.message)
 
     def of_failure(self, error: errors.ServerError) -> CheckResult:
@@ -69,7 +69,7 @@ def diagnoses(prefix: str, name: str, expected: str, setting: str) -> ServiceDia
         ),
         wrong_address=Diagnosis(
             f"{prefix}_wrong_address",
-            "the address is that of another page, or a login page of the network answers in the service's place",
+            "the address is that of another page, or a login page of the network responds in the service's place",
             f"check the address in {setting}; open it in a browser on this machine: a login page of the network, such "
             "as a guest network's, shows there",
         ),

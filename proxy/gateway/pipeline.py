@@ -172,12 +172,12 @@ class Pipeline:
         listeners = () if claim is None else (lambda stall: start(claim.stalled(stall, positions)),)
         outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
-            answers = await self._operations.execute(request, plan.operations)
-            counts = await self._operations.execute(request, plan.count_operations(answers))
+            fetched = await self._operations.execute(request, plan.operations)
+            counted = await self._operations.execute(request, plan.count_operations(fetched))
         finally:
             stalls.STALL_LISTENERS.reset(outer_listeners)
 
-        results = plan.results(answers, counts)
+        results = plan.results(fetched, counted)
         began = clock.monotonic()
         rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
         steps.lap("translate")

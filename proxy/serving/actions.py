@@ -1,6 +1,6 @@
 """Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response.
 
-The web calls them for each request that no cache answers as a whole (web/v3/routes.py), explain for one that it traces.
+The web calls them for each request that no cache serves as a whole (web/v3/routes.py), explain for one that it traces.
 """
 
 from collections.abc import Awaitable, Callable
@@ -77,8 +77,8 @@ class V3Actions:
         """/parts/match (contract v3-rest.md §4)."""
         raws, request = requests.parse_match(received.parameters)
         received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
-        answers = await self._pipeline.match_parts(self._caller(received), request)
-        return match_response(raws, request, answers, self._msec(received))
+        results = await self._pipeline.match_parts(self._caller(received), request)
+        return match_response(raws, request, results, self._msec(received))
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
@@ -87,9 +87,9 @@ class V3Actions:
         if received.endpoint.object != "Part":
             items, listed = await self._pipeline.search_listed(caller, received.endpoint.object, request)
             return search_response.response(request, items, listed.hits, listed, self._msec(received))
-        answer = await self._pipeline.search_parts(caller, request)
+        page = await self._pipeline.search_parts(caller, request)
         return {
-            **search_response.parts_response(request, answer, self._msec(received)),
+            **search_response.parts_response(request, page, self._msec(received)),
             "user_country": caller.context.country,
             "user_currency": caller.context.currency,
         }
@@ -137,9 +137,9 @@ class V3Actions:
 
 
 def match_response(
-    raws: list[Any], request: model.PartsMatchRequest, answers: list[RenderedResult], msec: int
+    raws: list[Any], request: model.PartsMatchRequest, results: list[RenderedResult], msec: int
 ) -> dict[str, Any]:
-    """Body of /parts/match (contract v3-rest.md §3.6). `answers` are the results of the queries, in their order."""
+    """Body of /parts/match (contract v3-rest.md §3.6). `results` are those of the queries, in their order."""
     return {
         "__class__": "PartsMatchResponse",
         "msec": msec,
@@ -151,12 +151,12 @@ def match_response(
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": msgspec.Raw(answer.items),
-                "hits": answer.hits,
+                "items": msgspec.Raw(result.items),
+                "hits": result.hits,
                 "reference": query.reference,
-                "error": answer.error,
+                "error": result.error,
             }
-            for query, answer in zip(request.queries, answers, strict=True)
+            for query, result in zip(request.queries, results, strict=True)
         ],
     }
 

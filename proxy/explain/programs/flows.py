@@ -53,7 +53,7 @@ def of_request(
     if not operations and explanation.lists:
         raise NoProgramError(f"Nexar's list of {' and '.join(explanation.lists)} objects is needed to understand it")
     if not operations:
-        raise NoProgramError("v3bridge answers this request without asking Nexar for parts: nothing can match it")
+        raise NoProgramError("v3bridge serves this request without requesting parts: nothing can match it")
     match explanation.action:
         case "match":
             return _match(parameters, operations, explanation.operations[len(operations) :]), compiled
