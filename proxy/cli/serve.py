@@ -2,7 +2,8 @@
 
 import os
 import sys
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,8 @@ import typer
 from proxy import __version__, config
 from proxy.cli import embedded, shown
 from proxy.config import loader
-from proxy.kit import clock, event_loop, shipped
-from proxy.workers import listening
+from proxy.kit import clock, event_loop, service_manager, shipped
+from proxy.workers import inherited, listening
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 
@@ -37,17 +38,26 @@ def serve(
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
     settings = msgspec.structs.replace(settings, listen=listen)
-    listening.check(listen.host, listen.port)  # before the sandbox is started, which takes seconds
+    manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
+    settings = inherited.apply(settings, sockets, host=host, port=port)
+    if not sockets.http:
+        listening.check(listen.host, listen.port)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
     from proxy.telemetry import log, log_writer
 
     with log_writer.buffered(sys.stderr) as stream:
         log.configure(settings.log.level, settings.log.format, stream)
         log.log_uncaught_exceptions()
-        event_loop.run(_serve(settings, source, config.exposed(file)))
+        event_loop.run(_serve(settings, source, config.exposed(file), sockets, manager))
 
 
-async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> None:
+async def _serve(
+    settings: config.Config,
+    source: str,
+    exposed: list[Path],
+    sockets: inherited.InheritedSockets,
+    manager: service_manager.ServiceManager,
+) -> None:
     """Serve until a signal stops it. `source` is the configuration file, for the log; `exposed` are files with secrets
     that other users can read."""
     import structlog
@@ -64,11 +74,17 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> N
         embeds_sandbox = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
             settings, _ = await embedded.with_sandbox(settings, stack)
-        url = await stack.enter_async_context(_workers(settings))
+        url = await stack.enter_async_context(_workers(settings, sockets, manager))
         shown.service(url, _key(settings), embeds_sandbox)
+        for name, descriptors in sockets._asdict().items():
+            for descriptor in descriptors:
+                logger.info("socket inherited", name=name, address="{}:{}".format(*inherited.address(descriptor)))
         logger.info("service started", version=__version__, config=source, address=url, **environment)
+        if not manager.ready(f"serving at {url}"):
+            logger.warning("service manager unreachable")
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
+        manager.stopping("finishing requests")
     logger.info("service stopped")
 
 
@@ -81,15 +97,21 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
     return {"workers": workers, "upstream": url, "store": settings.store.shown}
 
 
-def _workers(settings: config.Config) -> AbstractAsyncContextManager[str]:
-    """Return the service, in this process or in worker processes under a supervisor."""
+@asynccontextmanager
+async def _workers(
+    settings: config.Config, sockets: inherited.InheritedSockets, manager: service_manager.ServiceManager
+) -> AsyncIterator[str]:
+    """Run the service, in this process or in worker processes under a supervisor."""
     if settings.listen.workers == 1:
-        from proxy.workers import single_process
+        from proxy.workers import single_process, watchdog
 
-        return single_process.running(settings)
-    from proxy.workers import supervisor
+        async with single_process.running(settings, sockets=sockets) as url, watchdog.reporting(manager, lambda _: ()):
+            yield url
+    else:
+        from proxy.workers import supervisor
 
-    return supervisor.running(settings, clock.SystemClock())
+        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as url:
+            yield url
 
 
 def _key(settings: config.Config) -> str:

@@ -29,6 +29,19 @@ class WorkerSlot(NamedTuple):
     folder: Path
     number: int
 
+    @property
+    def metrics_file(self) -> Path:
+        """The file of the worker's metrics."""
+        return self.folder / f"worker-{self.number}{SUFFIX}"
+
+
+def last_write(slot: WorkerSlot) -> float | None:
+    """Return when the event loop of a worker last wrote its metrics, or tried to; None if it never could."""
+    try:
+        return slot.metrics_file.stat().st_mtime
+    except OSError:
+        return None
+
 
 class Snapshot(msgspec.Struct, frozen=True):
     """Metrics of a process at the time `at`. `values` and `times` map the name of a metric to its values by labels."""
@@ -70,7 +83,7 @@ class MergedMetrics:
     def __init__(self, metrics: Metrics, slot: WorkerSlot) -> None:
         self._metrics = metrics
         self._folder = slot.folder
-        self._file = slot.folder / f"worker-{slot.number}{SUFFIX}"
+        self._file = slot.metrics_file
         with contextlib.suppress(FileNotFoundError):
             # Counters of a worker that ended with this number; its gauges say nothing about this process.
             merge(metrics, _read(self._file), gauges=False)
@@ -94,6 +107,8 @@ class MergedMetrics:
             new.replace(self._file)
         except OSError as error:  # such as a full disk; requests are served all the same
             log.warning("metrics sharing failed", exc_info=error)
+            with contextlib.suppress(OSError):
+                os.utime(self._file)  # a sign of life for the supervisor all the same
 
     async def write_regularly(self) -> None:
         """Write once a second until cancelled, and once more at the end."""

@@ -11,7 +11,7 @@ from proxy.kit import clock, garbage
 from proxy.telemetry import merging
 from proxy.upstream import services
 from proxy.web import app, connections, server
-from proxy.workers import listening
+from proxy.workers import inherited, listening
 
 log = structlog.get_logger()
 
@@ -21,10 +21,12 @@ async def running(
     settings: config.Config,
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
+    sockets: inherited.InheritedSockets = inherited.NONE,
 ) -> AsyncIterator[str]:
     """Serve while the block runs; yields the base URL. Raises ConfigError and MappingError.
 
-    `slot` is given to workers, which share the port; `client` replaces the GraphQL client.
+    `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
+    manager are used instead of own ones.
     """
     service = await app.create_app(settings, clock.SystemClock(), slot, client)
     listen = settings.listen
@@ -32,7 +34,9 @@ async def running(
         service,
         listen.host,
         listen.port,
+        sockets=sockets.opened_http(),
         stop_seconds=listen.stop_seconds,
+        drain_seconds=listen.drain_seconds,
         shared=slot is not None,
         limits=connections.ConnectionLimits.of(listen)._replace(connections=_client_connections(settings)),
     )
