@@ -128,6 +128,11 @@ class Activity:
         slow = (record for heap in self._slowest.values() for _, _, record in heap if record.at >= since)
         return RecentActivity(self.requests[::-1], list(reversed(self._operations)), slowest(slow))
 
+    def latest(self) -> tuple[object, ...]:
+        """Return what changes with every request and operation."""
+        # Objects, compared by a reader: to count both here would be on the way of every request.
+        return tuple(each[-1] for each in (self._requests, self._operations) if each)
+
     def _drop_old(self, now: float) -> None:
         oldest = int((now - SLOWEST_SECONDS) // SLOWEST_SPAN)
         self._slowest = {span: heap for span, heap in self._slowest.items() if span >= oldest}
