@@ -13,6 +13,9 @@ from proxy import bounds, errors
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
 
+HIDDEN = "…"  # in the place of an API key
+# Of an absolute target (RFC 9112 §3.2.2); it may hold a name and a password.
+_ORIGIN = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
@@ -102,9 +105,24 @@ class Parameters:
             self._values.setdefault(bare(name), []).append(value)
 
 
+def shown_target(target: str, maximum: int) -> str:
+    """Return a request target for people: path and query as sent, without API keys, cut at so many characters.
+
+    A value that was sent as apikey is hidden in every parameter."""
+    path, _, query = target.partition("?")
+    pairs = [pair.partition("=") for pair in query.split("&")]
+    keys = {value for name, _, value in pairs if "apikey" in decoded(name).lower()}
+    hidden = "&".join(f"{name}{sign}{HIDDEN if value and value in keys else value}" for name, sign, value in pairs)
+    path = _ORIGIN.sub("", path)
+    return _printable(f"{path}?{hidden}" if query else path)[:maximum]
+
+
+def _printable(text: str) -> str:
+    """Replace what is no UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _split(query: str) -> list[tuple[str, str]]:
     """Split a query string into names and values, not decoded; what is no UTF-8 is replaced."""
-    if not query.isascii():
-        query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    split = [pair.partition("=") for pair in query.split("&") if pair]
+    split = [pair.partition("=") for pair in _printable(query).split("&") if pair]
     return [(name, value) for name, _, value in split]

@@ -21,6 +21,7 @@ from proxy.config.secret import (
 from proxy.config.settings import (
     FEATURES,
     HEALTH_CHECK_CONNECTIONS,
+    AdminSettings,
     ApiKeySettings,
     ApplicationSettings,
     ApplicationShadowSettings,
@@ -47,6 +48,7 @@ from proxy.config.settings import (
 __all__ = [
     "FEATURES",
     "HEALTH_CHECK_CONNECTIONS",
+    "AdminSettings",
     "ApiKeySettings",
     "ApplicationSettings",
     "ApplicationShadowSettings",

@@ -56,6 +56,7 @@ class _Reader(Blocks):
             store=self._store(blocks.get("store")),
             store_key=self._store_key(blocks.get("store_key")),
             listen=self.block(settings.ListenSettings, blocks.get("listen"), ("listen",)),
+            admin=self._admin(blocks.get("admin")),
             overload=self.block(settings.OverloadSettings, blocks.get("overload"), ("overload",)),
             upstream=upstream,
             uids=self._uids(blocks.get("uids")),
@@ -81,6 +82,9 @@ class _Reader(Blocks):
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
             self.report(("upstream", "tls", "client_key"), "has no client_cert beside it", "client_cert_missing")
         return upstream
+
+    def _admin(self, raw: Any) -> Any:
+        return False if raw is False else self.block(settings.AdminSettings, raw, ("admin",))
 
     def _store(self, raw: Any) -> secret.StoreUrl:
         store: secret.StoreUrl = self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))

@@ -72,6 +72,15 @@ class ListenSettings(Settings, frozen=True):
     ] = ()
 
 
+class AdminSettings(Settings, frozen=True):
+    """Admin interface: its listening address, and the token that its users need. Without a token one is generated and
+    printed at each start."""
+
+    host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8088
+    token: Annotated[Secret | None, Meta(description="the token in quotes, env:NAME or file:PATH")] = None
+
+
 class OverloadSettings(Settings, frozen=True):
     """Load shedding: when a worker refuses new requests, so that those in flight finish in time."""
 
@@ -345,6 +354,7 @@ class Config(Settings, frozen=True):
         Meta(description="a key (32 random bytes in base64), env:NAME or file:PATH of it, or a list of them"),
     ] = ()
     listen: ListenSettings = ListenSettings()
+    admin: Literal[False] | AdminSettings = AdminSettings()
     overload: OverloadSettings = OverloadSettings()
     upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None

@@ -23,6 +23,7 @@ from proxy.mapping import loader
 from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
+from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
@@ -36,6 +37,7 @@ class Gateway:
     settings: config.Config
     clock: clocks.Clock
     metrics: metering.Metrics
+    activity: activities.Activity
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
@@ -113,6 +115,7 @@ async def build(
         settings=settings,
         clock=clock,
         metrics=metrics,
+        activity=activities.Activity(),
         mappings=mappings,
         applications=served,
         store=store,

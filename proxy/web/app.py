@@ -59,8 +59,10 @@ async def _compose(
         settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
     )
     ids = request_ids.RequestIds()
-    request_middleware = middleware.RequestMiddleware(metrics, clock, addresses, ids)
-    hits = unparsed.UnparsedHits(cache, unparsed.HitContext(authenticator, addresses, requests, ids, metrics))
+    request_middleware = middleware.RequestMiddleware(metrics, gateway.activity, clock, addresses, ids)
+    hits = unparsed.UnparsedHits(
+        cache, unparsed.HitContext(authenticator, addresses, requests, ids, metrics, gateway.activity)
+    )
     outer = [middleware.traced(gateway.spans)] if gateway.spans else []
     outer += await shadowing.middlewares(
         settings, served, store=gateway.store, clock=clock, metrics=metrics, resources=resources

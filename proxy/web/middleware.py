@@ -12,8 +12,10 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.parameters import shown_target
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
+from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
@@ -34,8 +36,11 @@ Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class RequestMiddleware:
     """Wraps the handlers of all requests."""
 
-    def __init__(self, metrics: Metrics, clock: Clock, addresses: ClientAddressResolver, ids: RequestIds) -> None:
+    def __init__(
+        self, metrics: Metrics, activity: Activity, clock: Clock, addresses: ClientAddressResolver, ids: RequestIds
+    ) -> None:
         self._metrics = metrics
+        self._activity = activity
         self._addresses = addresses
         self._clock = clock
         self._log = RequestLog()
@@ -80,13 +85,17 @@ class RequestMiddleware:
             REQUEST_ID.set("")  # the connection's task handles the next request, or logs bytes that are none
 
     def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
-        """Count and log the request."""
+        """Count the request, log it, and keep it for the admin interface."""
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
         is_check = route in operator_endpoints.PATHS
+        if is_check and not self._log.is_enabled(is_check):
+            return
+        fields = _log_fields(request, status, route, kind, self._addresses.of(request).address)
         if self._log.is_enabled(is_check):
-            fields = _log_fields(request, status, route, kind, self._addresses.of(request).address)
             self._log.write(fields._replace(is_check=is_check), seconds, REQUEST_ID.get())
+        if not is_check:
+            self._activity.add_request(_record(request, fields, seconds, self._clock.now()))
 
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""
@@ -112,6 +121,25 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
     if metadata is not None and (metadata.source or metadata.cost):
         parts, cache = metadata.cost, metadata.source
     return RequestFields(method, route, status, address, application, key, parts, cache, kind)
+
+
+def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestRecord:
+    return RequestRecord(
+        now,
+        REQUEST_ID.get(),
+        fields.method,
+        shown_target(request.raw_path, TARGET_MAX),
+        fields.route,
+        fields.status,
+        round(seconds * 1000, 1),
+        fields.address,
+        shown_user_agent(request.headers.get(hdrs.USER_AGENT, "")),
+        fields.application,
+        fields.key,
+        fields.parts,
+        fields.cache,
+        fields.error,
+    )
 
 
 def traced(tracing: Tracing) -> Middleware:

@@ -28,7 +28,7 @@ from proxy.web.v3 import responses
 Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
 
 RECENT_MAX = 20_000  # request targets that are remembered as answered recently
-HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each
+HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each, and the target
 ENTRY_OVERHEAD = 600  # bytes of an entry without its body
 JOIN_SECONDS = 0.2  # less than coalescing.stall_seconds, after which a request counts as stalled
 RequestKey = tuple[str, bool]  # request target, which names the API key, and whether the client accepts gzip
@@ -45,12 +45,21 @@ class EncodedResponse(NamedTuple):
     until: float
 
 
+class RequestLabels(NamedTuple):
+    """What logs and pages say of a request: its route, its target without the API key, its User-Agent; `forwarded` is
+    its X-Forwarded-For, where proxies are trusted."""
+
+    route: str
+    target: str
+    user_agent: str
+    forwarded: str
+
+
 class RequestHead(NamedTuple):
-    """What the bytes of a request head ask for. `forwarded`: its X-Forwarded-For, where proxies are trusted."""
+    """What the bytes of a request head ask for."""
 
     key: Key
-    route: str
-    forwarded: str
+    labels: RequestLabels
 
 
 class EncodedResponseCache:
@@ -81,11 +90,11 @@ class EncodedResponseCache:
         if metadata.until and metadata.source not in (None, "stale"):
             self.mark_answered(target, metadata.until)
 
-    def link(self, head: bytes, target: str, gzip: bool, route: str, forwarded: str) -> None:
+    def link(self, head: bytes, target: str, gzip: bool, labels: RequestLabels) -> None:
         """Remember that the bytes of a request head ask for an entry."""
         if len(self._heads) >= HEADS_MAX:
             self._heads.popitem(last=False)
-        self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), route, forwarded)
+        self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), labels)
 
     def by_head(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
         """The entry that the bytes of a request head ask for, if they are linked with one."""

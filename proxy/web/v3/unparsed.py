@@ -23,14 +23,16 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
+from proxy.parameters import shown_target
 from proxy.serving import unsupported
+from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestKey
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestKey, RequestLabels
 
 # Paths without a uid: they are their own route.
 PATHS = frozenset(
@@ -52,6 +54,7 @@ class HitContext(NamedTuple):
     pipeline: Pipeline
     ids: RequestIds
     metrics: Metrics
+    activity: Activity
 
 
 class UnparsedHits:
@@ -71,7 +74,7 @@ class UnparsedHits:
         if known is None:
             return None
         head, cached = known
-        address = self._context.addresses.resolve(peer, head.forwarded)
+        address = self._context.addresses.resolve(peer, head.labels.forwarded)
         sunset = cached.client.sunset
         if sunset is not None and sunset.has_passed(self._clock.now()):
             return None
@@ -80,7 +83,7 @@ class UnparsedHits:
             return None
         request_id = self._context.ids.new()
         response = self._response(cached, request_id)
-        self._record(head.route, cached, address.address, self._clock.monotonic() - started, request_id)
+        self._record(head.labels, cached, address.address, self._clock.monotonic() - started, request_id)
         return response
 
     def remember(self, request: web.Request, target: RequestKey, cached: EncodedResponse) -> None:
@@ -93,7 +96,9 @@ class UnparsedHits:
             and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
         ):
             forwarded = self._context.addresses.forwarded(request)
-            self._cache.link(head, *target, route, forwarded)
+            shown = shown_target(request.raw_path, TARGET_MAX)
+            agent = shown_user_agent(request.headers.get(hdrs.USER_AGENT, ""))
+            self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
 
     def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
         """The bytes that aiohttp would write for the handler's response."""
@@ -104,13 +109,33 @@ class UnparsedHits:
             lines += cached.client.sunset.head
         return f"{cached.head}{lines}X-Request-Id: {request_id}\r\n{head_end(len(body))}".encode("ascii") + body
 
-    def _record(self, route: str, cached: EncodedResponse, address: str, seconds: float, request_id: str) -> None:
+    def _record(
+        self, labels: RequestLabels, cached: EncodedResponse, address: str, seconds: float, request_id: str
+    ) -> None:
         metrics, client = self._context.metrics, cached.client
+        route, name = labels.route, client.application.name
         metrics.queries["hit",] += cached.results
         metrics.requests[route, "200"] += 1
         metrics.request_seconds.observe(route, seconds)
+        now, ms = self._clock.now(), round(seconds * 1000, 1)
+        self._context.activity.add_request(
+            RequestRecord(
+                now,
+                request_id,
+                "GET",
+                labels.target,
+                route,
+                200,
+                ms,
+                address,
+                labels.user_agent,
+                name,
+                client.key,
+                0,
+                "hit",
+            )
+        )
         if self._logs:
-            name = client.application.name
             self._log.write(RequestFields("GET", route, 200, address, name, client.key, 0, "hit"), seconds, request_id)
 
 

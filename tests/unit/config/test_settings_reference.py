@@ -61,7 +61,13 @@ def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: st
     file = tmp_path / "config.yaml"
     file.write_text(uncommented_file, encoding="utf-8")
     loaded = loader.load(
-        file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret", "V3BRIDGE_STORE_KEY": f"{'A' * 43}="}
+        file,
+        {
+            "NEXAR_CLIENT_ID": "id",
+            "NEXAR_CLIENT_SECRET": "secret",
+            "V3BRIDGE_STORE_KEY": f"{'A' * 43}=",
+            "V3BRIDGE_ADMIN_TOKEN": "token",
+        },
     )
     assert loaded.upstream == config.UpstreamSettings(
         graphql_url="https://api.nexar.com/graphql", token_url="https://identity.nexar.com/connect/token"

@@ -7,12 +7,14 @@ from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import ManualClock
 from proxy.serving.encoding import EncodedBody
 from proxy.web.v3 import encoded_cache
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestLabels
 
 KEY = config.ApiKeySettings(config.digest("a-key"))
 APPLICATION = config.ApplicationSettings(
     apikeys=(KEY,), client_id=config.ClientId("an-id"), client_secret=config.Secret("s3cret")
 )
+
+LABELS = RequestLabels("/v3/parts/match", "/v3/parts/match?apikey=…", "a-client/1.0", "192.0.2.1")
 
 
 @pytest.fixture
@@ -29,10 +31,10 @@ def test_bytes_find_the_entry_that_they_ask_for_until_it_expires(client: Client)
     cache = EncodedResponseCache(10_000, clock)
     entry = response(client, clock.monotonic() + 10)
     cache.store("/target", True, entry)
-    cache.link(b"GET /target", "/target", True, "/v3/parts/match", "192.0.2.1")
+    cache.link(b"GET /target", "/target", True, LABELS)
     found = cache.by_head(b"GET /target")
     assert found is not None
-    assert (found[0].route, found[0].forwarded, found[1]) == ("/v3/parts/match", "192.0.2.1", entry)
+    assert (found[0].labels, found[1]) == (LABELS, entry)
     assert cache.by_head(b"GET /other") is None
     assert cache.get("/target", False) is None
     clock.advance(11)
@@ -43,7 +45,7 @@ def test_evicted_entry_is_not_found_by_its_bytes(client: Client) -> None:
     clock = ManualClock()
     cache = EncodedResponseCache(2_000, clock)
     cache.store("/first", False, response(client, clock.monotonic() + 10))
-    cache.link(b"first", "/first", False, "/", "")
+    cache.link(b"first", "/first", False, LABELS)
     cache.store("/second", False, response(client, clock.monotonic() + 10, size=1_000))
     assert cache.by_head(b"first") is None
 
@@ -54,5 +56,5 @@ def test_number_of_known_request_heads_is_bounded(client: Client, monkeypatch: p
     cache = EncodedResponseCache(10_000, clock)
     cache.store("/target", False, response(client, clock.monotonic() + 10))
     for number in range(25):
-        cache.link(b"%d" % number, "/target", False, "/", "")
+        cache.link(b"%d" % number, "/target", False, LABELS)
     assert [number for number in range(25) if cache.by_head(b"%d" % number)] == list(range(15, 25))

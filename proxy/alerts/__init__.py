@@ -1,0 +1,1 @@
+"""Alerts: conditions that an operator should know of, delivered to webhooks and commands."""

@@ -1,0 +1,1 @@
+"""Admin interface: pages and JSON for operators, on a listener of their own."""

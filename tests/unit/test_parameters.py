@@ -1,0 +1,28 @@
+"""Request targets as people see them: without API keys, and always text that can be encoded."""
+
+import pytest
+
+from proxy.parameters import shown_target
+
+
+@pytest.mark.parametrize(
+    "target, shown",
+    [
+        ("/v3/parts/match?apikey=SECRET&queries=[]", "/v3/parts/match?apikey=…&queries=[]"),
+        ("/v3/parts/match?%61pikey=SECRET", "/v3/parts/match?%61pikey=…"),
+        ("/v3/parts/match?apikey[]=SECRET&APIKEY=OTHER", "/v3/parts/match?apikey[]=…&APIKEY=…"),
+        ("/v3/parts/search?q=SECRET&apikey=SECRET", "/v3/parts/search?q=…&apikey=…"),
+        ("/v3/parts/search?apikey=&q=a", "/v3/parts/search?apikey=&q=a"),
+        ("http://name:password@host:80/v3/parts/search?q=a", "/v3/parts/search?q=a"),
+        ("/v3/parts/\udcff?q=\udcfe", "/v3/parts/\ufffd?q=\ufffd"),
+        ("/healthz", "/healthz"),
+    ],
+)
+def test_target_is_shown_without_api_keys(target: str, shown: str) -> None:
+    assert shown_target(target, 1_000) == shown
+
+
+def test_target_is_cut_after_its_keys_are_hidden() -> None:
+    assert (
+        shown_target("/v3/parts/match?apikey=SECRET&q=" + "x" * 100, 40) == "/v3/parts/match?apikey=…&q=xxxxxxxxxxxxx"
+    )
