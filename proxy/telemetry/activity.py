@@ -7,12 +7,14 @@ long to make as the tuple that it is read from later. Who called is counted from
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
 import msgspec
 
+from proxy import errors
 from proxy.kit import clock as clocks
 
 REQUESTS_MAX = 200  # last requests that are held
@@ -115,6 +117,23 @@ class Activity:
             heapq.heappush(heap, entry)
         elif record.ms > heap[0][0]:
             heapq.heapreplace(heap, entry)
+
+    @contextmanager
+    def attempt(self, name: str, application: str, record: OperationRecord) -> Iterator[None]:
+        """Add an operation for the attempt in the block: `record` itself if it succeeds, else a copy."""
+        began = self._clock.monotonic()
+        record.name, record.application, record.outcome = name, application, OK
+        try:
+            yield
+        except BaseException as error:
+            record.outcome = type(error).__name__
+            raise
+        finally:
+            # An open circuit breaker lets nothing be sent: there was no attempt.
+            if record.outcome != errors.CircuitBreakerOpen.__name__:
+                record.at, record.ms = self._clock.now(), (self._clock.monotonic() - began) * 1000
+                # A copy of a failed one: the next attempt uses the record again.
+                self.add_operation(record if record.outcome == OK else msgspec.structs.replace(record))
 
     @property
     def requests(self) -> list[RequestRecord]:

@@ -5,8 +5,7 @@ may have been billed is never retried. The client does not look at the fields of
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -124,7 +123,7 @@ class GraphQLClient:
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
             # Half for lists, which alone take partial errors: the old list stands while the new one is built.
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
-            with self._recorded(operation.name, credentials.name, record):
+            with self._activity.attempt(operation.name, credentials.name, record):
                 try:
                     reply = await self._send(operation, token, seconds_left, max_bytes)
                 except errors.BridgeError as failure:
@@ -153,24 +152,6 @@ class GraphQLClient:
         )
         await self._tokens.mark_refused(credentials, token, error)
         raise error
-
-    @contextmanager
-    def _recorded(self, name: str, application: str, record: activities.OperationRecord) -> Iterator[None]:
-        """Keep a record of the attempt in the block for the admin interface; `record` itself if it succeeds."""
-        began = self._clock.monotonic()
-        record.name, record.application, record.outcome = name, application, activities.OK
-        try:
-            yield
-        except BaseException as error:
-            record.outcome = type(error).__name__
-            raise
-        finally:
-            # An open circuit breaker lets nothing be sent: there was no attempt.
-            if record.outcome != errors.CircuitBreakerOpen.__name__:
-                record.at, record.ms = self._clock.now(), (self._clock.monotonic() - began) * 1000
-                # A copy of a failed attempt: the next one uses the record again.
-                is_final = record.outcome == activities.OK
-                self._activity.add_operation(record if is_final else msgspec.structs.replace(record))
 
     async def _scope_error(
         self, operation: classify.GraphQLOperation[T], credentials: identity.Credentials, token: str
