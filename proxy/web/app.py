@@ -20,6 +20,7 @@ from proxy.web import (
     legacy_proxy,
     middleware,
     operator_endpoints,
+    service,
     shadowing,
 )
 from proxy.web.v3 import encoded_cache, routes, unparsed
@@ -85,9 +86,12 @@ async def _compose(
     openapi.add_to(app, gateway.mappings)
     checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
     figures = merging.WorkerFigures(metrics, gateway.activity, slot, load_shedding.memory_used)
-    operator_endpoints.add_to(app, figures.text, checks)
     if slot is not None:
         app.cleanup_ctx.append(lambda _: _sharing(figures))
+    running = service.RunningService(gateway, checks, figures.text)
+    operator_endpoints.add_health(app)
+    operator_endpoints.add_monitoring(app, running)
+    app[service.SERVICE] = running
     return app
 
 
