@@ -13,7 +13,7 @@ import msgspec
 from proxy import config, errors
 from proxy.kit import ports, service_manager
 
-HTTP, ADMIN = "http", "admin"
+HTTP, ADMIN = NAMES = "http", "admin"
 UNIT = "deploy/v3bridge.socket has an example"
 
 
@@ -22,6 +22,10 @@ class InheritedSockets(NamedTuple):
 
     http: tuple[int, ...] = ()
     admin: tuple[int, ...] = ()
+
+    def addresses(self) -> list[tuple[str, str]]:
+        """Return the name of each socket, and where it listens."""
+        return [(name, _shown(*address(each))) for name, those in zip(NAMES, self, strict=True) for each in those]
 
     def opened_http(self) -> list[socket.socket]:
         """Return the sockets of the public port."""
@@ -73,28 +77,43 @@ def address(descriptor: int) -> tuple[str, int]:
 
 
 def apply(
-    settings: config.Config, inherited: InheritedSockets, *, host: str | None = None, port: int | None = None
+    settings: config.Config,
+    inherited: InheritedSockets,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    admin_port: int | None = None,
 ) -> config.Config:
-    """Return the settings with the addresses of inherited sockets. `host` and `port` are those of the command line.
+    """Return the settings with the addresses of inherited sockets. Host and ports are those of the command line.
 
     Raises ConfigError if they contradict the socket, or if `admin` is off and has a socket.
     """
     if inherited.http:
         bound_host, bound_port = address(inherited.http[0])
         if port not in (None, bound_port) or (host is not None and not _includes(host, bound_host)):
-            raise errors.ConfigError(
-                f"--host or --port contradicts the socket of the service manager, {bound_host}:{bound_port}: leave "
-                "them out, or change ListenStream= of the socket unit"
-            )
+            raise _contradiction("--host or --port", bound_host, bound_port)
         listen = msgspec.structs.replace(settings.listen, host=bound_host, port=bound_port)
         settings = msgspec.structs.replace(settings, listen=listen)
     if inherited.admin:
         if settings.admin is False:
             raise errors.ConfigError(f"admin: false, but the service manager passes a socket named {ADMIN}")
         bound_host, bound_port = address(inherited.admin[0])
+        if admin_port not in (None, bound_port):
+            raise _contradiction("--admin-port", bound_host, bound_port)
         admin = msgspec.structs.replace(settings.admin, host=bound_host, port=bound_port)
         settings = msgspec.structs.replace(settings, admin=admin)
     return settings
+
+
+def _contradiction(option: str, host: str, port: int) -> errors.ConfigError:
+    return errors.ConfigError(
+        f"{option} contradicts the socket of the service manager, {_shown(host, port)}: leave it out, or change "
+        "ListenStream= of the socket unit"
+    )
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _includes(host: str, bound_host: str) -> bool:

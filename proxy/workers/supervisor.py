@@ -9,10 +9,11 @@ the supervisor stays small.
 import asyncio
 import signal
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import structlog
@@ -38,32 +39,45 @@ async def running(
     clock: clocks.Clock,
     sockets: inherited.InheritedSockets = inherited.NONE,
     manager: service_manager.ServiceManager = service_manager.NONE,
-) -> AsyncIterator[str]:
-    """Run `listen.workers` processes while the block runs; yields the base URL once all of them accept connections.
+) -> AsyncIterator[listening.ServiceUrls]:
+    """Run `listen.workers` processes while the block runs; yields the base URLs once all of them accept connections.
 
-    They accept from the `sockets` of the service manager if there are any. Raises ConfigError if the address is in use
+    They accept from the `sockets` of the service manager if there are any. Raises ConfigError if an address is in use
     or a worker cannot start.
     """
     listen = settings.listen
     with (
         nullcontext(listen.port) if sockets.http else listening.reserved(listen.host, listen.port) as port,
+        nullcontext(settings.admin) if sockets.admin else _reserved_admin(settings.admin) as admin,
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
-        settings = _common_settings(settings, port, Path(folder))
+        settings = _common_settings(msgspec.structs.replace(settings, admin=admin), port, Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
         workers = [_Worker(messages.StartMessage(settings, slot, sockets), clock) for slot in slots]
         try:
-            url = await _start(workers)
+            urls = await _start(workers)
             restarts = [asyncio.create_task(each.restart_when_ended(), name=f"restart {each.name}") for each in workers]
             try:
                 async with watchdog.reporting(manager, partial(_unresponsive, workers)):
-                    yield url
+                    yield urls
             finally:
                 for task in restarts:
                     task.cancel()
                 await asyncio.wait(restarts)
         finally:
             await asyncio.gather(*(each.stop() for each in workers))
+
+
+@contextmanager
+def _reserved_admin(
+    settings: Literal[False] | config.AdminSettings,
+) -> Iterator[Literal[False] | config.AdminSettings]:
+    """Reserve the port of the admin interface, which every worker serves; yields the settings with that port."""
+    if not settings:
+        yield settings
+        return
+    with listening.reserved(settings.host, settings.port, listening.ADMIN) as port:
+        yield msgspec.structs.replace(settings, port=port)
 
 
 def _common_settings(settings: config.Config, port: int, folder: Path) -> config.Config:
@@ -75,13 +89,14 @@ def _common_settings(settings: config.Config, port: int, folder: Path) -> config
     return msgspec.structs.replace(settings, listen=listen, store=store)
 
 
-async def _start(workers: list["_Worker"]) -> str:
+async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
     """Start all workers concurrently. Raises the first error: they have the same configuration, so all fail alike."""
     outcomes = await asyncio.gather(*(each.start() for each in workers), return_exceptions=True)
+    started = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
-    return str(outcomes[0])
+    return started[0]
 
 
 def _unresponsive(workers: list["_Worker"], seconds: float) -> list[int]:
@@ -107,8 +122,8 @@ class _Worker:
         self._written: float | None = None
         self._last_sign = 0.0
 
-    async def start(self) -> str:
-        """Start a process and return its URL once it accepts connections. Raises ConfigError with its error message."""
+    async def start(self) -> listening.ServiceUrls:
+        """Start a process and return its URLs once it accepts connections. Raises ConfigError with its message."""
         self._started = self._clock.monotonic()
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C at a terminal reaches only the supervisor, which then stops the workers.
@@ -132,7 +147,7 @@ class _Worker:
         if report.mistake:
             raise errors.ConfigError(report.mistake)
         log.info("worker started", worker=self._message.slot.number, pid=process.pid)
-        return report.url
+        return listening.ServiceUrls(report.url, report.admin_url)
 
     async def restart_when_ended(self) -> None:
         """Start a new process whenever the current one ends, until cancelled."""
@@ -150,7 +165,7 @@ class _Worker:
 
     def is_unresponsive(self, seconds: float) -> bool:
         """Return whether the process runs, but its event loop did nothing for so long. To be called more often."""
-        now, written = self._clock.monotonic(), merging.last_write(self._message.slot)
+        now, written = self._clock.monotonic(), self._message.slot.last_write()
         # Of the time of the file only its change counts: the system's clock may be set.
         if written is None or written != self._written:
             self._written, self._last_sign = written, now

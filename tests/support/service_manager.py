@@ -126,8 +126,8 @@ async def managing(folder: Path, *names: str) -> AsyncIterator[ServiceManager]:
     try:
         yield manager
     finally:
-        for each in manager.programs:
-            each.end()
-            await each.process.wait()
+        for program in manager.programs:
+            program.end()
+            await program.process.wait()
         for each in sockets.values():
             each.close()

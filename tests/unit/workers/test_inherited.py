@@ -53,14 +53,14 @@ def test_sockets_are_told_apart_by_their_names(take: Take) -> None:
 
 def test_public_port_may_have_a_socket_for_each_address(take: Take) -> None:
     taken = take(listening(), listening("::1", socket.AF_INET6), names="http:http")
-    assert taken == ((FIRST, FIRST + 1), ())
+    assert (taken.http, taken.admin) == ((FIRST, FIRST + 1), ())
     listen = inherited.apply(SETTINGS, taken).listen
     assert (listen.host, listen.port) == inherited.address(FIRST)
 
 
 def test_socket_of_the_admin_interface_alone_leaves_the_public_port(take: Take) -> None:
     taken = take(listening(), names="admin")
-    assert taken == ((), (FIRST,))
+    assert (taken.http, taken.admin) == ((), (FIRST,))
     applied = inherited.apply(SETTINGS, taken)
     assert applied.listen == SETTINGS.listen
     assert isinstance(applied.admin, config.AdminSettings)
@@ -111,7 +111,7 @@ def test_options_of_the_command_line_must_not_contradict_the_socket(take: Take) 
     for given_host in ("127.0.0.1", "localhost", None):
         assert inherited.apply(SETTINGS, taken, host=given_host, port=port).listen.port == port
     for given in ({"port": port + 1}, {"port": 0}, {"host": "0.0.0.0"}, {"host": "no.such.host.invalid"}):
-        with pytest.raises(errors.ConfigError, match=f"the socket of the service manager, {host}:{port}: leave them"):
+        with pytest.raises(errors.ConfigError, match=f"the socket of the service manager, {host}:{port}: leave it out"):
             inherited.apply(SETTINGS, taken, **given)  # type: ignore[arg-type]
 
 
