@@ -90,6 +90,7 @@ async def build(
     uids = Path(settings.uids) if settings.uids else None
     mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
     served = applications.Applications(settings.applications)
+    activity = activities.Activity(clock)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
@@ -103,6 +104,7 @@ async def build(
         spans=spans,
         clock=clock,
         metrics=metrics,
+        activity=activity,
         resources=resources,
         client_factory=client_factory,
     )
@@ -118,7 +120,7 @@ async def build(
         settings=settings,
         clock=clock,
         metrics=metrics,
-        activity=activities.Activity(),
+        activity=activity,
         mappings=mappings,
         applications=served,
         store=store,
