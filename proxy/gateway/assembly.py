@@ -108,10 +108,7 @@ async def build(
         resources=resources,
         client_factory=client_factory,
     )
-    memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
-    shared = _open_shared_cache(base, cache_location)
-    cache = lookup.QueryCache(memory, settings.coalescing.enabled, metrics, shared)
-    await _start_clearing(base, store, cache)
+    cache = await _open_cache(base, cache_location, store)
     reconciler = _start_reconciler(base, store, connected)
     requests = _pipeline(
         base, mappings, served=served, store=store, quota=quota, connected=connected, load=load, cache=cache
@@ -179,12 +176,17 @@ def _start_reconciler(base: _Base, store: Store, connected: services.UpstreamSer
     return reconciler
 
 
-async def _start_clearing(base: _Base, store: Store, cache: lookup.QueryCache) -> None:
-    """Follow the clearing of the cache by another process; a cache that is off has nothing to clear."""
-    if cache.entries is not None:
+async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
+    """Open the response cache, the shared one, and start to follow their clearing by other processes."""
+    settings = base.settings
+    memory = entries.ResponseCache(settings.cache, base.clock) if settings.cache.enabled else None
+    shared = _open_shared_cache(base, location)
+    cache = lookup.QueryCache(memory, settings.coalescing.enabled, base.metrics, shared)
+    if memory is not None:
         started = clearing.CacheClearing(store, cache.clear)
         base.resources.push_async_callback(started.close)
         await started.start()
+    return cache
 
 
 def _open_shared_cache(base: _Base, location: SharedCacheLocation | None) -> shared_cache.SharedCache | None:
