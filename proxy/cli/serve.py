@@ -102,8 +102,10 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path], toke
         urls = await stack.enter_async_context(_workers(settings))
         shown.service(urls.public, _key(settings), embeds_sandbox)
         shown.admin_interface(urls.admin, token)
-        addresses = {"address": urls.public, "admin": urls.admin or "off"}
-        logger.info("service started", version=__version__, config=source, **addresses, **environment)
+        admin = urls.admin or "off"
+        logger.info(
+            "service started", version=__version__, config=source, address=urls.public, admin=admin, **environment
+        )
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
     logger.info("service stopped")

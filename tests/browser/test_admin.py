@@ -13,6 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from support import running_admin, running_proxy
 
 from proxy.web.admin import guard, pages
+from proxy.web.admin.page import AdminPage
 
 # Ends text, an attribute and a script; a mark that reverses text, a letter of another direction, control characters.
 HOSTILE = (
@@ -67,7 +68,7 @@ def test_page_tells_when_the_session_has_ended(
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.name))
 def test_page_fits_the_window_and_is_reached_by_keyboard(
-    admin_window: webdriver.Chrome, admin: running_admin.AdminClient, page: pages.AdminPage
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient, page: AdminPage
 ) -> None:
     for width, height in SIZES:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}

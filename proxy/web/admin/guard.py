@@ -139,8 +139,10 @@ class Guard:
     def _error(self, request: web.Request, status: int, message: str, retry_after: int | None) -> web.Response:
         if requests.wants_page(request):
             # With the navigation for somebody who is signed in.
-            frame = {"pages": pages.PAGES, "csrf": request[CSRF]} if CSRF in request else {}
-            text = rendering.render("error.html", title=_TITLES.get(status, "Error"), message=message, **frame)
+            csrf = request.get(CSRF, "")
+            listed = pages.PAGES if csrf else ()
+            title = _TITLES.get(status, "Error")
+            text = rendering.render("error.html", title=title, message=message, pages=listed, csrf=csrf)
             response = web.Response(text=text, status=status, content_type="text/html")
         else:
             response = web.json_response({"message": message}, status=status)

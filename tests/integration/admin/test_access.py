@@ -3,9 +3,10 @@
 import io
 import re
 
+import msgspec
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment
-from support import html_forms, running_admin
+from support import html_forms
 from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
 
 from proxy.web.admin import guard, pages, sessions
@@ -192,7 +193,7 @@ async def test_error_of_a_page_is_told_without_its_trace(
     def fail(*_: object) -> None:
         raise RuntimeError("text of the mistake")
 
-    monkeypatch.setattr(running_admin.listener.msgspec.json, "encode", fail)
+    monkeypatch.setattr(msgspec.json, "encode", fail)
     response = await admin.send("GET", "/overview.json", headers=BEARER)
     assert (response.status, await response.json()) == (500, {"message": "internal error; the log has its place"})
     assert "internal error caught" in log_output.getvalue()
