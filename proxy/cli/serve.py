@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import typer
 
-from proxy import __version__, config
+from proxy import __version__, config, errors
 from proxy.cli import embedded, shown
 from proxy.config import loader
 from proxy.kit import clock, event_loop, service_manager, shipped
@@ -59,11 +59,7 @@ def serve(
     settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
     manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
     settings = inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
-    # Before the sandbox is started, which takes seconds.
-    if not sockets.http:
-        listening.check(listen.host, listen.port)
-    if admin and not sockets.admin:
-        listening.check(admin.host, admin.port, listening.ADMIN)
+    _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
     from proxy.telemetry import log, log_writer
 
@@ -108,10 +104,12 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path], toke
         urls = await stack.enter_async_context(_workers(settings, activation))
         shown.service(urls.public, _key(settings), embeds_sandbox)
         shown.admin_interface(urls.admin, token)
-        admin = {"admin": urls.admin} if urls.admin else {}
         for name, address in activation.sockets.addresses():
             logger.info("socket inherited", name=name, address=address)
-        logger.info("service started", version=__version__, config=source, address=urls.public, **admin, **environment)
+        admin = urls.admin or "off"
+        logger.info(
+            "service started", version=__version__, config=source, address=urls.public, admin=admin, **environment
+        )
         if not activation.manager.ready(f"serving at {urls.public}"):
             logger.warning("service manager unreachable")
         await stop.wait()
