@@ -84,6 +84,20 @@ def _with_token(
     return msgspec.structs.replace(settings, token=config.Secret(generated)), generated
 
 
+def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
+    """Raise ConfigError if an address is in use, except for sockets that are open already."""
+    listen, admin = settings.listen, settings.admin
+    if not sockets.http:
+        listening.check(listen.host, listen.port)
+    if admin and not sockets.admin:
+        # Sockets of workers share ports, so that the system would not refuse the second one.
+        if admin.port and admin.port == listen.port:
+            raise errors.ConfigError(
+                f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
+            )
+        listening.check(admin.host, admin.port, listening.ADMIN)
+
+
 async def _serve(settings: config.Config, source: str, exposed: list[Path], token: str, activation: Activation) -> None:
     """Serve until a signal stops it. `source` is the configuration file, for the log; `exposed` are files with secrets
     that other users can read; `token` is a generated admin token, which is printed, and never logged."""
