@@ -112,7 +112,7 @@ def test_options_of_the_command_line_must_not_contradict_the_socket(take: Take) 
         assert inherited.apply(SETTINGS, taken, host=given_host, port=port).listen.port == port
     for given in ({"port": port + 1}, {"port": 0}, {"host": "0.0.0.0"}, {"host": "no.such.host.invalid"}):
         with pytest.raises(errors.ConfigError, match=f"the socket of the service manager, {host}:{port}: leave it out"):
-            inherited.apply(SETTINGS, taken, **given)  # type: ignore[arg-type]
+            inherited.apply(SETTINGS, taken, **given)
 
 
 def test_socket_of_an_admin_interface_that_is_off_is_an_error(take: Take) -> None:
