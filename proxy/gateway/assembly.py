@@ -13,7 +13,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway import applications, callers, directory, load_shedding, pipeline, rate_limit
 from proxy.gateway.cache import entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
@@ -24,6 +24,7 @@ from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
+from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
@@ -94,6 +95,7 @@ async def build(
     # Early: it is closed last, when everything that books has been closed.
     store = await opening.open_store(settings.store, clock)
     resources.push_async_callback(store.aclose)
+    activity = _start_activity(base, store)
     quota = await _start_quota(base, store, served)
     connected = services.connect(
         base.upstream,
@@ -115,7 +117,7 @@ async def build(
         settings=settings,
         clock=clock,
         metrics=metrics,
-        activity=activities.Activity(),
+        activity=activity,
         mappings=mappings,
         applications=served,
         store=store,
@@ -201,6 +203,15 @@ def _compile_projections(
     for application in served.applications.values():
         projections.match(model.Projection(features=application.features))
     return projections
+
+
+def _start_activity(base: _Base, store: Store) -> activities.Activity:
+    """Start the recording of callers; `clients.days: 0` switches it off."""
+    counts, days = caller_counts.CallerCounts(), base.settings.clients.days
+    recorder = callers.CallerRecorder(counts, store, days, base.clock)
+    base.resources.push_async_callback(recorder.close)
+    recorder.start()
+    return activities.Activity(counts.add) if days else activities.Activity()
 
 
 async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:

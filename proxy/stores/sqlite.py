@@ -17,7 +17,7 @@ import msgspec
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores import journal, sqlite_schema
+from proxy.stores import journal, sqlite_callers, sqlite_schema
 from proxy.stores.protocols import (
     DAY,
     MONTH,
@@ -27,6 +27,7 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
+from proxy.telemetry.callers import CallerCount, CallerSeen
 
 R = TypeVar("R")
 Connection = sqlite3.Connection
@@ -162,6 +163,19 @@ class SqliteStore:
 
     async def drop_notes(self, kind: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ?", kind)
+
+    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+        now = self._now()
+        await self._write(lambda rows: sqlite_callers.add(rows, batch, seen, counts, now))
+
+    async def callers(self) -> list[CallerSeen]:
+        return await self._transaction("BEGIN", sqlite_callers.seen)
+
+    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
+        return await self._transaction("BEGIN", lambda rows: sqlite_callers.counts(rows, first_day, last_day))
+
+    async def prune_callers(self, first_day: int) -> None:
+        await self._write(lambda rows: sqlite_callers.prune(rows, first_day))
 
     async def aclose(self) -> None:
         if not self._closed:

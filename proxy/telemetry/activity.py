@@ -1,9 +1,11 @@
 """Recent activity of this process: the last v3 requests, for the admin interface. Held in memory, without API keys.
 
-To record is to append a tuple: it is on the way of every request. Who called is counted from the same records.
+To record is to append a tuple: it is on the way of every request. Who called is counted from the same records
+(callers.py).
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 REQUESTS_MAX = 200  # last requests that are held
@@ -42,11 +44,13 @@ def shown_user_agent(value: str) -> str:
 
 
 class Activity:
-    """What this process did recently."""
+    """What this process did recently. `count` is called with each request, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[RequestRecord], None] = lambda _: None) -> None:
         self.requests: deque[RequestRecord] = deque(maxlen=REQUESTS_MAX)
+        self._count = count
 
     def add_request(self, record: RequestRecord) -> None:
         """Add a request that was responded to."""
         self.requests.append(record)
+        self._count(record)
