@@ -90,12 +90,14 @@ async def build(
     uids = Path(settings.uids) if settings.uids else None
     mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
     served = applications.Applications(settings.applications)
+    counts = caller_counts.CallerCounts()
+    activity = activities.Activity(clock, counts.add) if settings.clients.days else activities.Activity(clock)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await opening.open_store(settings.store, clock)
     resources.push_async_callback(store.aclose)
-    activity = _start_activity(base, store)
+    _start_recording(base, counts, store)
     quota = await _start_quota(base, store, served)
     connected = services.connect(
         base.upstream,
@@ -104,6 +106,7 @@ async def build(
         spans=spans,
         clock=clock,
         metrics=metrics,
+        activity=activity,
         resources=resources,
         client_factory=client_factory,
     )
@@ -205,13 +208,11 @@ def _compile_projections(
     return projections
 
 
-def _start_activity(base: _Base, store: Store) -> activities.Activity:
-    """Start the recording of callers; `clients.days: 0` switches it off."""
-    counts, days = caller_counts.CallerCounts(), base.settings.clients.days
-    recorder = callers.CallerRecorder(counts, store, days, base.clock)
+def _start_recording(base: _Base, counts: caller_counts.CallerCounts, store: Store) -> None:
+    """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
+    recorder = callers.CallerRecorder(counts, store, base.settings.clients.days, base.clock)
     base.resources.push_async_callback(recorder.close)
     recorder.start()
-    return activities.Activity(counts.add) if days else activities.Activity()
 
 
 async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
