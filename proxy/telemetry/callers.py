@@ -86,7 +86,11 @@ class CallerCounts:
         if tally is None:
             return
         tally.requests += 1
-        tally.last = at
+        # Both: the clock may be set back.
+        if at > tally.last:
+            tally.last = at
+        elif at < tally.first:
+            tally.first = at
         if error is not None or status >= 400:
             tally.errors += 1
         if parts:
@@ -101,8 +105,8 @@ class CallerCounts:
             # Several routes are one endpoint: with either prefix, with and without a trailing slash.
             caller = Caller(application or "", key or "", _ENDPOINTS[route], user_agent)
             first, last = int(tally.first), int(tally.last)
-            before = seen.get(caller, CallerSeen(caller, first, last))
-            seen[caller] = CallerSeen(caller, min(before.first, first, last), max(before.last, first, last))
+            _, earlier, later = seen.get(caller, (caller, first, last))
+            seen[caller] = CallerSeen(caller, min(earlier, first), max(later, last))
             place = int(day), caller
             _, _, requests, failed, parts = counts.get(place, (*place, 0, 0, 0))
             counts[place] = CallerCount(*place, requests + tally.requests, failed + tally.errors, parts + tally.parts)
