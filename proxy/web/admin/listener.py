@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
-from proxy.web.admin import guard, pages, rendering, requests, sessions
+from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminAction, AdminPage
 from proxy.web.service import RunningService
@@ -41,6 +41,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     operator_endpoints.add_monitoring(app, service)
     _SignIn(guarded).add_to(app)
     app.router.add_get("/static/{name}", _file)
+    app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
         app.router.add_get(page.url, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
@@ -170,6 +171,10 @@ def _decoded(cookie: str) -> str:
         return bytes.fromhex(cookie).decode()[:NOTICE_MAX]
     except ValueError:
         return ""
+
+
+async def _openapi(_: web.Request) -> web.Response:
+    return web.json_response(openapi.document())
 
 
 async def _file(request: web.Request) -> web.Response:
