@@ -5,6 +5,7 @@ and the differences are added up: a machine that is gone takes nothing away, and
 process first saw it adds nothing but what it counts from then on.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import accumulate
@@ -115,8 +116,12 @@ class History(msgspec.Struct):
         return Sample(now, sum(each.seconds for each in last), total(each.counts for each in last))
 
     def series(self, now: float, points: int) -> list[Sample]:
-        """Return the last hour as so many samples of equal length, oldest first; those without data are empty."""
+        """Return the last hour as so many samples of equal length, oldest first; those without data are empty.
+
+        The last one has just begun: their bounds do not move with the time, which would change all of them.
+        """
         length = HISTORY_SECONDS / points
+        now = math.ceil(now / length) * length
         groups: list[list[Sample]] = [[] for _ in range(points)]
         for each in self.samples:
             middle = each.at - each.seconds / 2

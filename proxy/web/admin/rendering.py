@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from proxy.telemetry.metrics import SECONDS
 from proxy.web.admin.page import AdminPage, PageData
@@ -57,6 +58,8 @@ def _environment() -> "jinja2.Environment":
         "duration": duration,
         "bytes": size,
         "latency": latency,
+        "short_time": lambda value, now: Markup(short_time_element(value, now)),  # noqa: S704 - as above
+        "readable": lambda value: unquote(value.replace("+", " ")),
         "points": points,
     }
 
@@ -86,6 +89,12 @@ def time_element(value: float | None) -> str:
         return "–"
     when = datetime.fromtimestamp(value, UTC)
     return f'<time datetime="{when:%Y-%m-%dT%H:%M:%SZ}">{when:%Y-%m-%d %H:%M:%S}</time>'
+
+
+def short_time_element(value: float, now: float) -> str:
+    """Return the element of a time in UTC, without the date where it is today's."""
+    element, today = time_element(value), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
+    return element.replace(f">{today} ", ">")
 
 
 def number(value: float | None, digits: int = 0) -> str:

@@ -58,9 +58,10 @@ class FilterChoices(msgspec.Struct, frozen=True):
 
 
 class RequestsPage(PageData, frozen=True):
-    """The last requests that pass the filter, newest first. `held` are those that were looked through; `store_failure`
-    is why those of other machines are missing."""
+    """The last requests that pass the filter at the time `at`, newest first. `held` are those that were looked through;
+    `store_failure` is why those of other machines are missing."""
 
+    at: float
     requests: tuple[RecentRequest, ...]
     held: int
     filter: RequestFilter
@@ -74,6 +75,7 @@ async def _data(context: AdminContext, query: Query) -> RequestsPage:
     figures = context.service.figures
     held = (await figures.recent()).requests
     return RequestsPage(
+        context.clock.now(),
         tuple(_shown(each) for each in held if _passes(each, chosen)),
         len(held),
         chosen,
