@@ -9,7 +9,6 @@ from aiohttp import web
 
 from proxy import config
 from proxy.gateway import assembly, load_shedding
-from proxy.gateway.cache import entries
 from proxy.kit import clock as clocks
 from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids
@@ -56,10 +55,9 @@ async def _compose(
     served, requests = gateway.applications, gateway.pipeline
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
-    # A share of the bytes of the setting, so that both caches together stay within it.
-    cache = encoded_cache.EncodedResponseCache(
-        settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
-    )
+    cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
+    gateway.cache.clear_responses = cache.clear
+    metrics.caches["responses"] = cache.usage
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, gateway.activity, clock, addresses, ids)
     hits = unparsed.UnparsedHits(
