@@ -81,7 +81,7 @@ class Sample(msgspec.Struct, frozen=True):
     counts: Counts
 
 
-class Source(msgspec.Struct, frozen=True):
+class CountSource(msgspec.Struct, frozen=True):
     """Counts of a process or machine that began to count at `started`, in seconds since 1970."""
 
     name: str
@@ -97,7 +97,7 @@ class History(msgspec.Struct):
     sources: dict[str, Counts] = {}
     at: float | None = None
 
-    def add(self, sources: Iterable[Source], now: float) -> None:
+    def add(self, sources: Iterable[CountSource], now: float) -> None:
         """Add what the sources have counted since the last sample."""
         sources = list(sources)
         if self.at is not None and now > self.at:
@@ -135,7 +135,7 @@ class History(msgspec.Struct):
             for place, group in enumerate(groups)
         ]
 
-    def _before(self, source: Source, since: float) -> Counts:
+    def _before(self, source: CountSource, since: float) -> Counts:
         """Return the counts of a source at the last sample: none for one that has begun since."""
         if source.name in self.sources:
             return self.sources[source.name]

@@ -103,7 +103,7 @@ class Figures:
         machines = await self.machines()
         uncounted = operator_endpoints.PATHS
         counts = [(each, histories.Counts.of(self.metrics([each]), uncounted)) for each in machines]
-        sources = [histories.Source(each.name, each.started, counted) for each, counted in counts]
+        sources = [histories.CountSource(each.name, each.started, counted) for each, counted in counts]
         self._history.add(sources, self._clock.now())
         if self._history_file is not None:
             merging.write_file(self._history_file, msgspec.json.encode(self._history))

@@ -12,8 +12,8 @@ from proxy.telemetry import history, metrics
 NOW = 1_800_000_000.0
 
 
-def _source(requests: int, name: str = "a", started: float = 0.0) -> history.Source:
-    return history.Source(name, started, history.Counts(requests=requests))
+def _source(requests: int, name: str = "a", started: float = 0.0) -> history.CountSource:
+    return history.CountSource(name, started, history.Counts(requests=requests))
 
 
 def _requests(kept: history.History) -> list[int]:
