@@ -34,6 +34,17 @@ class WorkerSlot(NamedTuple):
     folder: Path
     number: int
 
+    def file(self, suffix: str) -> Path:
+        """Return the worker's file of a kind."""
+        return self.folder / f"worker-{self.number}{suffix}"
+
+    def last_write(self) -> float | None:
+        """Return when the event loop of the worker last wrote its metrics, or tried to; None if it never could."""
+        try:
+            return self.file(METRICS).stat().st_mtime
+        except OSError:
+            return None
+
 
 class WorkerState(msgspec.Struct, frozen=True):
     """State of a worker at the time `at`. `started` is in seconds since 1970, `memory` in bytes, 0 where
@@ -159,7 +170,7 @@ class WorkerFigures:
 
     def _file(self, suffix: str) -> Path:
         assert self.slot is not None  # noqa: S101 - a process that is alone writes none
-        return self.slot.folder / f"worker-{self.slot.number}{suffix}"
+        return self.slot.file(suffix)
 
     def _others(self, suffix: str, kind: type[T]) -> Iterator[T]:
         """Yield what the files of the other workers hold."""
@@ -182,6 +193,8 @@ def write_file(file: Path, content: bytes) -> None:
         new.replace(file)
     except OSError as error:  # such as a full disk; requests are served all the same
         log.warning("metrics sharing failed", exc_info=error)
+        with contextlib.suppress(OSError):
+            os.utime(file)  # a sign of life for the supervisor all the same
 
 
 def _read(file: Path, kind: type[T]) -> T:
