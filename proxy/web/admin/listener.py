@@ -1,6 +1,7 @@
 """The admin interface as an aiohttp application: its routes, and handlers of pages, actions, sign-in and files."""
 
 import functools
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
 from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminAction, AdminPage
+from proxy.web.admin.page import AdminAction, AdminPage, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
@@ -45,6 +46,8 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     for page in pages.PAGES:
         app.router.add_get(page.url, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
+        if page.csv is not None:
+            app.router.add_get(f"/{page.name}.csv", _csv_handler(page.name, page.csv, context))
     for action in pages.ACTIONS:
         app.router.add_post(action.path, _action_handler(action, context, guarded))
     return app
@@ -71,12 +74,21 @@ def _json_handler(page: AdminPage, context: AdminContext) -> Handler:
     return show
 
 
+def _csv_handler(name: str, text: Callable[[AdminContext, Query], Awaitable[str]], context: AdminContext) -> Handler:
+    async def download(request: web.Request) -> web.Response:
+        headers = {hdrs.CONTENT_DISPOSITION: f'attachment; filename="{name}.csv"'}
+        return web.Response(text=await text(context, request.query), content_type="text/csv", headers=headers)
+
+    return download
+
+
 def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.Guard) -> Handler:
     """POST: a form's result is shown by its page, after a redirect, so that reloading does not repeat the action."""
     page = next(each for each in pages.PAGES if each.name == action.page)
 
     async def run(request: web.Request) -> web.Response:
-        form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        fields = await request.post()
+        form = {name: value for name in fields if isinstance(value := fields[name], str)}
         address = guarded.transport.addresses.of(request).address
         log.info("admin action requested", action=action.path, address=address)
         if not requests.wants_page(request):

@@ -32,6 +32,7 @@ def document() -> Schema:
         "security": [{name: []} for name in SECURITY],
         "paths": {
             **{f"/{page.name}.json": {"get": _page(page, schemas[page.struct])} for page in pages.PAGES},
+            **{f"/{page.name}.csv": {"get": _file(page)} for page in pages.PAGES if page.csv is not None},
             **{action.path: {"post": _action(action, schemas[ActionResult])} for action in pages.ACTIONS},
             "/healthz": {"get": _check("Liveness: the process runs.", "application/json")},
             "/readyz": {
@@ -41,7 +42,12 @@ def document() -> Schema:
         },
         "components": {
             "schemas": {**components, "Error": MESSAGE},
-            "responses": {"error": {"description": "The reason.", "content": _json(_ref("Error"))}},
+            "responses": {
+                "error": {
+                    "description": "The reason.",
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                }
+            },
             "securitySchemes": SECURITY,
         },
     }
@@ -53,11 +59,23 @@ def _page(page: AdminPage, schema: Schema) -> Schema:
         "summary": page.summary,
         "responses": _responses(schema, "400", "401", "429"),
     }
-    if page.parameters:
-        operation["parameters"] = [
-            {"in": "query", "schema": TEXT, **_described(each), "required": each.required} for each in page.parameters
-        ]
-    return operation
+    return operation | _query(page)
+
+
+def _file(page: AdminPage) -> Schema:
+    operation = {
+        "operationId": f"{page.name}-csv",
+        "summary": f"{page.summary} As a file for spreadsheets.",
+        "responses": _responses(TEXT, "400", "401", "429", content_type="text/csv"),
+    }
+    return operation | _query(page)
+
+
+def _query(page: AdminPage) -> Schema:
+    if not page.parameters:
+        return {}
+    place = {"in": "query", "schema": TEXT}
+    return {"parameters": [{**place, **each._asdict()} for each in page.parameters]}
 
 
 def _action(action: AdminAction, schema: Schema) -> Schema:
@@ -82,22 +100,10 @@ def _check(summary: str, content_type: str, failure: int | None = None) -> Schem
     return {"summary": summary, "security": [], "responses": statuses}
 
 
-def _responses(schema: Schema, *failures: str) -> Schema:
+def _responses(schema: Schema, *failures: str, content_type: str = "application/json") -> Schema:
     errors = {status: {"$ref": "#/components/responses/error"} for status in failures}
-    return {"200": {"description": "OK", "content": _json(schema)}, **errors}
-
-
-def _described(parameter: PageParameter) -> Schema:
-    return {"name": parameter.name, "description": parameter.description}
+    return {"200": {"description": "OK", "content": {content_type: {"schema": schema}}}, **errors}
 
 
 def _property(parameter: PageParameter) -> Schema:
     return {**TEXT, "description": parameter.description}
-
-
-def _json(schema: Schema) -> Schema:
-    return {"application/json": {"schema": schema}}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
