@@ -1,4 +1,7 @@
-"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none."""
+"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none.
+
+The admin listener has all of them, the public port `/healthz`, and the others with `listen.metrics: true`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +18,7 @@ from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.services import UpstreamServices
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+MOVED = "/readyz and /metrics are on the port of the admin interface; with `listen.metrics: true` here, too"
 CHECK_SECONDS = 5.0  # after which a check has failed
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
@@ -49,7 +53,7 @@ def add_monitoring(app: web.Application, service: Monitored) -> None:
 
     async def readiness(_: web.Request) -> web.Response:
         checks = service.checks
-        failures = await asyncio.gather(*map(_run, checks))
+        failures = await asyncio.gather(*map(run, checks))
         reasons = [
             {"check": check.name, "reason": failure}
             for check, failure in zip(checks, failures, strict=True)
@@ -81,7 +85,7 @@ def readiness_checks(
     ]
 
 
-async def _run(check: ReadinessCheck) -> str | None:
+async def run(check: ReadinessCheck) -> str | None:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await check.failure()
