@@ -41,6 +41,7 @@ class Gateway:
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
+    quota: reservations.Quota
     services: services.UpstreamServices
     load: load_shedding.LoadShedding
     cache: lookup.QueryCache
@@ -119,6 +120,7 @@ async def build(
         mappings=mappings,
         applications=served,
         store=store,
+        quota=quota,
         services=connected,
         load=load,
         cache=cache,

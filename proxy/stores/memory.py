@@ -143,6 +143,9 @@ class MemoryStore:
     async def notes(self, kind: str) -> dict[str, str]:
         return dict(self._notes[kind])
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        self._notes[kind].pop(owner, None)
+
     async def drop_notes(self, kind: str) -> None:
         self._notes[kind].clear()
 

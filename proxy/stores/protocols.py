@@ -230,6 +230,9 @@ class NoteStore(Protocol):
     async def notes(self, kind: str) -> dict[str, str]:
         """Return the notes of a kind by owner."""
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        """Delete an owner's note of a kind, if there is one."""
+
     async def drop_notes(self, kind: str) -> None:
         """Delete every note of a kind."""
 

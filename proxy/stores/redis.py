@@ -167,6 +167,9 @@ class RedisStore:
     async def notes(self, kind: str) -> dict[str, str]:
         return dict(await _response(self._redis.hgetall(f"{PREFIX}notes:{kind}")))
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        await _response(self._redis.hdel(f"{PREFIX}notes:{kind}", owner))
+
     async def drop_notes(self, kind: str) -> None:
         await _response(self._redis.delete(f"{PREFIX}notes:{kind}"))
 

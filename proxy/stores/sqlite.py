@@ -160,6 +160,9 @@ class SqliteStore:
     async def notes(self, kind: str) -> dict[str, str]:
         return dict(await self._read("SELECT owner, text FROM notes WHERE kind = ?", kind))
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        await self._change("DELETE FROM notes WHERE kind = ? AND owner = ?", kind, owner)
+
     async def drop_notes(self, kind: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ?", kind)
 

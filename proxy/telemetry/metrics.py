@@ -157,6 +157,9 @@ class Metrics(Collector):
             "service",
             merged="max",
         )
+        self.circuit_breaker_openings = Counter(
+            "v3bridge_circuit_breaker_openings", "Times that a circuit breaker has opened", "service"
+        )
         self._add_quota_metrics()
         self.token_requests = Counter("v3bridge_token_requests", "Token requests by outcome", "application", "outcome")
         self.token_age = AgeGauge(
@@ -182,6 +185,7 @@ class Metrics(Collector):
         self.overload_refused = Counter("v3bridge_overload_refused", "Requests refused during overload")
         self.event_loop_tasks = Gauge("v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", merged="sum")
         self._add_shadow_metrics()
+        self._add_alert_metrics(clock)
         self._registry = registry
         registry.register(self)
 
@@ -218,6 +222,21 @@ class Metrics(Collector):
         )
         self.shadow_queue_length = Gauge(
             "v3bridge_shadow_queue_length", "Requests that wait for their comparison", merged="sum"
+        )
+
+    def _add_alert_metrics(self, clock: clocks.Clock) -> None:
+        self.alerts = Counter("v3bridge_alerts", "Alerts by event", "event")
+        self.alert_deliveries = Counter(
+            "v3bridge_alert_deliveries",
+            "Deliveries of alerts: delivered, retried, failed or dropped",
+            "receiver",
+            "outcome",
+        )
+        self.schema_check_age = AgeGauge(
+            "v3bridge_schema_check_age_seconds", "Age of the last comparison with the upstream's schema", clock=clock
+        )
+        self.schema_drifts = Gauge(
+            "v3bridge_schema_drifts", "Differences of the upstream's schema from what the mappings read", merged="last"
         )
 
     def observe_stage(self, stage: str, since: float) -> float:

@@ -21,6 +21,7 @@ from proxy.web import (
     legacy_proxy,
     middleware,
     operator_endpoints,
+    service,
     shadowing,
 )
 from proxy.web.v3 import encoded_cache, routes, unparsed
@@ -84,6 +85,9 @@ async def _compose(
         app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(gateway.load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, gateway.mappings)
+    running = service.RunningService(gateway)
+    running.alerts.start()
+    resources.push_async_callback(running.alerts.close)
     checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
     operator_endpoints.add_to(app, _metrics_text(app, metrics, slot), checks)
     return app

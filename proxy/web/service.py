@@ -1,5 +1,6 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
+from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
 
 
@@ -8,3 +9,4 @@ class RunningService:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
+        self.alerts = monitor.AlertMonitor(lambda: self.gateway)

@@ -22,7 +22,15 @@ from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.gateway.quota.usage import UsageMonitor
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
-from proxy.stores.protocols import EntryGroup, EntryUsage, LedgerEntry, QuotaLimit, ReservationRecord, Store
+from proxy.stores.protocols import (
+    EntryGroup,
+    EntryUsage,
+    ExhaustedQuota,
+    LedgerEntry,
+    QuotaLimit,
+    ReservationRecord,
+    Store,
+)
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
@@ -41,6 +49,14 @@ class QuotaStatus(NamedTuple):
     used: int
     limit: int | None
     reset: int | None
+
+
+class RefusedRequest(NamedTuple):
+    """Request that was refused because of a limit of the configuration: the least parts that could not be had in a
+    period."""
+
+    period: str
+    parts: int
 
 
 class Reservation:
@@ -109,6 +125,7 @@ class Quota:
         self._periods = self._calendar.today()
         self._pruned: BillingPeriods | None = None
         self._charges: dict[ChargedAccounts, _Charge] = {}
+        self._refused: dict[QuotaAccount, RefusedRequest] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -169,6 +186,25 @@ class Quota:
         )
         return QuotaStatus(used, account.limit, account.reset(periods, now))
 
+    @property
+    def store_available(self) -> bool:
+        """Whether usage can be written to the store."""
+        return self._ledger.is_available
+
+    def exhausted(self) -> list[ExhaustedQuota]:
+        """Return the quotas that upstream has refused as exhausted, as of the last refresh."""
+        return self._exhausted.active()
+
+    def refused(self, account: QuotaAccount) -> RefusedRequest | None:
+        """Return the smallest request of this period for which the account had too few parts left in this process."""
+        refused = self._refused.get(account)
+        return refused if refused and refused.period == account.entry(self._calendar.today()).period else None
+
+    def usages(self) -> list[tuple[QuotaAccount, EntryUsage]]:
+        """Return the usage of each account in its current period, as of the last refresh."""
+        periods = self._calendar.today()
+        return [(account, self._ledger.usage(account.entry(periods))) for account in self._accounts]
+
     async def book(
         self, accounts: ChargedAccounts, used: int, uncertain: int, reservation: str, intent: int | None
     ) -> None:
@@ -201,7 +237,7 @@ class Quota:
         except errors.StoreUnavailable as error:
             self._ledger.store_failed(error)
         await self._ledger.refresh(entries)
-        usages = [(account, self._ledger.usage(entry)) for account, entry in zip(self._accounts, entries, strict=True)]
+        usages = self.usages()
         self._monitor.update_gauges(usages)
         try:
             await self._monitor.log_thresholds(usages)
@@ -247,6 +283,8 @@ class Quota:
         """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
         remaining = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > remaining:
+            before = self.refused(account)
+            self._refused[account] = RefusedRequest(usage.entry.period, min(parts, before.parts if before else parts))
             reset = account.reset(self._calendar.today(), self._clock.now())
             raise errors.QuotaExhausted(
                 f"{account.name} has {remaining} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "
