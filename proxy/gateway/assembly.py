@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
 from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
-from proxy.gateway.cache import entries, lookup, shared_keys
+from proxy.gateway.cache import clearing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
@@ -46,6 +46,7 @@ class Gateway:
     load: load_shedding.LoadShedding
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
+    reconciler: reconciliation.Reconciler
     spans: tracing.Tracing | None
 
 
@@ -90,6 +91,7 @@ async def build(
     uids = Path(settings.uids) if settings.uids else None
     mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
     served = applications.Applications(settings.applications)
+    activity = activities.Activity(clock)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
@@ -103,12 +105,12 @@ async def build(
         spans=spans,
         clock=clock,
         metrics=metrics,
+        activity=activity,
         resources=resources,
         client_factory=client_factory,
     )
-    memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
-    shared = _open_shared_cache(base, cache_location)
-    cache = lookup.QueryCache(memory, settings.coalescing.enabled, metrics, shared)
+    cache = await _open_cache(base, cache_location, store)
+    reconciler = _start_reconciler(base, store, connected)
     requests = _pipeline(
         base, mappings, served=served, store=store, quota=quota, connected=connected, load=load, cache=cache
     )
@@ -116,7 +118,7 @@ async def build(
         settings=settings,
         clock=clock,
         metrics=metrics,
-        activity=activities.Activity(),
+        activity=activity,
         mappings=mappings,
         applications=served,
         store=store,
@@ -125,6 +127,7 @@ async def build(
         load=load,
         cache=cache,
         pipeline=requests,
+        reconciler=reconciler,
         spans=spans,
     )
 
@@ -140,7 +143,7 @@ def _pipeline(
     load: load_shedding.LoadShedding,
     cache: lookup.QueryCache,
 ) -> pipeline.Pipeline:
-    """Build the pipeline, and start its background work: the catalogue lists and the reconciliation of usage."""
+    """Build the pipeline, and start its background work: the catalogue lists."""
     settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
     projections = _compile_projections(mappings, served)
     lists = directory.Directory(
@@ -149,12 +152,6 @@ def _pipeline(
     base.resources.push_async_callback(lists.close)
     batches = batching.Batcher(connected.client, settings.coalescing.enabled, upstream.connections, metrics)
     base.resources.push_async_callback(batches.close)
-    counts = supply_counts.SupplyCountsClient(connected.http, upstream.graphql_url, clock)
-    reconciler = reconciliation.Reconciler(
-        store, reconciliation.reconciled_applications(settings.applications), counts, clock
-    )
-    base.resources.push_async_callback(reconciler.close)
-    reconciler.start()
     requests = pipeline.Pipeline(
         projections=projections,
         cache=cache,
@@ -170,6 +167,28 @@ def _pipeline(
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
+
+
+def _start_reconciler(base: _Base, store: Store, connected: services.UpstreamServices) -> reconciliation.Reconciler:
+    counts = supply_counts.SupplyCountsClient(connected.http, base.upstream.graphql_url, base.clock)
+    applications = reconciliation.reconciled_applications(base.settings.applications)
+    reconciler = reconciliation.Reconciler(store, applications, counts, base.clock)
+    base.resources.push_async_callback(reconciler.close)
+    reconciler.start()
+    return reconciler
+
+
+async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
+    """Open the response cache, the shared one, and start to follow their clearing by other processes."""
+    settings = base.settings
+    memory = entries.ResponseCache(settings.cache, base.clock) if settings.cache.enabled else None
+    shared = _open_shared_cache(base, location)
+    cache = lookup.QueryCache(memory, settings.coalescing.enabled, base.metrics, shared)
+    if memory is not None:
+        started = clearing.CacheClearing(store, cache.clear)
+        base.resources.push_async_callback(started.close)
+        await started.start()
+    return cache
 
 
 def _open_shared_cache(base: _Base, location: SharedCacheLocation | None) -> shared_cache.SharedCache | None:

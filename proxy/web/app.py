@@ -8,11 +8,9 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway import assembly
-from proxy.gateway.cache import entries
+from proxy.gateway import assembly, load_shedding
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging, request_ids
-from proxy.telemetry import metrics as metering
 from proxy.upstream import services
 from proxy.web import (
     authentication,
@@ -55,10 +53,9 @@ async def _compose(
     served, requests = gateway.applications, gateway.pipeline
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
-    # A share of the bytes of the setting, so that both caches together stay within it.
-    cache = encoded_cache.EncodedResponseCache(
-        settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
-    )
+    cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
+    gateway.cache.clear_responses = cache.clear
+    metrics.caches["responses"] = cache.usage
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, gateway.activity, clock, addresses, ids)
     hits = unparsed.UnparsedHits(
@@ -85,36 +82,26 @@ async def _compose(
         app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(gateway.load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, gateway.mappings)
-    running = service.RunningService(gateway)
+    checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
+    figures = merging.WorkerFigures(metrics, gateway.activity, slot, load_shedding.memory_used)
+    if slot is not None:
+        app.cleanup_ctx.append(lambda _: _sharing(figures))
+    running = service.RunningService(gateway, checks, figures.text)
     running.alerts.start()
     resources.push_async_callback(running.alerts.close)
-    checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
-    operator_endpoints.add_to(app, _metrics_text(app, metrics, slot), checks)
+    operator_endpoints.add_health(app)
+    operator_endpoints.add_monitoring(app, running)
+    app[service.SERVICE] = running
     return app
 
 
-def _metrics_text(
-    app: web.Application, metrics: metering.Metrics, slot: merging.WorkerSlot | None
-) -> Callable[[], bytes]:
-    """Return the function that renders `/metrics`: of this process, or merged with those of the other workers."""
-    if slot is None:
-
-        def of_this_process() -> bytes:
-            metrics.sample()
-            return metrics.text()
-
-        return of_this_process
-    merged = merging.MergedMetrics(metrics, slot)
-
-    async def writing(_: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
-        yield
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    app.cleanup_ctx.append(writing)
-    return merged.text
+async def _sharing(figures: merging.WorkerFigures) -> AsyncIterator[None]:
+    """Write the figures of this worker for the others while the application runs."""
+    task = asyncio.create_task(figures.write_regularly(), name="figures of this worker")
+    yield
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _closing(resources: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:
