@@ -48,6 +48,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
+        alerts=config.AlertSettings(**changes.pop("alerts", {})),
     )
 
 
