@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from proxy import __version__, config
+from proxy import __version__, config, errors
 from proxy.cli import embedded, shown
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
@@ -52,6 +52,11 @@ def serve(
     # Before the sandbox is started, which takes seconds.
     listening.check(listen.host, listen.port)
     if admin:
+        # Sockets of workers share ports, so that the system would not refuse the second one.
+        if admin.port and admin.port == listen.port:
+            raise errors.ConfigError(
+                f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
+            )
         listening.check(admin.host, admin.port, listening.ADMIN)
     source = "shipped" if config_file is None else str(config_file.resolve())
     from proxy.telemetry import log, log_writer
@@ -97,8 +102,10 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path], toke
         urls = await stack.enter_async_context(_workers(settings))
         shown.service(urls.public, _key(settings), embeds_sandbox)
         shown.admin_interface(urls.admin, token)
-        admin = {"admin": urls.admin} if urls.admin else {}
-        logger.info("service started", version=__version__, config=source, address=urls.public, **admin, **environment)
+        admin = urls.admin or "off"
+        logger.info(
+            "service started", version=__version__, config=source, address=urls.public, admin=admin, **environment
+        )
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
     logger.info("service stopped")
