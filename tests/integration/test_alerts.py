@@ -259,26 +259,28 @@ async def test_schema_drift_is_reported_and_again_when_more_is_gone(start_alerts
 async def test_processes_on_one_store_report_once(
     start_alerts: StartAlerts, redis_server: RedisServer, upstream_exhausted: bool
 ) -> None:
-    async with start_alerts(
-        store=redis_server.url, application={"parts": 100_000}, alerts={"thresholds": (1,)}
-    ) as environment:
-        async with running_proxy.serving(environment.gateway.settings, environment.time) as (service, other):
-            second = service[SERVICE]
-            if upstream_exhausted:
-                account = environment.sandbox.default_application.application_id
-                environment.sandbox.part_usage.record(account, 1000)
-                assert [await environment.request(), (await other.get(target(ONE))).status] == [429, 429]
-            else:
-                entry = LedgerEntry("demo", "2023-11")
-                await second.gateway.store.adjust(entry, 2000, 0)
-            for gateway in (environment.gateway, second.gateway):
-                await gateway.quota.refresh()
-            for _ in range(5):
-                await asyncio.gather(environment.monitor.evaluate(), second.alerts.evaluate())
-                environment.time.advance(30)
-            await environment.receiver.wait(1)
-            assert len(environment.receiver.received) == 1
-            assert len(await records.recent(second.gateway.store)) == 1
+    async with (
+        start_alerts(
+            store=redis_server.url, application={"parts": 100_000}, alerts={"thresholds": (1,)}
+        ) as environment,
+        running_proxy.serving(environment.gateway.settings, environment.time) as (service, other),
+    ):
+        second = service[SERVICE]
+        if upstream_exhausted:
+            account = environment.sandbox.default_application.application_id
+            environment.sandbox.part_usage.record(account, 1000)
+            assert [await environment.request(), (await other.get(target(ONE))).status] == [429, 429]
+        else:
+            entry = LedgerEntry("demo", "2023-11")
+            await second.gateway.store.adjust(entry, 2000, 0)
+        for gateway in (environment.gateway, second.gateway):
+            await gateway.quota.refresh()
+        for _ in range(5):
+            await asyncio.gather(environment.monitor.evaluate(), second.alerts.evaluate())
+            environment.time.advance(30)
+        await environment.receiver.wait(1)
+        assert len(environment.receiver.received) == 1
+        assert len(await records.recent(second.gateway.store)) == 1
 
 
 async def test_blocked_receivers_delay_no_request(start_alerts: StartAlerts, tmp_path: Path) -> None:
