@@ -309,6 +309,12 @@ class ListSettings(Settings, frozen=True):
     ] = 86_400.0
 
 
+class ClientSettings(Settings, frozen=True):
+    """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
+
+    days: Annotated[int, Meta(ge=0, le=396, description="days, 0 (nothing is recorded) to 396")] = 396
+
+
 class LogSettings(Settings, frozen=True):
     """Log on standard error."""
 
@@ -370,6 +376,7 @@ class Config(Settings, frozen=True):
     coalescing: CoalescingSettings = CoalescingSettings()
     cache: CacheSettings = CacheSettings()
     lists: ListSettings = ListSettings()
+    clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()

@@ -13,7 +13,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway import applications, callers, directory, load_shedding, pipeline, rate_limit
 from proxy.gateway.cache import clearing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
@@ -24,6 +24,7 @@ from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
+from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
@@ -91,12 +92,14 @@ async def build(
     uids = Path(settings.uids) if settings.uids else None
     mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
     served = applications.Applications(settings.applications)
-    activity = activities.Activity(clock)
+    counts = caller_counts.CallerCounts()
+    activity = activities.Activity(clock, counts.add) if settings.clients.days else activities.Activity(clock)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await opening.open_store(settings.store, clock)
     resources.push_async_callback(store.aclose)
+    _start_recording(base, counts, store)
     quota = await _start_quota(base, store, served)
     connected = services.connect(
         base.upstream,
@@ -222,6 +225,13 @@ def _compile_projections(
     for application in served.applications.values():
         projections.match(model.Projection(features=application.features))
     return projections
+
+
+def _start_recording(base: _Base, counts: caller_counts.CallerCounts, store: Store) -> None:
+    """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
+    recorder = callers.CallerRecorder(counts, store, base.settings.clients.days, base.clock)
+    base.resources.push_async_callback(recorder.close)
+    recorder.start()
 
 
 async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
