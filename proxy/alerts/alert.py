@@ -1,12 +1,14 @@
-"""An alert: what receivers get, as JSON or as one line of text. Pure.
+"""An alert: what receivers get, as JSON or as one line of text.
 
 The fields are stable: `version` is raised when one changes its meaning or goes. `text` is what chat services show; a
 client may choose its own user agent, which must not become a mention or a link there.
 """
 
 import json
+import secrets
+import socket
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -14,7 +16,7 @@ import proxy
 from proxy import config
 
 VERSION = 1
-TEST = "test"
+TEST: Final = "test"
 
 Severity = Literal["info", "warning", "critical"]
 Status = Literal["firing", "resolved"]
@@ -63,13 +65,23 @@ def make(
     details: dict[str, Any],
     *,
     now: float,
-    machine: str,
     status: Status = "firing",
 ) -> Alert:
-    """Return an alert. `now` is in seconds since 1970, `machine` the name of this one."""
+    """Return an alert. `now` is in seconds since 1970."""
+    machine = socket.gethostname()
     label = "resolved" if status == "resolved" else severity
     text = f"v3bridge on {machine}: {label}: {title}".translate(_HARMLESS)
     return Alert(VERSION, id_, event, status, severity, title, text, details, rfc3339(now), machine)
+
+
+def test(now: float) -> Alert:
+    """Return an alert that tells a receiver only that it works."""
+    return make(new_id(), TEST, "info", "This is a test: alerts reach this receiver.", {}, now=now)
+
+
+def new_id() -> str:
+    """Return a new id of an alert."""
+    return f"msg_{secrets.token_hex(12)}"
 
 
 def encode(alert: Alert, body: Literal["json", "text"] = "json") -> bytes:

@@ -6,8 +6,6 @@ reports that it is resolved. While the store is unavailable, each process report
 """
 
 import asyncio
-import secrets
-import socket
 from collections.abc import Callable
 
 import msgspec
@@ -63,6 +61,10 @@ class AlertMonitor:
             self._task.cancel()
             await asyncio.wait((self._task,))
         await self._sender.close()
+
+    def send_test(self) -> None:
+        """Send a test alert to all receivers."""
+        self._sender.submit(alerts.test(self._current().clock.now()))
 
     async def evaluate(self) -> None:
         """Evaluate the conditions once."""
@@ -137,7 +139,7 @@ class AlertMonitor:
         )
 
     def _submit(self, condition: Condition) -> str:
-        id_ = f"msg_{secrets.token_hex(12)}"
+        id_ = alerts.new_id()
         alert = alerts.make(
             id_,
             condition.event,
@@ -145,7 +147,6 @@ class AlertMonitor:
             condition.title,
             condition.details,
             now=self._current().clock.now(),
-            machine=socket.gethostname(),
         )
         log.warning("alert raised", alert=id_, alert_event=alert.event, severity=alert.severity, title=alert.title)
         self._sender.submit(alert)
@@ -192,7 +193,7 @@ class AlertMonitor:
         if gateway.settings.alerts.resolved:
             self._sender.submit(
                 alerts.make(
-                    f"msg_{secrets.token_hex(12)}",
+                    alerts.new_id(),
                     condition.event,
                     condition.severity,
                     condition.over,
@@ -202,7 +203,6 @@ class AlertMonitor:
                         "seconds": round(condition.last - condition.since),
                     },
                     now=gateway.clock.now(),
-                    machine=socket.gethostname(),
                     status="resolved",
                 )
             )

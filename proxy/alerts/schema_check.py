@@ -57,7 +57,8 @@ class SchemaReport(msgspec.Struct, frozen=True):
 
 
 class SchemaCheck:
-    """Background task of the check. `report` is the last result of any worker, None before the first."""
+    """Background task of the check. `report` is the last result of any worker, None before the first; `expected` is
+    the digest of the schema and the mappings of this process."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class SchemaCheck:
         self._current = current
         self._rng = rng or random.SystemRandom()
         self._poll_seconds = poll_seconds
-        self._expected = expected_schema()
+        self.expected = expected_schema()
         self._due: float | None = None
         self._task: asyncio.Task[None] | None = None
         self.report: SchemaReport | None = None
@@ -98,7 +99,7 @@ class SchemaCheck:
             fields = sum(len(getattr(kind, "fields", ())) for kind in names.values())
             now = gateway.clock.now()
             drifts = tuple(drift.compare(gateway.mappings, types.types))
-            report = SchemaReport(now, self._expected, socket.gethostname(), now, "", fields, drifts)
+            report = SchemaReport(now, self.expected, socket.gethostname(), now, "", fields, drifts)
             _log(report)
         await gateway.store.put_note(NOTE, OWNER, msgspec.json.encode(report).decode())
         self._adopt(report)
@@ -128,7 +129,7 @@ class SchemaCheck:
             await self.check()
 
     def _is_due(self, report: SchemaReport | None, hours: float, now: float) -> bool:
-        if report is None or report.expected != self._expected:
+        if report is None or report.expected != self.expected:
             return True
         seconds = min(RETRY_SECONDS, hours * 3600) if report.failure else hours * 3600
         # Also after a clock that was ahead: its result would else stand for as long.
@@ -136,8 +137,8 @@ class SchemaCheck:
 
     def _failed(self, before: SchemaReport | None, reason: str) -> SchemaReport:
         now, machine = self._current().clock.now(), socket.gethostname()
-        if before is None or before.expected != self._expected:
-            return SchemaReport(now, self._expected, machine, failure=reason)
+        if before is None or before.expected != self.expected:
+            return SchemaReport(now, self.expected, machine, failure=reason)
         return msgspec.structs.replace(before, attempted=now, failure=reason)
 
     def _adopt(self, report: SchemaReport) -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import secrets
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -40,7 +38,7 @@ class AttemptRow(NamedTuple):
 
 
 @app.command("test")
-def test(config_file: ConfigFile = None) -> None:
+def send_test(config_file: ConfigFile = None) -> None:
     """Send a test alert to every receiver, and print the outcomes. The exit code is 1 if any has not accepted it."""
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ)
     if not settings.alerts.receivers:
@@ -84,15 +82,7 @@ async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
     from proxy.alerts import receivers
 
     time = clock.SystemClock()
-    alert = alerts.make(
-        f"msg_{secrets.token_hex(12)}",
-        alerts.TEST,
-        "info",
-        "This is a test: alerts reach this receiver.",
-        {},
-        now=time.now(),
-        machine=socket.gethostname(),
-    )
+    alert = alerts.test(time.now())
 
     async def attempt(name: str, receiver: config.WebhookSettings | config.CommandSettings) -> AttemptRow:
         began = time.monotonic()

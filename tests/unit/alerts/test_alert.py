@@ -1,12 +1,13 @@
 """Tests of alerts as values: texts that chat services show."""
 
 import json
+import socket
 
 from proxy.alerts import alert as alerts
 
 
 def made(title: str, status: alerts.Status = "firing") -> alerts.Alert:
-    return alerts.make("msg_1", "client.new", "info", title, {"title": title}, now=0, machine="m", status=status)
+    return alerts.make("msg_1", "client.new", "info", title, {"title": title}, now=0, status=status)
 
 
 def test_text_holds_no_mention_link_or_markup() -> None:
@@ -18,5 +19,5 @@ def test_text_holds_no_mention_link_or_markup() -> None:
 
 
 def test_text_says_whether_it_is_over() -> None:
-    assert made("A sentence.").text == "v3bridge on m: info: A sentence."
-    assert made("A sentence.", "resolved").text == "v3bridge on m: resolved: A sentence."
+    assert made("A sentence.").text == f"v3bridge on {socket.gethostname()}: info: A sentence."
+    assert made("A sentence.", "resolved").text == f"v3bridge on {socket.gethostname()}: resolved: A sentence."

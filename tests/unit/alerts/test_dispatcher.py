@@ -52,7 +52,7 @@ def webhook(receiver: alert_receiver.AlertReceiver, **changes: Any) -> config.We
 
 
 def alert(number: int = 1, event: Any = "breaker.open") -> alerts.Alert:
-    return alerts.make(f"msg_{number}", event, "critical", "It is open.", {}, now=0, machine="m")
+    return alerts.make(f"msg_{number}", event, "critical", "It is open.", {}, now=0)
 
 
 def sender(gateway: Gateway, waits: Waits) -> dispatcher.Dispatcher:

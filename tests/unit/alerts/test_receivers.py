@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -16,10 +17,9 @@ from proxy import config
 from proxy.alerts import alert as alerts
 from proxy.alerts import receivers
 
+MACHINE = socket.gethostname()
 NOW = 1_700_000_000.0
-ALERT = alerts.make(
-    "msg_1", "quota.threshold", "warning", "demo has used 80 %.", {"used": 80}, now=NOW, machine="bridge-1"
-)
+ALERT = alerts.make("msg_1", "quota.threshold", "warning", "demo has used 80 %.", {"used": 80}, now=NOW)
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ async def test_webhook_gets_the_alert_with_a_signature(receiver: alert_receiver.
         "status": "firing",
         "severity": "warning",
         "title": "demo has used 80 %.",
-        "text": "v3bridge on bridge-1: warning: demo has used 80 %.",
+        "text": f"v3bridge on {MACHINE}: warning: demo has used 80 %.",
         "details": {"used": 80},
         "at": "2023-11-14T22:13:20Z",
-        "machine": "bridge-1",
+        "machine": MACHINE,
         "service": "v3bridge",
         "service_version": ALERT.service_version,
     }
@@ -164,7 +164,7 @@ async def test_command_gets_the_alert_and_no_secret(tmp_path: Path, monkeypatch:
         "V3BRIDGE_ALERT_SEVERITY": "warning",
         "V3BRIDGE_ALERT_TITLE": "demo has used 80 %.",
         "V3BRIDGE_ALERT_AT": "2023-11-14T22:13:20Z",
-        "V3BRIDGE_ALERT_MACHINE": "bridge-1",
+        "V3BRIDGE_ALERT_MACHINE": MACHINE,
     }
     assert "NEXAR_CLIENT_SECRET" not in environ
     assert set(environ) - set(named) <= {*receivers.INHERITED, "LC_CTYPE"}
