@@ -3,9 +3,10 @@
 import os
 import secrets
 import sys
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import typer
@@ -13,11 +14,18 @@ import typer
 from proxy import __version__, config, errors
 from proxy.cli import embedded, shown
 from proxy.config import loader
-from proxy.kit import clock, event_loop, shipped
-from proxy.workers import listening
+from proxy.kit import clock, event_loop, service_manager, shipped
+from proxy.workers import inherited, listening
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 TOKEN_BYTES = 32  # random bytes of a generated admin token
+
+
+class Activation(NamedTuple):
+    """What a service manager such as systemd gave to the program: sockets, and where it wants to hear of its state."""
+
+    sockets: inherited.InheritedSockets
+    manager: service_manager.ServiceManager
 
 
 def serve(
@@ -49,22 +57,16 @@ def serve(
     listen = msgspec.structs.replace(settings.listen, **changed)
     admin, token = _with_token(settings.admin, admin_port)
     settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
-    # Before the sandbox is started, which takes seconds.
-    listening.check(listen.host, listen.port)
-    if admin:
-        # Sockets of workers share ports, so that the system would not refuse the second one.
-        if admin.port and admin.port == listen.port:
-            raise errors.ConfigError(
-                f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
-            )
-        listening.check(admin.host, admin.port, listening.ADMIN)
+    manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
+    settings = inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
+    _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
     from proxy.telemetry import log, log_writer
 
     with log_writer.buffered(sys.stderr) as stream:
         log.configure(settings.log.level, settings.log.format, stream)
         log.log_uncaught_exceptions()
-        event_loop.run(_serve(settings, source, config.exposed(file), token))
+        event_loop.run(_serve(settings, source, config.exposed(file), token, Activation(sockets, manager)))
 
 
 def _with_token(
@@ -82,7 +84,21 @@ def _with_token(
     return msgspec.structs.replace(settings, token=config.Secret(generated)), generated
 
 
-async def _serve(settings: config.Config, source: str, exposed: list[Path], token: str) -> None:
+def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
+    """Raise ConfigError if an address is in use, except for sockets that are open already."""
+    listen, admin = settings.listen, settings.admin
+    if not sockets.http:
+        listening.check(listen.host, listen.port)
+    if admin and not sockets.admin:
+        # Sockets of workers share ports, so that the system would not refuse the second one.
+        if admin.port and admin.port == listen.port:
+            raise errors.ConfigError(
+                f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
+            )
+        listening.check(admin.host, admin.port, listening.ADMIN)
+
+
+async def _serve(settings: config.Config, source: str, exposed: list[Path], token: str, activation: Activation) -> None:
     """Serve until a signal stops it. `source` is the configuration file, for the log; `exposed` are files with secrets
     that other users can read; `token` is a generated admin token, which is printed, and never logged."""
     import structlog
@@ -99,15 +115,20 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path], toke
         embeds_sandbox = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
             settings, _ = await embedded.with_sandbox(settings, stack)
-        urls = await stack.enter_async_context(_workers(settings))
+        urls = await stack.enter_async_context(_workers(settings, activation))
         shown.service(urls.public, _key(settings), embeds_sandbox)
         shown.admin_interface(urls.admin, token)
+        for name, address in activation.sockets.addresses():
+            logger.info("socket inherited", name=name, address=address)
         admin = urls.admin or "off"
         logger.info(
             "service started", version=__version__, config=source, address=urls.public, admin=admin, **environment
         )
+        if not activation.manager.ready(f"serving at {urls.public}"):
+            logger.warning("service manager unreachable")
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
+        activation.manager.stopping("finishing requests")
     logger.info("service stopped")
 
 
@@ -120,15 +141,20 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
     return {"workers": workers, "upstream": url, "store": settings.store.shown}
 
 
-def _workers(settings: config.Config) -> AbstractAsyncContextManager[listening.ServiceUrls]:
-    """Return the service, in this process or in worker processes under a supervisor."""
+@asynccontextmanager
+async def _workers(settings: config.Config, activation: Activation) -> AsyncIterator[listening.ServiceUrls]:
+    """Run the service, in this process or in worker processes under a supervisor."""
+    sockets, manager = activation
     if settings.listen.workers == 1:
-        from proxy.workers import single_process
+        from proxy.workers import single_process, watchdog
 
-        return single_process.running(settings)
-    from proxy.workers import supervisor
+        async with single_process.running(settings, sockets=sockets) as urls, watchdog.reporting(manager, lambda _: ()):
+            yield urls
+    else:
+        from proxy.workers import supervisor
 
-    return supervisor.running(settings, clock.SystemClock())
+        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as urls:
+            yield urls
 
 
 def _key(settings: config.Config) -> str:

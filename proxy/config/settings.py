@@ -59,6 +59,7 @@ class ListenSettings(Settings, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
     workers: Annotated[int, Meta(ge=1, le=256, description="processes, 1 to 256")] = 1
     stop_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 10.0
+    drain_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 2.0
     connections: Annotated[int, Meta(ge=1, le=1_000_000, description="connections, 1 to 1000000")] = 1000
     header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
     # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.

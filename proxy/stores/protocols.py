@@ -232,7 +232,7 @@ class NoteStore(Protocol):
         """Return the notes of a kind by owner."""
 
     async def drop_note(self, kind: str, owner: str) -> None:
-        """Delete an owner's note of a kind, if there is one."""
+        """Delete an owner's note of a kind."""
 
     async def drop_notes(self, kind: str) -> None:
         """Delete every note of a kind."""

@@ -10,12 +10,14 @@ from aiohttp import web
 from proxy import config
 from proxy.gateway import assembly, load_shedding
 from proxy.kit import clock as clocks
+from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids
 from proxy.upstream import services
 from proxy.web import (
     authentication,
     client_address,
     fast_path,
+    figures,
     legacy_proxy,
     middleware,
     operator_endpoints,
@@ -83,10 +85,10 @@ async def _compose(
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, gateway.mappings)
     checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
-    figures = merging.WorkerFigures(metrics, gateway.activity, slot, load_shedding.memory_used)
-    if slot is not None:
-        app.cleanup_ctx.append(lambda _: _sharing(figures))
-    running = service.RunningService(gateway, checks, figures.text)
+    workers = merging.WorkerFigures(metrics, gateway.activity, slot, load_shedding.memory_used)
+    all_figures = figures.Figures(workers, gateway.store, clock, shared=opening.has_machines(settings.store))
+    app.cleanup_ctx.append(lambda _: _sharing(all_figures))
+    running = service.RunningService(gateway, checks, all_figures)
     running.alerts.start()
     resources.push_async_callback(running.alerts.close)
     operator_endpoints.add_health(app)
@@ -95,9 +97,9 @@ async def _compose(
     return app
 
 
-async def _sharing(figures: merging.WorkerFigures) -> AsyncIterator[None]:
-    """Write the figures of this worker for the others while the application runs."""
-    task = asyncio.create_task(figures.write_regularly(), name="figures of this worker")
+async def _sharing(shared: figures.Figures) -> AsyncIterator[None]:
+    """Share the figures of this worker and of this machine while the application runs."""
+    task = asyncio.create_task(shared.run(), name="figures")
     yield
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):

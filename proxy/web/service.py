@@ -1,24 +1,26 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from aiohttp import web
 
 from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
+from proxy.web.figures import Figures
 from proxy.web.operator_endpoints import ReadinessCheck
 
 
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
 
-    `metrics_text` renders the metrics of all workers, `checks` are the conditions of readiness.
+    `checks` are the conditions of readiness, `figures` are those of all workers and machines.
     """
 
-    def __init__(self, gateway: Gateway, checks: Sequence[ReadinessCheck], metrics_text: Callable[[], bytes]) -> None:
+    def __init__(self, gateway: Gateway, checks: Sequence[ReadinessCheck], figures: Figures) -> None:
         self.gateway = gateway
         self.checks = checks
-        self.metrics_text = metrics_text
+        self.figures = figures
+        self.metrics_text = figures.local.text
         self.alerts = monitor.AlertMonitor(lambda: self.gateway)
 
 

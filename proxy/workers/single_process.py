@@ -1,7 +1,8 @@
 """Service in this process: the only one, or one of several workers."""
 
 import resource
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal
 
@@ -15,7 +16,7 @@ from proxy.upstream import services
 from proxy.web import app, connections, server
 from proxy.web.admin import listener
 from proxy.web.service import SERVICE
-from proxy.workers import listening
+from proxy.workers import inherited, listening
 
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
 ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when the service stops
@@ -28,10 +29,12 @@ async def running(
     settings: config.Config,
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
+    sockets: inherited.InheritedSockets = inherited.NONE,
 ) -> AsyncIterator[listening.ServiceUrls]:
     """Serve while the block runs; yields the base URLs. Raises ConfigError and MappingError.
 
-    `slot` is given to workers, which share the port; `client` replaces the GraphQL client.
+    `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
+    manager are used instead of own ones.
     """
     service = await app.create_app(settings, clock.SystemClock(), slot, client)
     listen = settings.listen
@@ -39,7 +42,9 @@ async def running(
         service,
         listen.host,
         listen.port,
+        sockets=sockets.opened_http(),
         stop_seconds=listen.stop_seconds,
+        drain_seconds=listen.drain_seconds,
         shared=slot is not None,
         limits=connections.ConnectionLimits.of(listen)._replace(connections=_client_connections(settings)),
     )
@@ -48,13 +53,19 @@ async def running(
             url = await stack.enter_async_context(serving)
         except OSError as error:
             raise listening.refused(listen.host, listen.port, error) from error
-        admin_url = await _serve_admin(service, settings.admin, stack, shared=slot is not None)
+        admin = settings.admin
+        admin_url = await _serve_admin(service, admin, stack, sockets.opened_admin(), shared=slot is not None)
         garbage.tune()
         yield listening.ServiceUrls(url, admin_url)
 
 
 async def _serve_admin(
-    service: web.Application, settings: Literal[False] | config.AdminSettings, stack: AsyncExitStack, *, shared: bool
+    service: web.Application,
+    settings: Literal[False] | config.AdminSettings,
+    stack: AsyncExitStack,
+    sockets: Sequence[socket.socket],
+    *,
+    shared: bool,
 ) -> str:
     """Start the admin interface of a service until `stack` is closed; return its base URL, empty if it is off."""
     if not settings:
@@ -62,7 +73,13 @@ async def _serve_admin(
     admin = listener.create(service[SERVICE], settings, clock.SystemClock())
     limits = connections.ConnectionLimits(connections=ADMIN_CONNECTIONS)
     serving = server.running(
-        admin, settings.host, settings.port, stop_seconds=ADMIN_STOP_SECONDS, shared=shared, limits=limits
+        admin,
+        settings.host,
+        settings.port,
+        sockets=sockets,
+        stop_seconds=ADMIN_STOP_SECONDS,
+        shared=shared,
+        limits=limits,
     )
     try:
         return await stack.enter_async_context(serving)

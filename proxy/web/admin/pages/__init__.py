@@ -40,9 +40,9 @@ The message that it returns is shown once at the top of its page; scripts get it
 """
 
 from proxy.web.admin.page import AdminAction, AdminPage
-from proxy.web.admin.pages import alerts, overview, schema
+from proxy.web.admin.pages import alerts, overview, requests, schema, upstream
 
 # In the order of the navigation.
-PAGES: tuple[AdminPage, ...] = (overview.PAGE, alerts.PAGE, schema.PAGE)
+PAGES: tuple[AdminPage, ...] = (overview.PAGE, requests.PAGE, upstream.PAGE, schema.PAGE, alerts.PAGE)
 
 ACTIONS: tuple[AdminAction, ...] = (alerts.TEST, schema.CHECK)
