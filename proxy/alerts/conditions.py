@@ -5,7 +5,7 @@ count how often they opened.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from proxy import config
 from proxy.alerts.alert import Severity, rfc3339
 from proxy.alerts.schema_check import SchemaReport
 from proxy.gateway.assembly import Gateway
+from proxy.gateway.callers import NewClient
 from proxy.gateway.quota.accounts import LIFETIME, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit.wording import counted
@@ -24,6 +25,7 @@ from proxy.upstream.auth import backoff
 FAILURES = 3  # failed token requests in a row that are reported
 CRITICAL_PERCENT = 95  # thresholds from here are critical
 PLACES_MAX = 20  # differences of the schema that an alert names
+CLIENTS_MAX = 10  # new clients that an alert names
 
 _MONTH_SECONDS = 62 * 86_400.0  # longer than a month, so that a threshold is reported once in it
 _LIFETIME_SECONDS = 36_525 * 86_400.0  # a hundred years: once
@@ -84,6 +86,31 @@ class Observer:
                     over=f"The circuit breaker of {service} is closed.",
                     flaps=True,
                 )
+
+
+def new_clients(clients: Sequence[NewClient]) -> Condition:
+    """Return the report of clients that called for the first time: all of some minutes together."""
+    first, count = clients[0], len(clients)
+    user_agent = first.user_agent or "no User-Agent"
+    title = f"API key {first.application}/{first.key} is used by a program that had not used it before: {user_agent}."
+    return Condition(
+        "new clients",
+        "client.new",
+        "info",
+        title if count == 1 else f"{count} programs use API keys that they had not used before.",
+        {
+            "count": count,
+            "clients": [
+                {
+                    "application": each.application,
+                    "key": each.key,
+                    "user_agent": each.user_agent,
+                    "first_seen": rfc3339(each.first),
+                }
+                for each in clients[:CLIENTS_MAX]
+            ],
+        },
+    )
 
 
 def _quotas(gateway: Gateway) -> Iterator[Condition]:

@@ -15,12 +15,16 @@ from proxy import errors
 from proxy.alerts import alert as alerts
 from proxy.alerts import conditions, dispatcher, records, schema_check
 from proxy.alerts.conditions import Condition
+from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 
 EVALUATE_SECONDS = 1.0
 SYNC_SECONDS = 15.0  # between two looks at the open alerts in the store
 TAKE_OVER_SECONDS = 60.0  # between two looks for pending alerts that no process holds
 HOLD_SECONDS = 60.0  # that a condition must be over before it is resolved
+CLIENTS_SECONDS = 300.0  # between two looks for new clients, all of which are one alert
+CLIENTS_DELAY = 30.0  # seconds in which processes write what they have counted
+CLIENTS_NOTE = "alerts of new clients"
 CLAIM_SECONDS = 60.0  # in which a condition that does not flap is reported by one process
 
 log = structlog.get_logger()
@@ -46,7 +50,7 @@ class AlertMonitor:
         self._unsaved: set[str] = set()  # keys of open alerts that are only in memory
         self._done: set[str] = set()  # keys that are reported once
         self._claims: dict[str, float] = {}  # when a claim was last refused, by the monotonic clock
-        self._synced = self._taken_over = float("-inf")
+        self._synced = self._taken_over = self._clients_reported = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -78,6 +82,22 @@ class AlertMonitor:
                 await self._report_once(condition)
             else:
                 await self._report(condition)
+
+    async def report_new_clients(self) -> None:
+        """Report the clients that called for the first time since the last report, of any process. Raises
+        StoreUnavailable."""
+        gateway = self._current()
+        store = gateway.store
+        if not await store.claim_once("alert:new clients", CLIENTS_SECONDS / 2):
+            return
+        # Processes write what they counted with a delay: what is younger is left to the next report.
+        until = int(gateway.clock.now() - CLIENTS_DELAY)
+        last = (await store.notes(CLIENTS_NOTE)).get("until", "")
+        await store.put_note(CLIENTS_NOTE, "until", str(until))
+        if last.isdecimal():
+            found = callers.new_clients(await store.callers(), int(last))
+            if fresh := [each for each in found if each.first < until]:
+                self._submit(conditions.new_clients(fresh))
 
     async def _keep_evaluating(self) -> None:
         while True:
@@ -178,6 +198,9 @@ class AlertMonitor:
             if gateway.clock.monotonic() - self._taken_over >= TAKE_OVER_SECONDS:
                 self._taken_over = gateway.clock.monotonic()
                 await self._sender.take_over()
+            if gateway.clock.monotonic() - self._clients_reported >= CLIENTS_SECONDS:
+                self._clients_reported = gateway.clock.monotonic()
+                await self.report_new_clients()
         except errors.StoreUnavailable:
             return  # logged by the ledger
 

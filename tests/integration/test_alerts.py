@@ -17,6 +17,7 @@ from support.redis_server import RedisServer
 from proxy import config
 from proxy.alerts import monitor, records
 from proxy.alerts.monitor import AlertMonitor
+from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 from proxy.kit import clock
 from proxy.sandbox import app, faults, settings
@@ -37,6 +38,7 @@ class AlertEnvironment:
     sandbox: app.Sandbox
     receiver: alert_receiver.AlertReceiver
     time: clock.ManualClock
+    recorders: list[callers.CallerRecorder]
 
     @property
     def monitor(self) -> AlertMonitor:
@@ -48,6 +50,11 @@ class AlertEnvironment:
 
     async def request(self, more: str = "", key: str = running_proxy.KEY) -> int:
         return (await self.proxy.get(target(ONE, more=more, key=key))).status
+
+    async def write_callers(self) -> None:
+        """Write who called, as the recorder does every few seconds."""
+        for recorder in self.recorders:
+            await recorder.write()
 
     async def pass_time(self, seconds: float) -> None:
         """Evaluate as often as the monitor does while the time passes."""
@@ -71,7 +78,9 @@ def start_alerts(
     catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> StartAlerts:
     """`alerts` are settings of the alerts beside the webhook, `sandbox` those of the sandbox; the rest as usual."""
+    recorders: list[callers.CallerRecorder] = []
     monkeypatch.setattr(AlertMonitor, "start", lambda self: None)
+    monkeypatch.setattr(callers.CallerRecorder, "start", lambda self: recorders.append(self))
 
     @asynccontextmanager
     async def started(
@@ -95,7 +104,7 @@ def start_alerts(
             changes["alerts"] = {"webhooks": (hook,), **(alerts or {})}
             made = running_proxy.settings(upstream.graphql_url, upstream.token_url, **changes)
             async with running_proxy.serving(made, time) as (service, proxy):
-                yield AlertEnvironment(proxy, service[SERVICE], upstream, receiver, time)
+                yield AlertEnvironment(proxy, service[SERVICE], upstream, receiver, time, recorders)
 
     return started
 
@@ -253,6 +262,35 @@ async def test_schema_drift_is_reported_and_again_when_more_is_gone(start_alerts
         await environment.monitor.schema.check()
         await environment.pass_time(120)
         assert (await environment.receiver.wait(3))[2].json["status"] == "resolved"
+
+
+async def test_new_clients_of_some_minutes_are_one_alert(start_alerts: StartAlerts) -> None:
+    async def call(user_agent: str) -> None:
+        await environment.proxy.get(target(ONE), headers={"User-Agent": user_agent})
+
+    async with start_alerts() as environment:
+        await call("bom-tool/1")
+        await environment.write_callers()
+        await environment.pass_time(monitor.CLIENTS_SECONDS)
+        # Where recording has just begun, everything is new.
+        environment.time.advance(callers.LEARNING_SECONDS)
+        await environment.pass_time(monitor.CLIENTS_SECONDS)
+        assert events(environment) == []
+        for number in range(12):
+            await call(f"crawler/{number}")
+        await call("bom-tool/1")
+        await environment.write_callers()
+        await environment.pass_time(2 * monitor.CLIENTS_SECONDS)
+        (alert,) = [each.json for each in await environment.receiver.wait(1)]
+        assert (alert["event"], alert["severity"], alert["details"]["count"]) == ("client.new", "info", 12)
+        assert alert["title"] == "12 programs use API keys that they had not used before."
+        assert len(alert["details"]["clients"]) == 10
+        await call("<!channel>")
+        await environment.write_callers()
+        await environment.pass_time(2 * monitor.CLIENTS_SECONDS)
+        second = (await environment.receiver.wait(2))[1].json
+        assert second["details"]["clients"][0]["user_agent"] == "<!channel>"
+        assert "<" not in second["text"]
 
 
 @pytest.mark.parametrize("upstream_exhausted", [True, False])
