@@ -32,7 +32,7 @@ _LIFETIME_SECONDS = 36_525 * 86_400.0  # a hundred years: once
 _SERVICES = {"graphql": "the GraphQL service", "identity": "the identity service"}
 
 
-class Condition(NamedTuple):
+class AlertCondition(NamedTuple):
     """Condition that holds now. `key` names it over all workers, `title` and `over` are sentences for begin and end.
 
     `fingerprint`: with another one it is reported again. `flaps`: it may come and go, and is reported once in the
@@ -58,7 +58,7 @@ class Observer:
     def __init__(self) -> None:
         self._openings: dict[str, float] = {}
 
-    def read(self, gateway: Gateway, report: SchemaReport | None) -> list[Condition]:
+    def read(self, gateway: Gateway, report: SchemaReport | None) -> list[AlertCondition]:
         """Return every condition that holds now, or did since the last reading."""
         return [
             *_quotas(gateway),
@@ -68,7 +68,7 @@ class Observer:
             *(_drift(report) if report is not None else ()),
         ]
 
-    def _breakers(self, gateway: Gateway) -> Iterator[Condition]:
+    def _breakers(self, gateway: Gateway) -> Iterator[AlertCondition]:
         metrics = gateway.metrics
         for name, service in _SERVICES.items():
             openings = metrics.circuit_breaker_openings[name,]
@@ -77,7 +77,7 @@ class Observer:
             self._openings[name] = openings
             state = metrics.circuit_breaker_state.get((name,), policies.CLOSED)
             if has_opened or state != policies.CLOSED:
-                yield Condition(
+                yield AlertCondition(
                     f"breaker {name}",
                     "breaker.open",
                     "critical",
@@ -88,12 +88,12 @@ class Observer:
                 )
 
 
-def new_clients(clients: Sequence[NewClient]) -> Condition:
+def new_clients(clients: Sequence[NewClient]) -> AlertCondition:
     """Return the report of clients that called for the first time: all of some minutes together."""
     first, count = clients[0], len(clients)
     user_agent = first.user_agent or "no User-Agent"
     title = f"API key {first.application}/{first.key} is used by a program that had not used it before: {user_agent}."
-    return Condition(
+    return AlertCondition(
         "new clients",
         "client.new",
         "info",
@@ -113,15 +113,17 @@ def new_clients(clients: Sequence[NewClient]) -> Condition:
     )
 
 
-def _quotas(gateway: Gateway) -> Iterator[Condition]:
+def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:
     quota = gateway.quota
     for account, usage in quota.usages():
         yield from _threshold(account, usage, gateway.settings.alerts.thresholds)
-        refused = quota.refused(account)
+        refused = quota.refused.get(account)
         remaining = _remaining(account, usage)
         # A limit of 0 is how an operator switches a key off: no news.
-        if account.limit and (remaining == 0 or (refused is not None and refused.parts > remaining)):
-            yield Condition(
+        if account.limit and (
+            remaining == 0 or (refused and refused.period == usage.entry.period and refused.parts > remaining)
+        ):
+            yield AlertCondition(
                 f"limit {account.name}",
                 "quota.exhausted",
                 "critical",
@@ -130,9 +132,9 @@ def _quotas(gateway: Gateway) -> Iterator[Condition]:
                 {**_figures(account, usage), "cause": "limit of the configuration"},
                 over=f"{account.name} has parts again: no request is refused for want of them.",
             )
-    for exhausted in quota.exhausted():
+    for exhausted in quota.exhaustion.active():
         until = None if exhausted.until >= NEVER else rfc3339(exhausted.until)
-        yield Condition(
+        yield AlertCondition(
             f"exhausted {exhausted.account}",
             "quota.exhausted",
             "critical",
@@ -142,7 +144,7 @@ def _quotas(gateway: Gateway) -> Iterator[Condition]:
         )
 
 
-def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, ...]) -> Iterator[Condition]:
+def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, ...]) -> Iterator[AlertCondition]:
     """Yield the highest threshold that is reached: a service that starts with 96 % used reports 95 %, not 50 %, too."""
     limit, used = account.limit, usage.used + usage.uncertain
     reached = sorted(each for each in thresholds if limit and used * 100 >= each * limit)
@@ -151,7 +153,7 @@ def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, 
     period = usage.entry.period
     # With the limit: 80 % of a larger plan is news.
     keys = [f"threshold {account.name} {period} {each} of {limit}" for each in reached]
-    yield Condition(
+    yield AlertCondition(
         keys[-1],
         "quota.threshold",
         "critical" if reached[-1] >= CRITICAL_PERCENT else "warning",
@@ -177,7 +179,7 @@ def _figures(account: QuotaAccount, usage: EntryUsage) -> dict[str, Any]:
     }
 
 
-def _tokens(gateway: Gateway) -> Iterator[Condition]:
+def _tokens(gateway: Gateway) -> Iterator[AlertCondition]:
     tokens = gateway.services.tokens
     for name, application in gateway.applications.applications.items():
         refusal, failure = tokens.refusal(application.credentials), tokens.failure(application.credentials)
@@ -188,7 +190,7 @@ def _tokens(gateway: Gateway) -> Iterator[Condition]:
         elif failure is not None and failure.kind == "TokenLimit":
             yield _token_limit(name, failure)
         elif failure is not None and failure.failures >= FAILURES:
-            yield Condition(
+            yield AlertCondition(
                 f"token {name}",
                 "token.failing",
                 "critical",
@@ -199,8 +201,8 @@ def _tokens(gateway: Gateway) -> Iterator[Condition]:
             )
 
 
-def _refused(name: str, reason: str) -> Condition:
-    return Condition(
+def _refused(name: str, reason: str) -> AlertCondition:
+    return AlertCondition(
         f"credentials {name}",
         "token.refused",
         "critical",
@@ -211,8 +213,8 @@ def _refused(name: str, reason: str) -> Condition:
     )
 
 
-def _token_limit(name: str, failure: backoff.Backoff) -> Condition:
-    return Condition(
+def _token_limit(name: str, failure: backoff.Backoff) -> AlertCondition:
+    return AlertCondition(
         f"token limit {name}",
         "token.limit",
         "critical",
@@ -223,9 +225,9 @@ def _token_limit(name: str, failure: backoff.Backoff) -> Condition:
     )
 
 
-def _store(gateway: Gateway) -> Iterator[Condition]:
+def _store(gateway: Gateway) -> Iterator[AlertCondition]:
     if not gateway.quota.store_available:
-        yield Condition(
+        yield AlertCondition(
             "store",
             "store.unavailable",
             "critical",
@@ -236,12 +238,12 @@ def _store(gateway: Gateway) -> Iterator[Condition]:
         )
 
 
-def _drift(report: SchemaReport) -> Iterator[Condition]:
+def _drift(report: SchemaReport) -> Iterator[AlertCondition]:
     if not report.drifts:
         return
     breaking = [each for each in report.drifts if each.breaks]
     affected = list(dict.fromkeys(name for each in report.drifts for name in each.affected))
-    yield Condition(
+    yield AlertCondition(
         "schema",
         "schema.drift",
         "critical" if breaking else "warning",

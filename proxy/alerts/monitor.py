@@ -14,7 +14,7 @@ import structlog
 from proxy import errors
 from proxy.alerts import alert as alerts
 from proxy.alerts import conditions, dispatcher, records, schema_check
-from proxy.alerts.conditions import Condition
+from proxy.alerts.conditions import AlertCondition
 from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 
@@ -107,7 +107,7 @@ class AlertMonitor:
                 log.error("alert evaluation failed", exc_info=error)
             await asyncio.sleep(self._interval)
 
-    async def _report_once(self, condition: Condition) -> None:
+    async def _report_once(self, condition: AlertCondition) -> None:
         """Report a condition that has no end, if no process has."""
         if condition.key in self._done:
             return
@@ -123,7 +123,7 @@ class AlertMonitor:
         if is_first:
             self._submit(condition)
 
-    async def _report(self, condition: Condition) -> None:
+    async def _report(self, condition: AlertCondition) -> None:
         """Report a condition that is not open, or confirm it."""
         gateway = self._current()
         now, monotonic = gateway.clock.now(), gateway.clock.monotonic()
@@ -158,7 +158,7 @@ class AlertMonitor:
             )
         )
 
-    def _submit(self, condition: Condition) -> str:
+    def _submit(self, condition: AlertCondition) -> str:
         id_ = alerts.new_id()
         alert = alerts.make(
             id_,

@@ -32,7 +32,7 @@ RETRIED_STATUSES = {408, 409, 425, 429}  # of those below 500; the others are mi
 _SERVICE = "the receiver"
 
 
-class Outcome(NamedTuple):
+class DeliveryOutcome(NamedTuple):
     """Outcome of one attempt: `reason` is empty where it was delivered. A `final` failure is not tried again;
     `retry_after` are the seconds that the receiver asked to wait."""
 
@@ -48,7 +48,7 @@ def wants(receiver: config.WebhookSettings | config.CommandSettings, event: str)
 
 async def deliver(
     receiver: config.WebhookSettings | config.CommandSettings, alert: alerts.Alert, now: float
-) -> Outcome:
+) -> DeliveryOutcome:
     """Try once to deliver an alert, at `now` in seconds since 1970. Raises nothing but a cancellation."""
     if isinstance(receiver, config.CommandSettings):
         return await _run(receiver, alert)
@@ -61,7 +61,7 @@ def signature(secret: config.WebhookSecret, id_: str, timestamp: int, body: byte
     return "v1," + base64.b64encode(hmac.digest(secret.key, signed, hashlib.sha256)).decode()
 
 
-async def _post(webhook: config.WebhookSettings, alert: alerts.Alert, now: float) -> Outcome:
+async def _post(webhook: config.WebhookSettings, alert: alerts.Alert, now: float) -> DeliveryOutcome:
     body, timestamp = alerts.encode(alert, webhook.body), int(now)
     headers = {
         "Content-Type": "application/json",
@@ -78,21 +78,21 @@ async def _post(webhook: config.WebhookSettings, alert: alerts.Alert, now: float
         async with _session(webhook) as session:
             response = await http_post.post(session, request)
     except errors.ServerError as error:
-        return Outcome(error.message)
+        return DeliveryOutcome(error.message)
     except (ssl.SSLError, OSError):
-        return Outcome("the certificates in ca_file cannot be read", final=True)
+        return DeliveryOutcome("the certificates in ca_file cannot be read", final=True)
     return _judge(response, now)
 
 
-def _judge(response: http_post.HttpResponse, now: float) -> Outcome:
+def _judge(response: http_post.HttpResponse, now: float) -> DeliveryOutcome:
     status = response.status
     if 200 <= status < 300:
-        return Outcome()
+        return DeliveryOutcome()
     if 300 <= status < 400:
         # Whoever controls the target would get the alert and its signature.
-        return Outcome(f"HTTP {status}: redirects are not followed", final=True)
+        return DeliveryOutcome(f"HTTP {status}: redirects are not followed", final=True)
     wait = http_post.retry_after_seconds(response.retry_after, now)
-    return Outcome(f"HTTP {status}", final=status < 500 and status not in RETRIED_STATUSES, retry_after=wait)
+    return DeliveryOutcome(f"HTTP {status}", final=status < 500 and status not in RETRIED_STATUSES, retry_after=wait)
 
 
 def _session(webhook: config.WebhookSettings) -> aiohttp.ClientSession:
@@ -107,7 +107,7 @@ def _session(webhook: config.WebhookSettings) -> aiohttp.ClientSession:
     )
 
 
-async def _run(command: config.CommandSettings, alert: alerts.Alert) -> Outcome:
+async def _run(command: config.CommandSettings, alert: alerts.Alert) -> DeliveryOutcome:
     """Run a program with the alert on its standard input. It is killed with all of its children after its time."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -119,13 +119,13 @@ async def _run(command: config.CommandSettings, alert: alerts.Alert) -> Outcome:
             start_new_session=True,  # a group of its own, which can be killed as a whole
         )
     except OSError as error:
-        return Outcome(f"the program cannot be started: {error.strerror}", final=True)
+        return DeliveryOutcome(f"the program cannot be started: {error.strerror}", final=True)
     try:
         async with asyncio.timeout(command.timeout_seconds):
             # A program that does not read its input ends well all the same: communicate ignores the broken pipe.
             await process.communicate(alerts.encode(alert))
     except TimeoutError:
-        return Outcome(f"the program was killed after {command.timeout_seconds:g} s")
+        return DeliveryOutcome(f"the program was killed after {command.timeout_seconds:g} s")
     finally:
         # Only before it has been waited for: afterwards its number may be that of another process.
         if process.returncode is None:
@@ -134,8 +134,8 @@ async def _run(command: config.CommandSettings, alert: alerts.Alert) -> Outcome:
             await process.wait()
     code = process.returncode or 0
     if code < 0:
-        return Outcome(f"the program ended by {signal.Signals(-code).name}")
-    return Outcome(f"the program ended with exit code {code}") if code else Outcome()
+        return DeliveryOutcome(f"the program ended by {signal.Signals(-code).name}")
+    return DeliveryOutcome(f"the program ended with exit code {code}") if code else DeliveryOutcome()
 
 
 def _environment(alert: alerts.Alert, environ: Mapping[str, str]) -> dict[str, str]:

@@ -113,7 +113,6 @@ async def build(
         client_factory=client_factory,
     )
     cache = await _open_cache(base, cache_location, store)
-    reconciler = _start_reconciler(base, store, connected)
     requests = _pipeline(
         base, mappings, served=served, store=store, quota=quota, connected=connected, load=load, cache=cache
     )
@@ -130,7 +129,7 @@ async def build(
         load=load,
         cache=cache,
         pipeline=requests,
-        reconciler=reconciler,
+        reconciler=_start_reconciler(base, store, connected),
         spans=spans,
     )
 

@@ -92,7 +92,8 @@ async def _compose(
     running.alerts.start()
     resources.push_async_callback(running.alerts.close)
     operator_endpoints.add_health(app)
-    operator_endpoints.add_monitoring(app, running)
+    if settings.listen.metrics:
+        operator_endpoints.add_monitoring(app, running)
     app[service.SERVICE] = running
     return app
 

@@ -24,9 +24,9 @@ def page(pages: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def by_event() -> dict[str, list[conditions.Condition]]:
+def by_event() -> dict[str, list[conditions.AlertCondition]]:
     """Conditions of every event."""
-    found: dict[str, list[conditions.Condition]] = {}
+    found: dict[str, list[conditions.AlertCondition]] = {}
     newcomer = NewClient("erp", "bom-tool", "python-requests/2.32", 1_699_999_200)
     for each in [
         *conditions.Observer().read(*alert_gateway.with_everything()),
@@ -47,7 +47,7 @@ def test_documented_receivers_are_those_of_the_configuration(page: Any, tmp_path
     assert chosen.commands[0].command[0] in output.text
 
 
-def test_documented_events_are_all(page: Any, by_event: dict[str, list[conditions.Condition]]) -> None:
+def test_documented_events_are_all(page: Any, by_event: dict[str, list[conditions.AlertCondition]]) -> None:
     rows = {row[0].strip("`"): row for row in page.table("event")}
     assert list(rows) == list(config.ALERT_EVENTS) == list(alerts.MEANINGS)
     assert by_event.keys() == rows.keys()
@@ -56,7 +56,7 @@ def test_documented_events_are_all(page: Any, by_event: dict[str, list[condition
         assert {bool(each.over) for each in found} == {rows[event][3] == "yes"}
 
 
-def test_documented_body_is_that_of_an_alert(page: Any, by_event: dict[str, list[conditions.Condition]]) -> None:
+def test_documented_body_is_that_of_an_alert(page: Any, by_event: dict[str, list[conditions.AlertCondition]]) -> None:
     (block,) = page.blocks("json", "body")
     shown = json.loads(block.text)
     made = json.loads(alerts.encode(_made(by_event["quota.threshold"][0])))
@@ -68,7 +68,7 @@ def test_documented_body_is_that_of_an_alert(page: Any, by_event: dict[str, list
     assert shown["text"].endswith(made["title"])
 
 
-def test_every_event_has_an_example(page: Any, by_event: dict[str, list[conditions.Condition]]) -> None:
+def test_every_event_has_an_example(page: Any, by_event: dict[str, list[conditions.AlertCondition]]) -> None:
     for event in config.ALERT_EVENTS:
         if event == "quota.threshold":
             continue
@@ -77,7 +77,7 @@ def test_every_event_has_an_example(page: Any, by_event: dict[str, list[conditio
         assert shown == made, event
 
 
-def _made(condition: conditions.Condition) -> alerts.Alert:
+def _made(condition: conditions.AlertCondition) -> alerts.Alert:
     event, severity, title, details = condition.event, condition.severity, condition.title, condition.details
     return alerts.make("msg_1", event, severity, title, details, now=1_700_000_000)
 

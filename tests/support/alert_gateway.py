@@ -27,17 +27,12 @@ class QuotaState:
     def __init__(self) -> None:
         self.store_available = True
         self.used: dict[QuotaAccount, EntryUsage] = {}
-        self.refusals: dict[QuotaAccount, RefusedRequest] = {}
-        self.exhaustions: list[ExhaustedQuota] = []
+        self.refused: dict[QuotaAccount, RefusedRequest] = {}
+        self.exhausted: list[ExhaustedQuota] = []
+        self.exhaustion = SimpleNamespace(active=lambda: self.exhausted)
 
     def usages(self) -> list[tuple[QuotaAccount, EntryUsage]]:
         return list(self.used.items())
-
-    def refused(self, account: QuotaAccount) -> RefusedRequest | None:
-        return self.refusals.get(account)
-
-    def exhausted(self) -> list[ExhaustedQuota]:
-        return self.exhaustions
 
     def use(self, account: QuotaAccount, used: int, uncertain: int = 0, period: str = NOVEMBER) -> None:
         self.used[account] = EntryUsage(LedgerEntry(account.name, period), used, uncertain, 0)
@@ -96,8 +91,8 @@ def with_everything() -> tuple[Gateway, SchemaReport]:
     state.use(QuotaAccount("erp", 20_000, "month"), 16_210, 40)
     account = QuotaAccount("erp/bom-tool", 500, "month")
     state.use(account, 496)
-    state.refusals[account] = RefusedRequest(NOVEMBER, 60)
-    state.exhaustions.append(ExhaustedQuota("shop", 1_701_388_800.0, "You have exceeded your part limit of 1000."))
+    state.refused[account] = RefusedRequest(NOVEMBER, 60)
+    state.exhausted.append(ExhaustedQuota("shop", 1_701_388_800.0, "You have exceeded your part limit of 1000."))
     state.store_available = False
     gateway.metrics.circuit_breaker_openings["graphql",] = 1
     gateway.metrics.circuit_breaker_state["graphql",] = policies.OPEN

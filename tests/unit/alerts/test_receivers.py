@@ -32,12 +32,12 @@ def webhook(url: str, **changes: Any) -> config.WebhookSettings:
     return config.WebhookSettings(config.WebhookUrl(url), **{"timeout_seconds": 20.0, **changes})
 
 
-async def attempt(receiver: alert_receiver.AlertReceiver, **changes: Any) -> receivers.Outcome:
+async def attempt(receiver: alert_receiver.AlertReceiver, **changes: Any) -> receivers.DeliveryOutcome:
     return await receivers.deliver(webhook(receiver.url, **changes), ALERT, NOW + 5)
 
 
 async def test_webhook_gets_the_alert_with_a_signature(receiver: alert_receiver.AlertReceiver) -> None:
-    assert await attempt(receiver, secret=config.WebhookSecret(alert_receiver.SECRET)) == receivers.Outcome()
+    assert await attempt(receiver, secret=config.WebhookSecret(alert_receiver.SECRET)) == receivers.DeliveryOutcome()
     (request,) = receiver.received
     assert request.json == {
         "version": 1,
@@ -79,16 +79,16 @@ async def test_text_body_has_nothing_else(receiver: alert_receiver.AlertReceiver
 @pytest.mark.parametrize(
     "status,headers,outcome",
     [
-        (200, {}, receivers.Outcome()),
-        (500, {}, receivers.Outcome("HTTP 500")),
-        (503, {"Retry-After": "7"}, receivers.Outcome("HTTP 503", retry_after=7)),
-        (429, {"Retry-After": "30"}, receivers.Outcome("HTTP 429", retry_after=30)),
-        (404, {}, receivers.Outcome("HTTP 404", final=True)),
-        (410, {}, receivers.Outcome("HTTP 410", final=True)),
+        (200, {}, receivers.DeliveryOutcome()),
+        (500, {}, receivers.DeliveryOutcome("HTTP 500")),
+        (503, {"Retry-After": "7"}, receivers.DeliveryOutcome("HTTP 503", retry_after=7)),
+        (429, {"Retry-After": "30"}, receivers.DeliveryOutcome("HTTP 429", retry_after=30)),
+        (404, {}, receivers.DeliveryOutcome("HTTP 404", final=True)),
+        (410, {}, receivers.DeliveryOutcome("HTTP 410", final=True)),
     ],
 )
 async def test_status_decides_on_a_retry(
-    receiver: alert_receiver.AlertReceiver, status: int, headers: dict[str, str], outcome: receivers.Outcome
+    receiver: alert_receiver.AlertReceiver, status: int, headers: dict[str, str], outcome: receivers.DeliveryOutcome
 ) -> None:
     receiver.statuses, receiver.headers = [status], headers
     assert await attempt(receiver) == outcome
@@ -97,7 +97,9 @@ async def test_status_decides_on_a_retry(
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_redirect_is_not_followed(receiver: alert_receiver.AlertReceiver, status: int) -> None:
     receiver.statuses, receiver.headers = [status, 204], {"Location": receiver.url}
-    assert await attempt(receiver) == receivers.Outcome(f"HTTP {status}: redirects are not followed", final=True)
+    assert await attempt(receiver) == receivers.DeliveryOutcome(
+        f"HTTP {status}: redirects are not followed", final=True
+    )
     assert len(receiver.received) == 1
 
 
@@ -109,7 +111,7 @@ async def test_receiver_that_never_answers_ends_the_attempt(receiver: alert_rece
 
 async def test_dead_receiver_is_tried_again(receiver: alert_receiver.AlertReceiver) -> None:
     outcome = await receivers.deliver(webhook("http://127.0.0.1:1/T0K3N"), ALERT, NOW)
-    assert outcome == receivers.Outcome("the receiver cannot be reached")
+    assert outcome == receivers.DeliveryOutcome("the receiver cannot be reached")
 
 
 async def test_certificate_must_be_trusted(tmp_path: Path) -> None:
@@ -118,9 +120,9 @@ async def test_certificate_must_be_trusted(tmp_path: Path) -> None:
     tls.load_cert_chain(*authority.issue("receiver"))
     async with alert_receiver.running(tls) as receiver:
         outcome = await attempt(receiver)
-        assert outcome == receivers.Outcome("the receiver shows a certificate that is not trusted")
+        assert outcome == receivers.DeliveryOutcome("the receiver shows a certificate that is not trusted")
         assert receiver.received == []
-        assert await attempt(receiver, ca_file=config.File(authority.ca_file)) == receivers.Outcome()
+        assert await attempt(receiver, ca_file=config.File(authority.ca_file)) == receivers.DeliveryOutcome()
         unreadable = tmp_path / "no.pem"
         unreadable.write_text("nothing")
         assert (await attempt(receiver, ca_file=config.File(unreadable))).final
@@ -130,7 +132,7 @@ async def test_proxy_of_a_webhook_is_used(receiver: alert_receiver.AlertReceiver
     gateway = receiver.url.removesuffix("/hooks/T0K3N")
     address = config.ProxyAddress(gateway.replace("http://", "http://name:pass@"))
     changed = webhook("http://localhost:1/through", proxy=address)
-    assert await receivers.deliver(changed, ALERT, NOW) == receivers.Outcome()
+    assert await receivers.deliver(changed, ALERT, NOW) == receivers.DeliveryOutcome()
     assert "proxy-authorization" in receiver.received[0].headers
 
 
@@ -140,7 +142,7 @@ def script(folder: Path, text: str) -> tuple[str, ...]:
     return sys.executable, "-I", str(file)
 
 
-async def run(command: tuple[str, ...], seconds: float = 60.0) -> receivers.Outcome:
+async def run(command: tuple[str, ...], seconds: float = 60.0) -> receivers.DeliveryOutcome:
     return await receivers.deliver(config.CommandSettings(command, timeout_seconds=seconds), ALERT, NOW)
 
 
@@ -152,7 +154,7 @@ async def test_command_gets_the_alert_and_no_secret(tmp_path: Path, monkeypatch:
         "import json, os, sys\n"
         f"json.dump([json.load(sys.stdin), dict(os.environ), sys.argv], open({str(result)!r}, 'w'))\n",
     )
-    assert await run((*command, "an argument")) == receivers.Outcome()
+    assert await run((*command, "an argument")) == receivers.DeliveryOutcome()
     body, environ, arguments = json.loads(result.read_text())
     assert body == json.loads(alerts.encode(ALERT))
     assert arguments[1:] == ["an argument"]
@@ -181,7 +183,7 @@ async def test_command_is_killed_with_its_children_after_its_time(tmp_path: Path
     )
     running = asyncio.create_task(run(command, 5.0))
     outcome = await running
-    assert outcome == receivers.Outcome("the program was killed after 5 s")
+    assert outcome == receivers.DeliveryOutcome("the program was killed after 5 s")
     for pid in map(int, pids.read_text().split()):
         await _ended(pid)
 
@@ -199,18 +201,18 @@ async def _ended(pid: int) -> None:
 
 
 async def test_command_that_fails_says_how(tmp_path: Path) -> None:
-    assert await run(script(tmp_path, "import sys; sys.exit(3)")) == receivers.Outcome(
+    assert await run(script(tmp_path, "import sys; sys.exit(3)")) == receivers.DeliveryOutcome(
         "the program ended with exit code 3"
     )
-    assert await run(script(tmp_path, "import os; os.kill(os.getpid(), 9)")) == receivers.Outcome(
+    assert await run(script(tmp_path, "import os; os.kill(os.getpid(), 9)")) == receivers.DeliveryOutcome(
         "the program ended by SIGKILL"
     )
     missing = await run((str(tmp_path / "missing"),))
-    assert missing == receivers.Outcome("the program cannot be started: No such file or directory", final=True)
+    assert missing == receivers.DeliveryOutcome("the program cannot be started: No such file or directory", final=True)
 
 
 async def test_command_that_reads_nothing_succeeds(tmp_path: Path) -> None:
-    assert await run(script(tmp_path, "")) == receivers.Outcome()
+    assert await run(script(tmp_path, "")) == receivers.DeliveryOutcome()
 
 
 def test_receivers_choose_their_events() -> None:
