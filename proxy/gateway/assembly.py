@@ -93,7 +93,6 @@ async def build(
     served = applications.Applications(settings.applications)
     counts = caller_counts.CallerCounts()
     activity = activities.Activity(clock, counts.add) if settings.clients.days else activities.Activity(clock)
-    activity.is_key = served.is_key
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.

@@ -53,6 +53,7 @@ async def _compose(
     """Build the parts of the server in the order in which they use each other."""
     settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
     served, requests = gateway.applications, gateway.pipeline
+    gateway.activity.is_key = served.is_key
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
     cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
