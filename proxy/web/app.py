@@ -90,7 +90,8 @@ async def _compose(
     app.cleanup_ctx.append(lambda _: _sharing(all_figures))
     running = service.RunningService(gateway, checks, all_figures)
     operator_endpoints.add_health(app)
-    operator_endpoints.add_monitoring(app, running)
+    if settings.listen.metrics:
+        operator_endpoints.add_monitoring(app, running)
     app[service.SERVICE] = running
     return app
 

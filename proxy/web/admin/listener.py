@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
-from proxy.web.admin import guard, pages, rendering, requests, sessions
+from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminAction, AdminPage, Query
 from proxy.web.service import RunningService
@@ -42,6 +42,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     operator_endpoints.add_monitoring(app, service)
     _SignIn(guarded).add_to(app)
     app.router.add_get("/static/{name}", _file)
+    app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
         app.router.add_get(page.url, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
@@ -86,7 +87,8 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
     page = next(each for each in pages.PAGES if each.name == action.page)
 
     async def run(request: web.Request) -> web.Response:
-        form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        fields = await request.post()
+        form = {name: value for name in fields if isinstance(value := fields[name], str)}
         address = guarded.transport.addresses.of(request).address
         log.info("admin action requested", action=action.path, address=address)
         if not requests.wants_page(request):
@@ -181,6 +183,10 @@ def _decoded(cookie: str) -> str:
         return bytes.fromhex(cookie).decode()[:NOTICE_MAX]
     except ValueError:
         return ""
+
+
+async def _openapi(_: web.Request) -> web.Response:
+    return web.json_response(openapi.document())
 
 
 async def _file(request: web.Request) -> web.Response:
