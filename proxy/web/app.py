@@ -24,7 +24,7 @@ from proxy.web import (
     service,
     shadowing,
 )
-from proxy.web.v3 import encoded_cache, routes, unparsed
+from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
 from proxy.web.v3.description import openapi
 
 
@@ -79,6 +79,7 @@ async def _compose(
         hits=hits,
         coalesces=settings.coalescing.enabled,
         metrics=metrics,
+        traced_requests=traced_requests.TracedRequests(gateway, authenticator),
     ).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
