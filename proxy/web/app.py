@@ -53,6 +53,7 @@ async def _compose(
     """Build the parts of the server in the order in which they use each other."""
     settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
     served, requests = gateway.applications, gateway.pipeline
+    gateway.activity.is_key = served.is_key
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
     cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
@@ -90,6 +91,8 @@ async def _compose(
     all_figures = figures.Figures(workers, gateway.store, clock, shared=opening.has_machines(settings.store))
     app.cleanup_ctx.append(lambda _: _sharing(all_figures))
     running = service.RunningService(gateway, checks, all_figures)
+    running.alerts.start()
+    resources.push_async_callback(running.alerts.close)
     operator_endpoints.add_health(app)
     if settings.listen.metrics:
         operator_endpoints.add_monitoring(app, running)
