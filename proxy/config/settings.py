@@ -7,9 +7,10 @@ config/loader.py.
 import datetime
 from typing import Annotated, Literal, get_args
 
-import msgspec
 from msgspec import Meta
 
+from proxy.config.alert_settings import AlertSettings, SchemaCheckSettings
+from proxy.config.base import Settings
 from proxy.config.secret import (
     STORE_FORMS,
     ClientId,
@@ -51,10 +52,6 @@ HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that hea
 _OTHER_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base class of all blocks of settings."""
-
-
 class ListenSettings(Settings, frozen=True):
     """Listening address, worker processes, and limits of client connections."""
 
@@ -72,6 +69,8 @@ class ListenSettings(Settings, frozen=True):
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
+    # Earlier versions had no admin interface: this keeps what scrapes and checks them working.
+    metrics: Annotated[bool, Meta(description="true or false")] = False
 
 
 class AdminSettings(Settings, frozen=True):
@@ -80,7 +79,9 @@ class AdminSettings(Settings, frozen=True):
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8088
-    token: Annotated[Secret | None, Meta(description="the token in quotes, env:NAME or file:PATH")] = None
+    token: Annotated[
+        Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+    ] = None
 
 
 class OverloadSettings(Settings, frozen=True):
@@ -384,6 +385,8 @@ class Config(Settings, frozen=True):
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()
+    alerts: AlertSettings = AlertSettings()
+    schema_check: SchemaCheckSettings = SchemaCheckSettings()
 
     @property
     def reserved_files(self) -> int:

@@ -24,7 +24,7 @@ from proxy.web import (
     service,
     shadowing,
 )
-from proxy.web.v3 import encoded_cache, routes, unparsed
+from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
 from proxy.web.v3.description import openapi
 
 
@@ -53,6 +53,7 @@ async def _compose(
     """Build the parts of the server in the order in which they use each other."""
     settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
     served, requests = gateway.applications, gateway.pipeline
+    gateway.activity.is_key = served.is_key
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
     cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
@@ -78,6 +79,7 @@ async def _compose(
         hits=hits,
         coalesces=settings.coalescing.enabled,
         metrics=metrics,
+        traced_requests=traced_requests.TracedRequests(gateway, authenticator),
     ).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
@@ -89,8 +91,11 @@ async def _compose(
     all_figures = figures.Figures(workers, gateway.store, clock, shared=opening.has_machines(settings.store))
     app.cleanup_ctx.append(lambda _: _sharing(all_figures))
     running = service.RunningService(gateway, checks, all_figures)
+    running.alerts.start()
+    resources.push_async_callback(running.alerts.close)
     operator_endpoints.add_health(app)
-    operator_endpoints.add_monitoring(app, running)
+    if settings.listen.metrics:
+        operator_endpoints.add_monitoring(app, running)
     app[service.SERVICE] = running
     return app
 

@@ -89,9 +89,10 @@ async def running(settings: config.Config, time: clock.Clock | None = None) -> A
     """Serve a configuration of `running_proxy.settings` and its admin interface while the block runs."""
     settings = msgspec.structs.replace(settings, admin=SETTINGS)
     async with running_proxy.serving(settings, time) as (service, proxy):
-        admin = listener.create(service[SERVICE], SETTINGS, time or clock.SystemClock())
+        running_service = service[SERVICE]
+        admin = listener.create(running_service, SETTINGS, time or clock.SystemClock())
         async with server.running(admin, "127.0.0.1", 0) as url, aiohttp.ClientSession(cookie_jar=_jar(url)) as session:
-            yield AdminClient(url, proxy, admin, session, service[SERVICE])
+            yield AdminClient(url, proxy, admin, session, running_service)
 
 
 def _jar(url: str) -> aiohttp.CookieJar:

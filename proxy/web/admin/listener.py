@@ -12,14 +12,14 @@ from aiohttp.typedefs import Handler
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
-from proxy.web.admin import guard, pages, rendering, requests, sessions
+from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
 # Files that pages load, and their types.
-FILES = {"admin.css": "text/css", "admin.js": "text/javascript"}
+FILES = {"admin.css": "text/css", "admin.js": "text/javascript", "icon.svg": "image/svg+xml"}
 NOTICE = "__Host-v3bridge-notice"  # cookie with the result of an action, for the page that is shown next
 NOTICE_SECONDS = 30
 NOTICE_MAX = 1_000  # characters
@@ -42,6 +42,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     operator_endpoints.add_monitoring(app, service)
     _SignIn(guarded).add_to(app)
     app.router.add_get("/static/{name}", _file)
+    app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
         app.router.add_get(page.url, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
@@ -91,7 +92,8 @@ async def _parameters(request: web.Request) -> Query:
     """Return the parameters of a page: those of the URL, or the fields of a form, but for files."""
     if request.method != "POST":
         return request.query
-    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    fields = await request.post()
+    return {name: value for name in fields if isinstance(value := fields[name], str)}
 
 
 def _csv_handler(name: str, text: Callable[[AdminContext, Query], Awaitable[str]], context: AdminContext) -> Handler:
@@ -202,6 +204,10 @@ def _decoded(cookie: str) -> str:
         return bytes.fromhex(cookie).decode()[:NOTICE_MAX]
     except ValueError:
         return ""
+
+
+async def _openapi(_: web.Request) -> web.Response:
+    return web.json_response(openapi.document())
 
 
 async def _file(request: web.Request) -> web.Response:

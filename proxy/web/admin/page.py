@@ -9,7 +9,7 @@ import msgspec
 from proxy.web.admin.context import AdminContext
 
 Query = Mapping[str, str]
-"""Parameters of a page's URL, or fields of a form; the last of a repeated one."""
+"""Parameters of a page's URL, or fields of a form; the first of a repeated one."""
 
 
 class PageParameter(NamedTuple):

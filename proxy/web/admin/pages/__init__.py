@@ -30,7 +30,8 @@ How to add a page:
    `limit` and `forecast`, and a text alternative.
 
 3. `PAGES` below lists `NAME.PAGE`. The page then is in the navigation, at `/NAME`, as JSON at `/NAME.json`, in the
-   OpenAPI document, and visited by the tests of all pages.
+   OpenAPI document, and visited by the tests of all pages. Renew the document's file:
+   `python -m docs.admin_openapi > docs/reference/admin.openapi.json`.
 
 A change is an `AdminAction` in `ACTIONS` below, never a GET. Its form is in the template of its page:
 
@@ -43,7 +44,18 @@ document that is no page, with a Content-Security-Policy of its own, is an `Admi
 """
 
 from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage
-from proxy.web.admin.pages import cache, clients, comparison, explain, overview, quota, requests, upstream
+from proxy.web.admin.pages import (
+    alerts,
+    cache,
+    clients,
+    comparison,
+    explain,
+    overview,
+    quota,
+    requests,
+    schema,
+    upstream,
+)
 
 # In the order of the navigation.
 PAGES: tuple[AdminPage, ...] = (
@@ -55,8 +67,16 @@ PAGES: tuple[AdminPage, ...] = (
     requests.PAGE,
     explain.PAGE,
     comparison.PAGE,
+    schema.PAGE,
+    alerts.PAGE,
 )
 
-ACTIONS: tuple[AdminAction, ...] = (*quota.ACTIONS, *cache.ACTIONS, *comparison.ACTIONS)
+ACTIONS: tuple[AdminAction, ...] = (
+    *quota.ACTIONS,
+    *cache.ACTIONS,
+    *comparison.ACTIONS,
+    alerts.TEST,
+    schema.CHECK,
+)
 
 DOCUMENTS: tuple[AdminDocument, ...] = (comparison.REPORT,)
