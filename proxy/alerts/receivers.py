@@ -14,7 +14,7 @@ import os
 import shutil
 import signal
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -145,6 +145,14 @@ def _environment(alert: alerts.Alert, environ: Mapping[str, str]) -> dict[str, s
     return inherited | named
 
 
-def is_runnable(command: config.CommandSettings) -> bool:
-    """Return whether the program of a command can be found and run by this user."""
-    return shutil.which(command.command[0]) is not None
+def mistakes(settings: config.AlertSettings) -> Iterator[tuple[str, str]]:
+    """Yield the name of each receiver that cannot work, and why. Sends nothing."""
+    for name, receiver in settings.receivers.items():
+        if isinstance(receiver, config.CommandSettings):
+            if shutil.which(receiver.command[0]) is None:
+                yield name, f"the program {receiver.command[0]} cannot be found, or not be run by this user"
+        elif receiver.ca_file is not None:
+            try:
+                ssl.create_default_context(cafile=receiver.ca_file)
+            except (ssl.SSLError, OSError):
+                yield name, f"{receiver.ca_file} holds no certificate in PEM form"
