@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import target
+from integration.environment import StartEnvironment, target
 from support import alert_receiver, running_proxy
 from support.redis_server import RedisServer
 
@@ -340,6 +341,54 @@ async def test_blocked_receivers_delay_no_request(start_alerts: StartAlerts, tmp
         assert len(environment.receiver.received) == 1
         pending = [each for each in await records.recent(environment.gateway.store) if each.is_pending]
         assert len(pending) == 20
+
+
+async def test_page_shows_receivers_alerts_and_open_conditions(start: StartEnvironment) -> None:
+    async with alert_receiver.running() as receiver:
+        hook = config.WebhookSettings(config.WebhookUrl(receiver.url), name="chat", timeout_seconds=60)
+        script = config.CommandSettings(("cat", "s3cretPLANTED"), events=("client.new",), timeout_seconds=60)
+        alerts = {"webhooks": (hook,), "commands": (script,)}
+        async with start(admin=True, alerts=alerts, application={"client_secret": config.Secret("wrong")}) as managed:
+            admin = managed.admin
+            await admin.proxy.get(target(ONE))
+            await admin.service.alerts.evaluate()
+            await receiver.wait(1)
+            while (await admin.json("/alerts.json"))["alerts"][0]["deliveries"][0]["state"] != "delivered":
+                await asyncio.sleep(0.01)
+            shown = await admin.json("/alerts.json")
+            assert [each["name"] for each in shown["receivers"]] == ["chat", "command-1"]
+            assert [each["event"] for each in shown["open"]] == ["token.refused"]
+            (alert,) = shown["alerts"]
+            assert [each["receiver"] for each in alert["deliveries"]] == ["chat"]
+            page = await admin.page("/alerts")
+            assert alert["title"] in page
+            for secret in ("T0K3N", "PLANTED"):
+                assert secret not in page + json.dumps(shown)
+            assert "on its way" in await admin.act("/alerts/test")
+            assert (await receiver.wait(2))[1].json["event"] == "test"
+
+
+async def test_test_of_no_receivers_says_so(start: StartEnvironment) -> None:
+    async with start(admin=True) as managed:
+        assert await managed.admin.act("/alerts/test") == "The configuration has no receivers."
+        assert "Nobody receives alerts" in await managed.admin.page("/alerts")
+
+
+async def test_pending_alert_is_delivered_by_the_next_process(start: StartEnvironment, tmp_path: Path) -> None:
+    async with alert_receiver.running() as receiver:
+        receiver.statuses = [503, 204]
+        hook = config.WebhookSettings(config.WebhookUrl(receiver.url), timeout_seconds=60)
+        state = {"store": f"sqlite:{tmp_path / 'state.sqlite'}", "alerts": {"webhooks": (hook,)}}
+        async with start(admin=True, **state) as first:
+            first.admin.service.alerts.send_test()
+            await receiver.wait(1)
+            while not (await records.recent(first.admin.service.gateway.store))[0].deliveries[0].attempts:
+                await asyncio.sleep(0.01)
+        async with start(admin=True, **state) as second:
+            second.time.advance(60)
+            await second.admin.service.alerts.evaluate()
+            await receiver.wait(2)
+            assert len({each.headers["webhook-id"] for each in receiver.received}) == 1
 
 
 async def test_secrets_of_receivers_are_nowhere(
