@@ -134,7 +134,7 @@ async def test_highest_threshold_is_reported_once_in_a_period(start_alerts: Star
             "remaining": 5,
             "threshold": 25,
         }
-        assert alert["title"] == "demo/erp has used 25 % of its 8 parts (2023-11)."
+        assert alert["title"] == "demo/erp has used 3 of 8 parts (2023-11): 25 % of the limit is reached."
         assert environment.receiver.received[0].is_signed
         await environment.pass_time(120)
         # Not even by a process that starts anew.
