@@ -42,6 +42,7 @@ class Gateway:
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
+    quota: reservations.Quota
     services: services.UpstreamServices
     load: load_shedding.LoadShedding
     cache: lookup.QueryCache
@@ -112,7 +113,6 @@ async def build(
         client_factory=client_factory,
     )
     cache = await _open_cache(base, cache_location, store)
-    reconciler = _start_reconciler(base, store, connected)
     requests = _pipeline(
         base, mappings, served=served, store=store, quota=quota, connected=connected, load=load, cache=cache
     )
@@ -124,11 +124,12 @@ async def build(
         mappings=mappings,
         applications=served,
         store=store,
+        quota=quota,
         services=connected,
         load=load,
         cache=cache,
         pipeline=requests,
-        reconciler=reconciler,
+        reconciler=_start_reconciler(base, store, connected),
         spans=spans,
     )
 

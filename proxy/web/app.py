@@ -91,6 +91,8 @@ async def _compose(
     all_figures = figures.Figures(workers, gateway.store, clock, shared=opening.has_machines(settings.store))
     app.cleanup_ctx.append(lambda _: _sharing(all_figures))
     running = service.RunningService(gateway, checks, all_figures)
+    running.alerts.start()
+    resources.push_async_callback(running.alerts.close)
     operator_endpoints.add_health(app)
     if settings.listen.metrics:
         operator_endpoints.add_monitoring(app, running)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
 from proxy.web.figures import Figures
 from proxy.web.operator_endpoints import ReadinessCheck
@@ -20,6 +21,7 @@ class RunningService:
         self.checks = checks
         self.figures = figures
         self.metrics_text = figures.local.text
+        self.alerts = monitor.AlertMonitor(lambda: self.gateway)
 
 
 SERVICE = web.AppKey("service", RunningService)
