@@ -96,6 +96,7 @@ class Guard:
         try:
             if authenticates:
                 self.transport.check_host(request)
+                requests.check_body(request)
                 if _route(request) not in OPEN and (redirect := await self._authenticate(request)) is not None:
                     response: web.StreamResponse = redirect
                 else:

@@ -23,6 +23,7 @@ FILES = {"admin.css": "text/css", "admin.js": "text/javascript", "icon.svg": "im
 NOTICE = "__Host-v3bridge-notice"  # cookie with the result of an action, for the page that is shown next
 NOTICE_SECONDS = 30
 NOTICE_MAX = 1_000  # characters
+FORM_BYTES = 262_144  # of a form; the longest has a v3 request
 
 log = structlog.get_logger()
 
@@ -32,7 +33,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     context = AdminContext(service, clock, started=clock.now())
     trusted = service.gateway.settings.listen.trusted_proxies
     guarded = guard.Guard(context, requests.Transport(trusted, settings.host))
-    app = web.Application(middlewares=[guarded.middleware])
+    app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 
     async def refuse(request: web.Request) -> web.StreamResponse:
         return await guarded.refused(request, fast_path.refuse)
