@@ -11,6 +11,7 @@ from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock, garbage
+from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
 from proxy.upstream import services
 from proxy.web import app, connections, server
@@ -43,6 +44,7 @@ async def running(
         listen.host,
         listen.port,
         sockets=sockets.opened_http(),
+        counts=_connection_counts(slot, listen.workers) if sockets.http else None,
         stop_seconds=listen.stop_seconds,
         drain_seconds=listen.drain_seconds,
         shared=slot is not None,
@@ -57,6 +59,13 @@ async def running(
         admin_url = await _serve_admin(service, admin, stack, sockets.opened_admin(), shared=slot is not None)
         garbage.tune()
         yield listening.ServiceUrls(url, admin_url)
+
+
+def _connection_counts(slot: merging.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
+    """Return the connections of all workers, by which they share those of a common socket."""
+    if slot is None:
+        return None
+    return shared_socket.ConnectionCounts(slot.folder / "connections", slot.number - 1, workers)
 
 
 async def _serve_admin(

@@ -1,8 +1,9 @@
 """What pages and actions of the admin interface work on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.kit.clock import Clock
+from proxy.web.admin.explaining import Explaining
 from proxy.web.service import RunningService
 
 
@@ -13,3 +14,4 @@ class AdminContext:
     service: RunningService
     clock: Clock
     started: float
+    explaining: Explaining = field(default_factory=Explaining)
