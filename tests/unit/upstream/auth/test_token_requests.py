@@ -156,25 +156,6 @@ async def test_back_off_grows_over_all_workers(
     assert len(service.asked) == 6
 
 
-async def test_failures_are_known_until_there_is_a_token(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
-    worker, other = start(), start()
-    assert worker.failure(credentials) is None
-    for failures in (1, 2):
-        service.refuse(500)
-        for each in (worker, other):
-            with pytest.raises(errors.UpstreamFault):
-                await each.get(credentials)
-            # The other worker has asked nothing, and shares the back-off.
-            assert (each.failure(credentials).kind, each.failure(credentials).failures) == ("UpstreamFault", failures)
-        clock.advance(60)
-        assert worker.failure(credentials) is not None  # the back-off is over, the failure is not
-    service.grant()
-    await worker.get(credentials)
-    assert worker.failure(credentials) is None
-
-
 async def test_refused_credentials_are_not_tried_by_every_worker(
     start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
