@@ -4,6 +4,7 @@ The command line loads them once and passes each package the values that it need
 by itself or changes after start.
 """
 
+from proxy.config.changes import ReloadResult
 from proxy.config.secret import (
     ClientId,
     Digest,
@@ -68,6 +69,7 @@ __all__ = [
     "Period",
     "ProxyAddress",
     "ReconciliationSettings",
+    "ReloadResult",
     "Secret",
     "SecretSource",
     "ShadowSettings",

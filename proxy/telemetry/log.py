@@ -34,8 +34,13 @@ _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-â€
 _FRAMES = 8
 
 
+_stream: TextIO | LogWriter | None = None  # of the log of this process, as the configuration of structlog is
+
+
 def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
+    global _stream
+    _stream = stream
     output = stream if isinstance(stream, LogWriter) else _Unfailing(stream)
     structlog.configure(
         processors=[
@@ -58,6 +63,12 @@ def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
     root.setLevel(max(LEVELS[level], logging.INFO))
 
 
+def reconfigure(level: str, format_: str) -> None:
+    """Change level and format of the log, which goes on to the same stream. Without `configure` there is no log."""
+    if _stream is not None:
+        configure(level, format_, _stream)
+
+
 def log_uncaught_exceptions() -> None:
     """Log exceptions that end a thread or come out of a destructor, instead of a traceback on standard error."""
     threading.excepthook = lambda uncaught: structlog.get_logger().error("thread failed", exc_info=uncaught.exc_value)
@@ -66,9 +77,9 @@ def log_uncaught_exceptions() -> None:
     )
 
 
-def log_ignored_signal(name: str) -> None:
+def log_ignored_signal(name: str, reason: str) -> None:
     """Log a signal that has no effect."""
-    structlog.get_logger().info("signal ignored", signal=name, reason="the configuration is read at start only")
+    structlog.get_logger().info("signal ignored", signal=name, reason=reason)
 
 
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)

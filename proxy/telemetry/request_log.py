@@ -41,14 +41,18 @@ class RequestFields(NamedTuple):
 
 
 class RequestLog:
-    """Writes the line of each request, as the log is configured when this is made."""
+    """Writes the line of each request, as the log is configured when this is made, or at the last `reset`."""
 
     def __init__(self) -> None:
+        self._second, self._second_text = -1, ""
+        self.reset()
+
+    def reset(self) -> None:
+        """Follow a changed configuration of the log."""
         self._log = structlog.get_logger().bind()
         self._logs_info: bool = self._log.is_enabled_for(logging.INFO)
         self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
         self._renderer = log.plain_renderer()
-        self._second, self._second_text = -1, ""
         self._templates: dict[RequestFields, str] = {}
 
     def is_enabled(self, is_check: bool) -> bool:

@@ -94,9 +94,8 @@ def middlewares(
             client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))
         except errors.ClientError:  # the handler refuses an unknown key
             return await handler(request)
-        # The handler refuses a client after its sunset.
-        retired = client.sunset is not None and client.sunset.has_passed(clock.now())
-        if retired or client.application.name not in forwarded:
+        # The handler refuses a client after its end.
+        if client.refusal(clock.now()) is not None or client.application.name not in forwarded:
             return await handler(request)
         request[CLIENT] = client
         request[NEW_HANDLER] = handler

@@ -56,8 +56,31 @@ def _error_response(error: errors.BridgeError) -> web.Response:
     return web.Response(body=body, status=error.status, content_type="application/json")
 
 
+class Listener:
+    """The HTTP server at `url`. It goes on with its connections where another application replaces the first one."""
+
+    def __init__(self, url: str, runner: HandlerRunner, limiter: ConnectionLimiter) -> None:
+        self.url = url
+        self._runner = runner
+        self._limiter = limiter
+
+    def replace(self, app: web.Application, limits: ConnectionLimits, stop_seconds: float) -> None:
+        """Serve with another application, which has been started, and other limits, from the next request on."""
+        timeout = max(stop_seconds, IMMEDIATELY)
+        self._runner.replace(app, partial(fast_path.dispatcher, app), timeout)
+        filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
+        self._limiter.replace(limits, filters)
+
+
 @asynccontextmanager
-async def running(
+async def running(app: web.Application, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
+    """Serve while the block runs; yields the base URL. The settings are those of `listening`."""
+    async with listening(app, host, port, **settings) as listener:
+        yield listener.url
+
+
+@asynccontextmanager
+async def listening(
     app: web.Application,
     host: str,
     port: int,
@@ -66,8 +89,8 @@ async def running(
     shared: bool = False,
     limits: ConnectionLimits = DEFAULT_LIMITS,
     **settings: Any,
-) -> AsyncIterator[str]:
-    """Serve while the block runs; yields the base URL. Port 0 picks a free port. Raises OSError if the port is taken.
+) -> AsyncIterator[Listener]:
+    """Serve while the block runs; yields the listener. Port 0 picks a free port. Raises OSError if the port is taken.
 
     At the end requests under way have `stop_seconds` to finish. A `shared` port has other listeners (SO_REUSEPORT).
     """
@@ -91,7 +114,7 @@ async def running(
         site = web.TCPSite(runner, host, port, reuse_port=shared or None)
         await site.start()
         name = f"[{host}]" if ":" in host else host
-        yield f"http://{name}:{runner.addresses[0][1]}"
+        yield Listener(f"http://{name}:{runner.addresses[0][1]}", runner, limiter)
     finally:
         await _stop(runner)
 

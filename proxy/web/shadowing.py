@@ -88,7 +88,7 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
 
 def _is_refused_here_only(request: web.Request, client: Client, now: float) -> bool:
     """Return whether this service may refuse what the old one serves: strict requests, and those after a sunset."""
-    return client.strict or is_strict(request) or (client.sunset is not None and client.sunset.has_passed(now))
+    return client.strict or is_strict(request) or client.refusal(now) is not None
 
 
 async def _start_shadow(

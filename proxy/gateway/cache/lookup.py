@@ -31,11 +31,15 @@ class QueryCache:
     without a response cache nothing is shared."""
 
     def __init__(
-        self, entries: ResponseCache | None, coalesces: bool, metrics: Metrics, shared: SharedCache | None = None
+        self,
+        entries: ResponseCache | None,
+        in_flight: Coalescing[Hashable, RenderedResult] | None,
+        metrics: Metrics,
+        shared: SharedCache | None = None,
     ) -> None:
         self.entries = entries
         self.shared = shared
-        self.in_flight: Coalescing[Hashable, RenderedResult] | None = Coalescing() if coalesces else None
+        self.in_flight = in_flight
         self.metrics = metrics
 
     def look_up(self, request: GatewayRequest, queries: QuerySet) -> "Lookup":

@@ -96,7 +96,8 @@ class Quota:
         interval: float = REFRESH_SECONDS,
     ) -> None:
         self._store = store
-        self._accounts = tuple(dict.fromkeys(account for accounts in charged for account in accounts.both))
+        self._charged = [charged]
+        self._accounts = _accounts(self._charged)
         self._owner = owner
         self._clock = clock
         self._lease = lease
@@ -115,6 +116,22 @@ class Quota:
         """Read the ledger, and start refreshing it. A store that is unavailable does not delay the start."""
         await self.refresh()
         self._task = asyncio.create_task(self._keep_refreshing(), name="quota")
+
+    async def track(self, charged: Sequence[ChargedAccounts]) -> None:
+        """Add accounts, until `untrack`: those of a configuration that is about to replace another one. Their usage is
+        known here when this returns."""
+        if not any(tracked is charged for tracked in self._charged):
+            self._charged.append(charged)
+            self._accounts = _accounts(self._charged)
+            await self.refresh()
+
+    async def untrack(self, charged: Sequence[ChargedAccounts]) -> None:
+        """Forget the accounts of a configuration that no request uses any more, and their gauges."""
+        before = self._accounts
+        self._charged = [tracked for tracked in self._charged if tracked is not charged]
+        self._accounts = _accounts(self._charged)
+        self._charges.clear()  # filled again by the next requests
+        self._monitor.remove_gauges(before, self._accounts)
 
     async def close(self) -> None:
         """Stop refreshing, and write all usage."""
@@ -281,6 +298,12 @@ class _Charge(NamedTuple):
     group: EntryGroup
     limits: tuple[QuotaLimit, ...]
     visible: tuple[tuple[QuotaAccount, LedgerEntry], ...]
+
+
+def _accounts(charged: Sequence[Sequence[ChargedAccounts]]) -> tuple[QuotaAccount, ...]:
+    """Return all accounts once; of those with the same name only the last, whose limit is the current one."""
+    latest = {account.name: account for each in charged for accounts in each for account in accounts.both}
+    return tuple(latest.values())
 
 
 def _charge(accounts: ChargedAccounts, periods: BillingPeriods) -> _Charge:

@@ -75,8 +75,7 @@ class UnparsedHits:
             return None
         head, cached = known
         address = self._context.addresses.resolve(peer, head.labels.forwarded)
-        sunset = cached.client.sunset
-        if sunset is not None and sunset.has_passed(self._clock.now()):
+        if self._clock.now() >= cached.client.end:
             return None
         # An address that is unknown may be throttled: the handler decides, and remembers the key.
         if not self._context.authenticator.knows(address.group, cached.client):
