@@ -21,6 +21,7 @@ from proxy.web import (
     legacy_proxy,
     middleware,
     operator_endpoints,
+    service,
     shadowing,
 )
 from proxy.web.v3 import encoded_cache, routes, unparsed
@@ -85,7 +86,10 @@ async def _compose(
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, gateway.mappings)
     checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
-    operator_endpoints.add_to(app, _metrics_text(app, metrics, slot), checks)
+    running = service.RunningService(gateway, checks, _metrics_text(app, metrics, slot))
+    operator_endpoints.add_health(app)
+    operator_endpoints.add_monitoring(app, running)
+    app[service.SERVICE] = running
     return app
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from aiohttp import web
 
@@ -28,13 +28,27 @@ class ReadinessCheck(NamedTuple):
     failure: FailureReason
 
 
-def add_to(app: web.Application, metrics_text: Callable[[], bytes], checks: Sequence[ReadinessCheck]) -> None:
-    """Register the endpoints. `/readyz` is a 503 with all reasons while a check fails."""
+class Monitored(Protocol):
+    """Service whose readiness and metrics are shown. A reload replaces `checks`."""
+
+    checks: Sequence[ReadinessCheck]
+    metrics_text: Callable[[], bytes]
+
+
+def add_health(app: web.Application) -> None:
+    """Register `/healthz`."""
 
     async def health(_: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
+    app.router.add_get("/healthz", health)
+
+
+def add_monitoring(app: web.Application, service: Monitored) -> None:
+    """Register `/readyz`, a 503 with all reasons while a check fails, and `/metrics`."""
+
     async def readiness(_: web.Request) -> web.Response:
+        checks = service.checks
         failures = await asyncio.gather(*map(_run, checks))
         reasons = [
             {"check": check.name, "reason": failure}
@@ -47,9 +61,10 @@ def add_to(app: web.Application, metrics_text: Callable[[], bytes], checks: Sequ
 
     async def metrics(_: web.Request) -> web.Response:
         # The version of the text format: Prometheus chooses its parser by it.
-        return web.Response(body=metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        return web.Response(
+            body=service.metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        )
 
-    app.router.add_get("/healthz", health)
     app.router.add_get("/readyz", readiness)
     app.router.add_get("/metrics", metrics)
 

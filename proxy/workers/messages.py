@@ -25,9 +25,11 @@ class StartMessage(NamedTuple):
 
 
 class StartReport(msgspec.Struct, frozen=True):
-    """Result of the start, as one line: the worker accepts connections at `url`, or `mistake` says why it cannot."""
+    """Result of the start, as one line: the worker accepts connections at `url`, and at `admin_url` those
+    of the admin interface if there is one, or `mistake` says why it cannot."""
 
     url: str = ""
+    admin_url: str = ""
     mistake: str = ""
 
 

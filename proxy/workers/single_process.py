@@ -3,15 +3,22 @@
 import resource
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal
 
 import structlog
+from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock, garbage
 from proxy.telemetry import merging
 from proxy.upstream import services
 from proxy.web import app, connections, server
+from proxy.web.admin import listener
+from proxy.web.service import SERVICE
 from proxy.workers import listening
+
+ADMIN_CONNECTIONS = 64  # of people and programs that watch
+ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when the service stops
 
 log = structlog.get_logger()
 
@@ -21,8 +28,8 @@ async def running(
     settings: config.Config,
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
-) -> AsyncIterator[str]:
-    """Serve while the block runs; yields the base URL. Raises ConfigError and MappingError.
+) -> AsyncIterator[listening.ServiceUrls]:
+    """Serve while the block runs; yields the base URLs. Raises ConfigError and MappingError.
 
     `slot` is given to workers, which share the port; `client` replaces the GraphQL client.
     """
@@ -41,8 +48,26 @@ async def running(
             url = await stack.enter_async_context(serving)
         except OSError as error:
             raise listening.refused(listen.host, listen.port, error) from error
+        admin_url = await _serve_admin(service, settings.admin, stack, shared=slot is not None)
         garbage.tune()
-        yield url
+        yield listening.ServiceUrls(url, admin_url)
+
+
+async def _serve_admin(
+    service: web.Application, settings: Literal[False] | config.AdminSettings, stack: AsyncExitStack, *, shared: bool
+) -> str:
+    """Start the admin interface of a service until `stack` is closed; return its base URL, empty if it is off."""
+    if not settings:
+        return ""
+    admin = listener.create(service[SERVICE], settings, clock.SystemClock())
+    limits = connections.ConnectionLimits(connections=ADMIN_CONNECTIONS)
+    serving = server.running(
+        admin, settings.host, settings.port, stop_seconds=ADMIN_STOP_SECONDS, shared=shared, limits=limits
+    )
+    try:
+        return await stack.enter_async_context(serving)
+    except OSError as error:
+        raise listening.refused(settings.host, settings.port, error, **listening.ADMIN._asdict()) from error
 
 
 def _client_connections(settings: config.Config) -> int:

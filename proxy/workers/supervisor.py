@@ -8,9 +8,10 @@ so that the supervisor stays small.
 import asyncio
 import signal
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import structlog
@@ -31,30 +32,43 @@ log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator[str]:
-    """Run `listen.workers` processes while the block runs; yields the base URL once all of them accept connections.
+async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator[listening.ServiceUrls]:
+    """Run `listen.workers` processes while the block runs; yields the base URLs once all of them accept connections.
 
-    Raises ConfigError if the address is in use or a worker cannot start.
+    Raises ConfigError if an address is in use or a worker cannot start.
     """
     listen = settings.listen
     with (
         listening.reserved(listen.host, listen.port) as port,
+        _reserved_admin(settings.admin) as admin,
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
-        settings = _common_settings(settings, port, Path(folder))
+        settings = _common_settings(msgspec.structs.replace(settings, admin=admin), port, Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
         workers = [_Worker(messages.StartMessage(settings, slot), clock) for slot in slots]
         try:
-            url = await _start(workers)
+            urls = await _start(workers)
             restarts = [asyncio.create_task(each.restart_when_ended(), name=f"restart {each.name}") for each in workers]
             try:
-                yield url
+                yield urls
             finally:
                 for task in restarts:
                     task.cancel()
                 await asyncio.wait(restarts)
         finally:
             await asyncio.gather(*(each.stop() for each in workers))
+
+
+@contextmanager
+def _reserved_admin(
+    settings: Literal[False] | config.AdminSettings,
+) -> Iterator[Literal[False] | config.AdminSettings]:
+    """Reserve the port of the admin interface, which every worker serves; yields the settings with that port."""
+    if not settings:
+        yield settings
+        return
+    with listening.reserved(settings.host, settings.port, listening.ADMIN) as port:
+        yield msgspec.structs.replace(settings, port=port)
 
 
 def _common_settings(settings: config.Config, port: int, folder: Path) -> config.Config:
@@ -66,13 +80,14 @@ def _common_settings(settings: config.Config, port: int, folder: Path) -> config
     return msgspec.structs.replace(settings, listen=listen, store=store)
 
 
-async def _start(workers: list["_Worker"]) -> str:
+async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
     """Start all workers concurrently. Raises the first error: they have the same configuration, so all fail alike."""
     outcomes = await asyncio.gather(*(each.start() for each in workers), return_exceptions=True)
+    started = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
-    return str(outcomes[0])
+    return started[0]
 
 
 def restart_delay(early_exits: int) -> float:
@@ -91,8 +106,8 @@ class _Worker:
         self._started = 0.0
         self._early_exits = 0
 
-    async def start(self) -> str:
-        """Start a process and return its URL once it accepts connections. Raises ConfigError with its error message."""
+    async def start(self) -> listening.ServiceUrls:
+        """Start a process and return its URLs once it accepts connections. Raises ConfigError with its message."""
         self._started = self._clock.monotonic()
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C at a terminal reaches only the supervisor, which then stops the workers.
@@ -111,7 +126,7 @@ class _Worker:
         if report.mistake:
             raise errors.ConfigError(report.mistake)
         log.info("worker started", worker=self._message.slot.number, pid=process.pid)
-        return report.url
+        return listening.ServiceUrls(report.url, report.admin_url)
 
     async def restart_when_ended(self) -> None:
         """Start a new process whenever the current one ends, until cancelled."""
