@@ -34,13 +34,8 @@ _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-â€
 _FRAMES = 8
 
 
-_stream: TextIO | LogWriter | None = None  # of the log of this process, as the configuration of structlog is
-
-
 def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
-    global _stream
-    _stream = stream
     output = stream if isinstance(stream, LogWriter) else _Unfailing(stream)
     structlog.configure(
         processors=[
@@ -61,12 +56,6 @@ def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
     root.addHandler(Bridge())
     # Never debug: asyncio and aiohttp log much there, and nothing that an operator needs.
     root.setLevel(max(LEVELS[level], logging.INFO))
-
-
-def reconfigure(level: str, format_: str) -> None:
-    """Change level and format of the log, which goes on to the same stream. Without `configure` there is no log."""
-    if _stream is not None:
-        configure(level, format_, _stream)
 
 
 def log_uncaught_exceptions() -> None:

@@ -182,6 +182,7 @@ class Metrics(Collector):
         self.overload_refused = Counter("v3bridge_overload_refused", "Requests refused during overload")
         self.event_loop_tasks = Gauge("v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", merged="sum")
         self._add_shadow_metrics()
+        self._add_reload_metrics()
         self._registry = registry
         registry.register(self)
 
@@ -218,6 +219,20 @@ class Metrics(Collector):
         )
         self.shadow_queue_length = Gauge(
             "v3bridge_shadow_queue_length", "Requests that wait for their comparison", merged="sum"
+        )
+
+    def _add_reload_metrics(self) -> None:
+        self.configuration_reloads = Counter(
+            "v3bridge_configuration_reloads", "Reloads of the configuration: reloaded or failed", "outcome"
+        )
+        # "last" and "max": every worker has them.
+        self.last_reload_successful = Gauge(
+            "v3bridge_configuration_last_reload_successful", "1 if the last reload succeeded, else 0", merged="last"
+        )
+        self.last_reload_success = Gauge(
+            "v3bridge_configuration_last_success_timestamp_seconds",
+            "Time at which the running configuration was loaded, in seconds since 1970",
+            merged="max",
         )
 
     def observe_stage(self, stage: str, since: float) -> float:

@@ -50,14 +50,14 @@ class RequestLog:
     def reset(self) -> None:
         """Follow a changed configuration of the log."""
         self._log = structlog.get_logger().bind()
-        self._logs_info: bool = self._log.is_enabled_for(logging.INFO)
+        self.logs_requests: bool = self._log.is_enabled_for(logging.INFO)
         self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
         self._renderer = log.plain_renderer()
         self._templates: dict[RequestFields, str] = {}
 
     def is_enabled(self, is_check: bool) -> bool:
         """Return whether a request is logged."""
-        return self._logs_debug if is_check else self._logs_info
+        return self._logs_debug if is_check else self.logs_requests
 
     def write(self, fields: RequestFields, seconds: float, request_id: str) -> None:
         """Log a request that took `seconds`, at a level that is enabled."""

@@ -37,13 +37,20 @@ class RequestMiddleware:
     """Wraps the handlers of all requests."""
 
     def __init__(
-        self, metrics: Metrics, activity: Activity, clock: Clock, addresses: ClientAddressResolver, ids: RequestIds
+        self,
+        metrics: Metrics,
+        activity: Activity,
+        clock: Clock,
+        addresses: ClientAddressResolver,
+        *,
+        ids: RequestIds,
+        log: RequestLog,
     ) -> None:
         self._metrics = metrics
         self._activity = activity
         self._addresses = addresses
         self._clock = clock
-        self._log = RequestLog()
+        self._log = log
         self._ids = ids
         self.in_flight = 0  # requests that are being handled
 

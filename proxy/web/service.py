@@ -1,23 +1,83 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 
 from aiohttp import web
 
+from proxy import config
 from proxy.gateway.assembly import Gateway
+from proxy.kit.aiohttp_internals import server as server_internals
+from proxy.telemetry.request_log import RequestLog
+from proxy.web import operator_endpoints
+from proxy.web.authentication import Authenticator
+from proxy.web.middleware import RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
+
+
+class Generation:
+    """Application of one configuration, and what a reload needs of it. `resources` are closed with it."""
+
+    def __init__(
+        self,
+        app: web.Application,
+        gateway: Gateway,
+        requests: RequestMiddleware,
+        authenticator: Authenticator,
+        log: RequestLog,
+    ) -> None:
+        self.app = app
+        self.gateway = gateway
+        self.requests = requests
+        self.authenticator = authenticator
+        self.log = log
+        self.resources = AsyncExitStack()
+
+    async def close(self) -> None:
+        """Close the application of a reload, which has no requests, or has served none."""
+        await server_internals.close(self.app)
+        await self.resources.aclose()  # where the application had not been started
 
 
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
 
-    `metrics_text` renders the metrics of all workers, `checks` are the conditions of readiness.
+    `metrics_text` renders the metrics of all workers, `checks` are the conditions of readiness. `reload` reads the
+    configuration anew, for all workers, and `last_reload` is the result of the last time; None before the first.
     """
 
-    def __init__(self, gateway: Gateway, checks: Sequence[ReadinessCheck], metrics_text: Callable[[], bytes]) -> None:
-        self.gateway = gateway
-        self.checks = checks
+    def __init__(self, gateway: Gateway, metrics_text: Callable[[], bytes]) -> None:
         self.metrics_text = metrics_text
+        self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
+        self.last_reload: config.ReloadResult | None = None
+        self._serve(gateway)
+        self._set_gauges(successful=True, at=gateway.clock.now())
+
+    def switch(self, generation: Generation) -> None:
+        """Serve with the gateway of another configuration."""
+        generation.gateway.activate()
+        generation.log.reset()
+        self._serve(generation.gateway)
+
+    def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:
+        """Note the result of a reload. Of several workers one `counts` it."""
+        self.last_reload = result
+        successful = result.outcome == "reloaded"
+        self._set_gauges(successful=successful, at=result.at)
+        if counts:
+            self.gateway.metrics.configuration_reloads[result.outcome,] += 1
+
+    def _serve(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.checks: Sequence[ReadinessCheck] = operator_endpoints.readiness_checks(
+            gateway.applications, gateway.store, gateway.services, gateway.clock
+        )
+
+    def _set_gauges(self, *, successful: bool, at: float) -> None:
+        metrics = self.gateway.metrics
+        metrics.last_reload_successful[()] = float(successful)
+        if successful:
+            metrics.last_reload_success[()] = at
 
 
 SERVICE = web.AppKey("service", RunningService)

@@ -5,7 +5,7 @@ all serve with the same one. What waits for a restart is named, and everything e
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
@@ -13,13 +13,17 @@ import structlog
 from proxy import config, errors
 from proxy.config import changes
 from proxy.kit.clock import Clock
-from proxy.telemetry import log as logging
+from proxy.workers.listening import ServiceUrls
 
 log = structlog.get_logger()
 
 
-class ReloadTarget(Protocol):
-    """What a configuration is built for: the service of this process, or the workers of a supervisor."""
+class Reloadable(Protocol):
+    """A running service: in this process, or in the workers of a supervisor. `on_request` reloads it, and is called
+    where somebody requests that within the service, as in the admin interface."""
+
+    urls: ServiceUrls
+    on_request: Callable[[], Awaitable[config.ReloadResult]] | None
 
     async def prepare(self, settings: config.Config) -> None:
         """Build the service of a configuration beside the running one. Raises StartError for a mistake."""
@@ -46,15 +50,39 @@ class ConfigurationSource:
 
 
 class Reloader:
-    """Reloads the configuration of a running service, one reload at a time. `running` is it as it was read."""
+    """Reloads the configuration of a service, one reload at a time. `running` is the configuration as it was read;
+    `configure_log` applies settings of the log to this process."""
 
-    def __init__(self, source: ConfigurationSource, running: config.Config, target: ReloadTarget, clock: Clock) -> None:
+    def __init__(
+        self,
+        source: ConfigurationSource,
+        running: config.Config,
+        service: Reloadable,
+        *,
+        configure_log: Callable[[config.LogSettings], None],
+        clock: Clock,
+    ) -> None:
         self._source = source
         self._running = running
         self._contents = changes.contents(source.resolve(running))
-        self._target = target
+        self._service = service
+        self._configure_log = configure_log
         self._clock = clock
         self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[config.ReloadResult]] = set()
+
+    def start(self) -> None:
+        """Reload in the background: a signal waits for nothing."""
+        task = asyncio.create_task(self.reload(), name="reload")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Cancel reloads in the background."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def reload(self) -> config.ReloadResult:
         """Read, check and apply the configuration. Raises nothing: mistakes are in the result."""
@@ -66,7 +94,7 @@ class Reloader:
             except Exception as error:  # a bug, or no memory: the running configuration is not touched by it
                 log.error("internal error caught", exc_info=error)
                 result = self._failed([f"internal error: {type(error).__name__}; see the log"])
-            await self._target.report(result)
+            await self._service.report(result)
         if result.outcome == "failed":
             log.error("configuration reload failed", mistakes=list(result.mistakes))
         else:
@@ -90,12 +118,12 @@ class Reloader:
 
     async def _apply(self, settings: config.Config) -> None:
         try:
-            await self._target.prepare(settings)
+            await self._service.prepare(settings)
         except BaseException:
-            await self._target.drop()
+            await self._service.drop()
             raise
-        logging.reconfigure(settings.log.level, settings.log.format)
-        await self._target.commit()
+        self._configure_log(settings.log)
+        await self._service.commit()
 
     def _failed(self, mistakes: list[str]) -> config.ReloadResult:
         return config.ReloadResult("failed", self._clock.now(), mistakes=tuple(mistakes))

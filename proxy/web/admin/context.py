@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web.service import RunningService
 
@@ -13,3 +14,15 @@ class AdminContext:
     service: RunningService
     clock: Clock
     started: float
+
+    async def reload(self) -> config.ReloadResult:
+        """Read the configuration anew, for all workers. Raises BadRequest where the program that runs the service
+        cannot."""
+        if self.service.reload is None:
+            raise errors.BadRequest("this service was started without a configuration file that could be read anew")
+        return await self.service.reload()
+
+    @property
+    def last_reload(self) -> config.ReloadResult | None:
+        """The result of the last reload; None before the first."""
+        return self.service.last_reload

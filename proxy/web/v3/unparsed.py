@@ -55,6 +55,7 @@ class HitContext(NamedTuple):
     ids: RequestIds
     metrics: Metrics
     activity: Activity
+    log: RequestLog
 
 
 class UnparsedHits:
@@ -64,8 +65,7 @@ class UnparsedHits:
         self._cache = cache
         self._context = context
         self._clock = context.metrics.clock
-        self._log = RequestLog()
-        self._logs = self._log.is_enabled(is_check=False)
+        self._log = context.log
 
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
@@ -134,7 +134,7 @@ class UnparsedHits:
                 "hit",
             )
         )
-        if self._logs:
+        if self._log.logs_requests:
             self._log.write(RequestFields("GET", route, 200, address, name, client.key, 0, "hit"), seconds, request_id)
 
 
