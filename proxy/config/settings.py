@@ -39,6 +39,7 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract
 Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
 Parts = Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
 Period = Literal["month", "lifetime"]
+_ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
@@ -286,6 +287,16 @@ class CacheSettings(Settings, frozen=True):
     def enabled(self) -> bool:
         """Whether the cache stores anything."""
         return self.seconds > 0 and self.bytes > 0
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Bytes of memory for encoded responses: a share of `bytes`, so that both caches stay within it."""
+        return self.bytes // _ENCODED_SHARE
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of memory for results of queries."""
+        return self.bytes - self.encoded_bytes
 
     @property
     def lifetime(self) -> float:

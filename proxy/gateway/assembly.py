@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from proxy import config, errors, model
 from proxy.config import changes
 from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
-from proxy.gateway.cache import coalescing, entries, lookup, shared_keys
+from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
@@ -54,12 +54,12 @@ class Gateway:
     load: load_shedding.LoadShedding
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
+    reconciler: reconciliation.Reconciler
     spans: tracing.Tracing | None
 
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
-        if self.cache.entries is not None:
-            self.cache.entries.activate()
+        self.cache.activate()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ProcessState:
     def __init__(self, clock: clocks.Clock) -> None:
         self.clock = clock
         self.metrics = metering.Metrics(CollectorRegistry(), clock)
-        self.activity = activities.Activity()
+        self.activity = activities.Activity(clock)
         self.shared = shared_resources.SharedResources()
 
 
@@ -153,11 +153,12 @@ async def build(
     quota = await _start_quota(base, store, served)
     connected = await _connect(base, store, spans, client_factory)
     lists = await _open_lists(base, projections, connected)
-    cache = await _open_cache(base, cache_location)
+    cache = await _open_cache(base, cache_location, store)
+    reconciler = await _start_reconciler(base, store, connected)
     requests = await _pipeline(
         base, projections, mappings, store=store, quota=quota, connected=connected, lists=lists, load=load, cache=cache
     )
-    return Gateway(
+    built = Gateway(
         settings=settings,
         contents=contents,
         clock=base.clock,
@@ -171,8 +172,12 @@ async def build(
         load=load,
         cache=cache,
         pipeline=requests,
+        reconciler=reconciler,
         spans=spans,
     )
+    if previous is None:
+        built.activate()
+    return built
 
 
 async def _pipeline(
@@ -187,9 +192,6 @@ async def _pipeline(
     load: load_shedding.LoadShedding,
     cache: lookup.QueryCache,
 ) -> pipeline.Pipeline:
-    """Build the pipeline, and start the reconciliation of usage."""
-    settings = base.settings
-    await _start_reconciliation(base, store, connected)
     batches = await _open_batches(base, connected)
     requests = pipeline.Pipeline(
         projections=projections,
@@ -200,7 +202,7 @@ async def _pipeline(
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
-        single_query=settings.translation.single_query,
+        single_query=base.settings.translation.single_query,
         metrics=base.metrics,
     )
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
@@ -258,6 +260,7 @@ async def _connect(
             spans=spans,
             clock=base.clock,
             metrics=base.metrics,
+            activity=base.process.activity,
             resources=closing,
             client_factory=client_factory,
         )
@@ -307,7 +310,9 @@ async def _open_batches(base: _Base, connected: services.UpstreamServices) -> ba
     return await base.obtain(("batches", *base.connection, enabled), open_batches)
 
 
-async def _start_reconciliation(base: _Base, store: Store, connected: services.UpstreamServices) -> None:
+async def _start_reconciler(
+    base: _Base, store: Store, connected: services.UpstreamServices
+) -> reconciliation.Reconciler:
     reconciled = tuple(reconciliation.reconciled_applications(base.settings.applications))
 
     async def start(closing: AsyncExitStack) -> reconciliation.Reconciler:
@@ -317,11 +322,12 @@ async def _start_reconciliation(base: _Base, store: Store, connected: services.U
         reconciler.start()
         return reconciler
 
-    await base.obtain(("reconciliation", *base.connection, reconciled), start)
+    return await base.obtain(("reconciliation", *base.connection, reconciled), start)
 
 
-async def _open_cache(base: _Base, location: SharedCacheLocation | None) -> lookup.QueryCache:
-    """Open the response cache, the shared one, and the coalescing of queries in flight."""
+async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
+    """Open the response cache, the shared one, and the coalescing of queries in flight, and start to follow their
+    clearing by other processes."""
     settings, upstream = base.settings, base.upstream
     if location is not None:
         upstream = msgspec.structs.replace(upstream, graphql_url=location.upstream)
@@ -338,7 +344,12 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None) -> look
         )
         memory = entries.ResponseCache(settings.cache, base.clock, storage)
     shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
-    return lookup.QueryCache(memory, in_flight, base.metrics, shared)
+    cache = lookup.QueryCache(memory, in_flight, base.metrics, shared)
+    if memory is not None:
+        started = clearing.CacheClearing(store, cache.clear)
+        base.resources.push_async_callback(started.close)
+        await started.start()
+    return cache
 
 
 def _opened(make: Callable[[], T]) -> Callable[[AsyncExitStack], Awaitable[T]]:

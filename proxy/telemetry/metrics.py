@@ -8,7 +8,7 @@ does not have, and took a twentieth of the time of a request. merging.py adds up
 import asyncio
 import contextlib
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Literal
 
@@ -181,8 +181,14 @@ class Metrics(Collector):
         self.overload = Gauge("v3bridge_overload", "1 during overload, else 0", merged="max")
         self.overload_refused = Counter("v3bridge_overload_refused", "Requests refused during overload")
         self.event_loop_tasks = Gauge("v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", merged="sum")
+        self.cache_entries = Gauge(
+            "v3bridge_cache_entries", "Entries of the caches in memory: queries or responses", "cache", merged="sum"
+        )
+        self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
         self._add_shadow_metrics()
         self._add_reload_metrics()
+        # Entries and bytes of each cache in memory, by its name: a function, because they are read on a scrape only.
+        self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
         self._registry = registry
         registry.register(self)
 
@@ -242,7 +248,9 @@ class Metrics(Collector):
         return now
 
     def sample(self) -> None:
-        """Update the gauges that are read on a scrape instead of counted: the tasks of the event loop."""
+        """Update the gauges that are read on a scrape instead of counted."""
+        for name, usage in self.caches.items():
+            self.cache_entries[name,], self.cache_bytes[name,] = usage()
         with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
             self.event_loop_tasks[()] = len(asyncio.all_tasks())
 

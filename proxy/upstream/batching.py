@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from proxy import errors
 from proxy.telemetry import steps
+from proxy.telemetry.activity import OperationRecord
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.auth.identity import Credentials
@@ -57,6 +58,9 @@ class BatchableQueries(Protocol[T]):
 
     def read(self, data: Any, /) -> list[T]:
         """Return the result of each query."""
+
+    def returned_parts(self, results: list[T], /) -> int:
+        """Return how many parts the results hold, decoded or not: those that the upstream billed."""
 
     def decoded(self, results: list[T], /) -> list[T]:
         """Return results of a merged operation as those of one that was not; the work of the one that wants them."""
@@ -250,7 +254,9 @@ class Batcher:
             self._start(self._waiting.popleft())
 
     async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
-        results = queries.read(await self._client.execute(queries.operation, credentials, since))
+        record = OperationRecord(queries=len(queries.positions))
+        results = queries.read(await self._client.execute(queries.operation, credentials, since, record=record))
+        record.parts = queries.returned_parts(results)
         if len(results) != len(queries.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return results

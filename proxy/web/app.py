@@ -12,8 +12,7 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway import assembly
-from proxy.gateway.cache import entries
+from proxy.gateway import assembly, load_shedding
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry import merging, request_ids, request_log
@@ -71,6 +70,7 @@ class ServiceBuilder:
         `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
         """
         self._current = await self._build(settings)
+        self._current.activate()
         return self._current
 
     async def build_next(self, settings: config.Config) -> service.Generation:
@@ -110,9 +110,9 @@ class ServiceBuilder:
                 process=process,
                 previous=None if previous is None else previous.gateway,
             )
-            metrics_text = await process.shared.obtain("metrics text", resources, self._open_metrics)
+            figures = await process.shared.obtain("figures of workers", resources, self._share_figures)
             if self._service is None:
-                self._service = service.RunningService(gateway, metrics_text)
+                self._service = service.RunningService(gateway, figures.text)
             generation = await self._compose(gateway, self._service, resources)
             if previous is not None:
                 generation.authenticator.adopt(previous.authenticator)
@@ -130,11 +130,9 @@ class ServiceBuilder:
         authenticator = authentication.Authenticator(
             gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics
         )
-        # A share of the bytes of the setting, so that both caches together stay within it. New with every reload: an
-        # entry knows its client, and is made again from cached results.
-        cache = encoded_cache.EncodedResponseCache(
-            settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
-        )
+        # New with every reload: an entry knows its client, and is made again from cached results.
+        cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
+        gateway.cache.clear_responses = cache.clear
         log = request_log.RequestLog()
         request_middleware = middleware.RequestMiddleware(
             metrics, gateway.activity, clock, addresses, ids=self._ids, log=log
@@ -163,28 +161,23 @@ class ServiceBuilder:
             app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(gateway.load, cache, metrics)
             app[fast_path.DIRECT] = wrapped
         _add_operator_paths(app, gateway, running)
-        return service.Generation(app, gateway, request_middleware, authenticator, log)
+        return service.Generation(app, gateway, request_middleware, authenticator, responses=cache, log=log)
 
-    async def _open_metrics(self, closing: AsyncExitStack) -> Callable[[], bytes]:
-        """Return the function that renders `/metrics`: of this process, or merged with those of the other workers."""
-        metrics = self._process.metrics
-        if self._slot is None:
+    async def _share_figures(self, closing: AsyncExitStack) -> merging.WorkerFigures:
+        """Return the figures of all workers, and write those of this one for the others."""
+        figures = merging.WorkerFigures(
+            self._process.metrics, self._process.activity, self._slot, load_shedding.memory_used
+        )
+        if self._slot is not None:
+            task = asyncio.create_task(figures.write_regularly(), name="figures of this worker")
 
-            def of_this_process() -> bytes:
-                metrics.sample()
-                return metrics.text()
+            async def stop() -> None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
 
-            return of_this_process
-        merged = merging.MergedMetrics(metrics, self._slot)
-        task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
-
-        async def stop() -> None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-        closing.push_async_callback(stop)
-        return merged.text
+            closing.push_async_callback(stop)
+        return figures
 
 
 def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running: service.RunningService) -> None:

@@ -13,6 +13,7 @@ from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
 from proxy.web.middleware import RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
+from proxy.web.v3.encoded_cache import EncodedResponseCache
 
 
 class Generation:
@@ -24,14 +25,23 @@ class Generation:
         gateway: Gateway,
         requests: RequestMiddleware,
         authenticator: Authenticator,
+        *,
+        responses: EncodedResponseCache,
         log: RequestLog,
     ) -> None:
         self.app = app
         self.gateway = gateway
         self.requests = requests
         self.authenticator = authenticator
-        self.log = log
+        self._responses = responses
+        self._log = log
         self.resources = AsyncExitStack()
+
+    def activate(self) -> None:
+        """Begin to serve: with the log as it is configured now, and with caches whose size is reported."""
+        self.gateway.activate()
+        self.gateway.metrics.caches["responses"] = self._responses.usage
+        self._log.reset()
 
     async def close(self) -> None:
         """Close the application of a reload, which has no requests, or has served none."""
@@ -55,8 +65,7 @@ class RunningService:
 
     def switch(self, generation: Generation) -> None:
         """Serve with the gateway of another configuration."""
-        generation.gateway.activate()
-        generation.log.reset()
+        generation.activate()
         self._serve(generation.gateway)
 
     def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:

@@ -21,7 +21,6 @@ from proxy.planning.operations import QueryResult
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
-ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
 _encode_items = JsonEncoder().encode
@@ -95,11 +94,7 @@ Storage = ExpiringCache[Hashable, tuple[_Variant, ...]]
 
 def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
     """Create the storage of a response cache."""
-    return ExpiringCache(_size(settings), clock)
-
-
-def _size(settings: config.CacheSettings) -> int:
-    return settings.bytes - settings.bytes // ENCODED_SHARE
+    return ExpiringCache(settings.query_bytes, clock)
 
 
 class ResponseCache:
@@ -113,7 +108,7 @@ class ResponseCache:
         self._lifetime = settings.lifetime
         self._clock = clock
         self._entries = create_storage(settings, clock) if storage is None else storage
-        self._size = _size(settings)
+        self._size = settings.query_bytes
 
     def activate(self) -> None:
         """Apply the size to a storage that was made with another one."""
@@ -185,6 +180,14 @@ class ResponseCache:
         if useful:
             self._put(key, tuple(useful[:VARIANTS_MAX]))
 
+    def usage(self) -> tuple[int, int]:
+        """Return the number of queries with an entry and the bytes of memory that they take."""
+        return len(self._entries), self._entries.size
+
+    def clear(self, application: str | None) -> None:
+        """Remove the entries of an application, or all."""
+        self._entries.clear(None if application is None else lambda key: _application_of(key) == application)
+
     def _items(self, variant: _Variant, variants: tuple[_Variant, ...], key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)
         if items is None:
@@ -205,3 +208,9 @@ class ResponseCache:
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""
         return variant.stored + self._lifetime
+
+
+def _application_of(key: Hashable) -> object:
+    """Return the application of a key, which begins its first element (`Application.cache_scope`)."""
+    # Beside the name the element has a digest of what the application's results depend on.
+    return str(key[0]).partition(" ")[0] if isinstance(key, tuple) else None

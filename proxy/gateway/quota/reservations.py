@@ -15,7 +15,6 @@ from typing import NamedTuple
 import structlog
 
 from proxy import errors
-from proxy.gateway.quota import forecast
 from proxy.gateway.quota.accounts import BillingCalendar, BillingPeriods, ChargedAccounts, QuotaAccount
 from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
@@ -27,7 +26,7 @@ from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 10.0  # that reservations of a worker without heartbeat are held
-DAYS_KEPT = 2 * forecast.DAYS  # of each account; a clock that was ahead for some days takes none from the forecast
+DAYS_KEPT = 62  # of each account: a month twice, so that a clock that was ahead for some days takes none from its chart
 MONTHS_KEPT = 24
 REFRESH_SECONDS = 1.0  # between two readings of what other workers have used
 

@@ -25,7 +25,7 @@ from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
 from proxy.parameters import shown_target
 from proxy.serving import unsupported
-from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
+from proxy.telemetry.activity import TARGET_MAX, Activity, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
@@ -116,24 +116,13 @@ class UnparsedHits:
         metrics.queries["hit",] += cached.results
         metrics.requests[route, "200"] += 1
         metrics.request_seconds.observe(route, seconds)
-        now, ms = self._clock.now(), round(seconds * 1000, 1)
-        self._context.activity.add_request(
-            RequestRecord(
-                now,
-                request_id,
-                "GET",
-                labels.target,
-                route,
-                200,
-                ms,
-                address,
-                labels.user_agent,
-                name,
-                client.key,
-                0,
-                "hit",
-            )
-        )
+        now, agent = self._clock.now(), labels.user_agent
+        # fmt: off
+        self._context.activity.add_request((
+            now, request_id, "GET", labels.target, route, 200, seconds * 1000, address, agent, name, client.key, 0,
+            "hit", None,
+        ))
+        # fmt: on
         if self._log.logs_requests:
             self._log.write(RequestFields("GET", route, 200, address, name, client.key, 0, "hit"), seconds, request_id)
 

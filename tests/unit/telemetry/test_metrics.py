@@ -11,6 +11,7 @@ from proxy.telemetry import metrics
 
 LABELS = {
     "route",
+    "cache",
     "stage",
     "status",
     "operation",
