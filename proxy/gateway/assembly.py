@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -337,11 +337,9 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: 
     in_flight: coalescing.Coalescing[Hashable, entries.RenderedResult] | None = None
     memory: entries.ResponseCache | None = None
     if settings.coalescing.enabled:
-        in_flight = await base.obtain(("in flight", scope), _opened(coalescing.Coalescing))
+        in_flight = await base.obtain(("in flight", scope), _make(coalescing.Coalescing))
     if settings.cache.enabled:
-        storage = await base.obtain(
-            ("cache", scope), _opened(lambda: entries.create_storage(settings.cache, base.clock))
-        )
+        storage = await base.obtain(("cache", scope), _make(entries.create_storage, settings.cache, base.clock))
         memory = entries.ResponseCache(settings.cache, base.clock, storage)
     shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
     cache = lookup.QueryCache(memory, in_flight, base.metrics, shared)
@@ -352,9 +350,9 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: 
     return cache
 
 
-def _opened(make: Callable[[], T]) -> Callable[[AsyncExitStack], Awaitable[T]]:
+def _make(kind: Callable[..., T], *arguments: Any) -> Callable[[AsyncExitStack], Awaitable[T]]:
     async def open_(_: AsyncExitStack) -> T:
-        return make()
+        return kind(*arguments)
 
     return open_
 

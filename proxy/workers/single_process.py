@@ -15,7 +15,7 @@ from proxy.upstream import services
 from proxy.web import app, connections, server
 from proxy.web.admin import listener as admin_interface
 from proxy.web.service import SERVICE, Generation, RunningService
-from proxy.workers import listening
+from proxy.workers import listening, reloading
 
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
 ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when the service stops
@@ -23,7 +23,7 @@ ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when t
 log = structlog.get_logger()
 
 
-class ProcessService:
+class ProcessService(reloading.Reloadable):
     """The service of this process, whose configuration can be replaced in two steps: prepared, then served with."""
 
     def __init__(

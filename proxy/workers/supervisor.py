@@ -22,7 +22,7 @@ from proxy import config, errors
 from proxy.kit import child_process
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging
-from proxy.workers import listening, messages
+from proxy.workers import listening, messages, reloading
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
@@ -106,7 +106,7 @@ def restart_delay(early_exits: int) -> float:
     return min(BACKOFF_MAX, BACKOFF_FIRST * 2.0 ** min(early_exits - 1, 10)) if early_exits else 0.0
 
 
-class WorkerService:
+class WorkerService(reloading.Reloadable):
     """The service of all workers. A configuration is prepared by every worker before any of them serves with it."""
 
     def __init__(

@@ -117,8 +117,7 @@ class Quota:
         self._task = asyncio.create_task(self._keep_refreshing(), name="quota")
 
     async def track(self, charged: Sequence[ChargedAccounts]) -> None:
-        """Add accounts, until `untrack`: those of a configuration that is about to replace another one. Their usage is
-        known here when this returns."""
+        """Add the accounts of another configuration, until `untrack`. Then their usage is known here."""
         if not any(tracked is charged for tracked in self._charged):
             self._charged.append(charged)
             self._accounts = _accounts(self._charged)
@@ -206,7 +205,6 @@ class Quota:
     async def refresh(self) -> None:
         """Send a heartbeat, prune, write pending usage, read the usage of other workers, and report usage."""
         periods = self._calendar.today()
-        entries = [account.entry(periods) for account in self._accounts]
         try:
             # The lease covers several refreshes, so that one that fails or is late loses no reservation.
             await self._store.heartbeat(self._owner, self._lease)
@@ -216,8 +214,10 @@ class Quota:
                 self._pruned = periods
         except errors.StoreUnavailable as error:
             self._ledger.store_failed(error)
-        await self._ledger.refresh(entries)
-        usages = [(account, self._ledger.usage(entry)) for account, entry in zip(self._accounts, entries, strict=True)]
+        # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
+        accounts = [(account, account.entry(periods)) for account in self._accounts]
+        await self._ledger.refresh([entry for _, entry in accounts])
+        usages = [(account, self._ledger.usage(entry)) for account, entry in accounts]
         self._monitor.update_gauges(usages)
         try:
             await self._monitor.log_thresholds(usages)

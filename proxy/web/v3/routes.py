@@ -153,8 +153,11 @@ class V3Routes:
             return
         if client.accounts.key.name not in self._retired:
             self._retired.add(client.accounts.key.name)
-            event = "API key expired" if isinstance(refusal, errors.ExpiredKey) else "sunset passed"
-            log.warning(event, application=client.application.name, key=client.key)
+            names = {"application": client.application.name, "key": client.key}
+            if isinstance(refusal, errors.ExpiredKey):
+                log.warning("API key expired", **names)
+            else:
+                log.warning("sunset passed", **names)
         raise refusal
 
     def _add_usage(
