@@ -111,10 +111,23 @@ def shown_target(target: str, maximum: int) -> str:
     A value that was sent as apikey is hidden in every parameter."""
     path, _, query = target.partition("?")
     pairs = [pair.partition("=") for pair in query.split("&")]
-    keys = {value for name, _, value in pairs if "apikey" in decoded(name).lower()}
-    hidden = "&".join(f"{name}{sign}{HIDDEN if value and value in keys else value}" for name, sign, value in pairs)
+    keys = _sent_keys(query)
+    hidden = "&".join(f"{name}{sign}{HIDDEN if value in keys else value}" for name, sign, value in pairs)
     path = _ORIGIN.sub("", path)
     return _printable(f"{path}?{hidden}" if query else path)[:maximum]
+
+
+def without_keys(text: str, target: str) -> str:
+    """Return a text that came with a request, such as its User-Agent, without the API keys that the target holds."""
+    for key in _sent_keys(target.partition("?")[2]):
+        text = text.replace(key, HIDDEN).replace(decoded(key), HIDDEN)
+    return text
+
+
+def _sent_keys(query: str) -> set[str]:
+    """Return the values that were sent as apikey, not decoded."""
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    return {value for name, _, value in pairs if value and "apikey" in decoded(name).lower()}
 
 
 def _printable(text: str) -> str:

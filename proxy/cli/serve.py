@@ -4,25 +4,32 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 import typer
 
-from proxy import __version__, config
+from proxy import __version__, config, errors
 from proxy.cli import embedded, shown
 from proxy.config import loader
-from proxy.kit import clock, event_loop, shipped
-from proxy.workers import listening
+from proxy.kit import clock, event_loop, service_manager, shipped
+from proxy.workers import inherited, listening
 
 if TYPE_CHECKING:
     from proxy.workers import reloading
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 TOKEN_BYTES = 32  # random bytes of a generated admin token
+
+
+class Activation(NamedTuple):
+    """What a service manager such as systemd gave to the program: sockets, and where it wants to hear of its state."""
+
+    sockets: inherited.InheritedSockets
+    manager: service_manager.ServiceManager
 
 
 def serve(
@@ -52,17 +59,17 @@ def serve(
     options = {name: value for name, value in given if value is not None}
     # Generated once: a reload keeps it where the configuration still has none.
     generated = config.Secret(secrets.token_urlsafe(TOKEN_BYTES))
+    manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
 
     def read() -> config.Config:
         settings = loader.load(file, os.environ)
         listen = msgspec.structs.replace(settings.listen, **options)
-        return msgspec.structs.replace(settings, listen=listen, admin=_admin(settings.admin, admin_port, generated))
+        admin = _admin(settings.admin, admin_port, generated)
+        settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
+        return inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
 
     settings = read()
-    # Before the sandbox is started, which takes seconds.
-    listening.check(settings.listen.host, settings.listen.port)
-    if settings.admin:
-        listening.check(settings.admin.host, settings.admin.port, listening.ADMIN)
+    _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
     source = "shipped" if config_file is None else str(config_file.resolve())
     from proxy.telemetry import log, log_writer
 
@@ -74,7 +81,7 @@ def serve(
         configure_log(settings.log)
         log.log_uncaught_exceptions()
         token = generated.reveal() if settings.admin and settings.admin.token is generated else ""
-        event_loop.run(_serve(_Start(settings, read, configure_log, file, source, token)))
+        event_loop.run(_serve(_Start(settings, read, configure_log, file, source, token, Activation(sockets, manager))))
 
 
 class _Start(NamedTuple):
@@ -87,6 +94,7 @@ class _Start(NamedTuple):
     file: Path
     source: str
     token: str
+    activation: Activation
 
 
 def _admin(
@@ -98,6 +106,20 @@ def _admin(
         return settings
     chosen = settings.port if port is None else port
     return msgspec.structs.replace(settings, port=chosen, token=settings.token or token)
+
+
+def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
+    """Raise ConfigError if an address is in use, except for sockets that are open already."""
+    listen, admin = settings.listen, settings.admin
+    if not sockets.http:
+        listening.check(listen.host, listen.port)
+    if admin and not sockets.admin:
+        # Sockets of workers share ports, so that the system would not refuse the second one.
+        if admin.port and admin.port == listen.port:
+            raise errors.ConfigError(
+                f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
+            )
+        listening.check(admin.host, admin.port, listening.ADMIN)
 
 
 async def _serve(start: _Start) -> None:
@@ -112,21 +134,37 @@ async def _serve(start: _Start) -> None:
     stop = event_loop.stop_on_signal()
     event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", "the service is starting"))
     settings = start.settings
-    environment = _environment(settings)
     async with AsyncExitStack() as stack:
         resolve = await _embed_sandbox(settings, stack)
-        service = await stack.enter_async_context(_workers(resolve(settings)))
+        service = await stack.enter_async_context(_workers(resolve(settings), start.activation))
         await _make_reloadable(service, start, resolve, stop, stack)
         urls = service.urls
         shown.service(urls.public, _key(settings), settings.upstream == "sandbox")
         shown.admin_interface(urls.admin, start.token)
-        admin = {"admin": urls.admin} if urls.admin else {}
-        logger.info(
-            "service started", version=__version__, config=start.source, address=urls.public, **admin, **environment
-        )
+        _report_start(start, urls)
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
+        start.activation.manager.stopping("finishing requests")
     logger.info("service stopped")
+
+
+def _report_start(start: _Start, urls: listening.ServiceUrls) -> None:
+    """Log where the service listens, and tell the service manager that it is ready."""
+    import structlog
+
+    logger = structlog.get_logger()
+    for name, address in start.activation.sockets.addresses():
+        logger.info("socket inherited", name=name, address=address)
+    logger.info(
+        "service started",
+        version=__version__,
+        config=start.source,
+        address=urls.public,
+        admin=urls.admin or "off",
+        **_environment(start.settings),
+    )
+    if not start.activation.manager.ready(f"serving at {urls.public}"):
+        logger.warning("service manager unreachable")
 
 
 async def _embed_sandbox(settings: config.Config, stack: AsyncExitStack) -> Callable[[config.Config], config.Config]:
@@ -150,7 +188,12 @@ async def _make_reloadable(
 
     source = reloading.ConfigurationSource(start.read, resolve)
     reloader = reloading.Reloader(
-        source, start.settings, service, configure_log=start.configure_log, clock=clock.SystemClock()
+        source,
+        start.settings,
+        service,
+        configure_log=start.configure_log,
+        clock=clock.SystemClock(),
+        manager=start.activation.manager,
     )
     stack.push_async_callback(reloader.close)
     service.on_request = reloader.reload
@@ -167,15 +210,23 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
     return {"workers": workers, "upstream": url, "store": settings.store.shown}
 
 
-def _workers(settings: config.Config) -> "AbstractAsyncContextManager[reloading.Reloadable]":
-    """Return the service, in this process or in worker processes under a supervisor."""
+@asynccontextmanager
+async def _workers(settings: config.Config, activation: Activation) -> "AsyncIterator[reloading.Reloadable]":
+    """Run the service, in this process or in worker processes under a supervisor."""
+    sockets, manager = activation
     if settings.listen.workers == 1:
-        from proxy.workers import single_process
+        from proxy.workers import single_process, watchdog
 
-        return single_process.running(settings)
-    from proxy.workers import supervisor
+        async with (
+            single_process.running(settings, sockets=sockets) as service,
+            watchdog.reporting(manager, lambda _: ()),
+        ):
+            yield service
+    else:
+        from proxy.workers import supervisor
 
-    return supervisor.running(settings, clock.SystemClock())
+        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as workers:
+            yield workers
 
 
 def _key(settings: config.Config) -> str:

@@ -62,6 +62,7 @@ class ListenSettings(Settings, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
     workers: Annotated[int, Meta(ge=1, le=256, description="processes, 1 to 256")] = 1
     stop_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 10.0
+    drain_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 2.0
     connections: Annotated[int, Meta(ge=1, le=1_000_000, description="connections, 1 to 1000000")] = 1000
     header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
     # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
@@ -313,6 +314,12 @@ class ListSettings(Settings, frozen=True):
     ] = 86_400.0
 
 
+class ClientSettings(Settings, frozen=True):
+    """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
+
+    days: Annotated[int, Meta(ge=0, le=396, description="days, 0 (nothing is recorded) to 396")] = 396
+
+
 class LogSettings(Settings, frozen=True):
     """Log on standard error."""
 
@@ -374,6 +381,7 @@ class Config(Settings, frozen=True):
     coalescing: CoalescingSettings = CoalescingSettings()
     cache: CacheSettings = CacheSettings()
     lists: ListSettings = ListSettings()
+    clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()

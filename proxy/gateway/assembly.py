@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
 from proxy.config import changes
-from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway import applications, callers, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway import process as processes
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
-from proxy.kit import shared_resources, shipped
+from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
+from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
@@ -46,6 +47,7 @@ class Gateway:
     clock: clocks.Clock
     metrics: metering.Metrics
     activity: activities.Activity
+    callers: caller_counts.CallerCounts
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
@@ -60,6 +62,7 @@ class Gateway:
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
         self.cache.activate()
+        self.activity.on_request = self.callers.add if self.settings.clients.days else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +74,6 @@ class SharedCacheLocation:
     upstream: str
 
 
-class ProcessState:
-    """What outlives a configuration: clock, metrics and recent activity of the process, and the resources that the
-    gateways before and after a reload share."""
-
-    def __init__(self, clock: clocks.Clock) -> None:
-        self.clock = clock
-        self.metrics = metering.Metrics(CollectorRegistry(), clock)
-        self.activity = activities.Activity(clock)
-        self.shared = shared_resources.SharedResources()
-
-
 @dataclass(frozen=True, slots=True)
 class _Base:
     """Common dependencies of the parts. `resources` closes parts in reverse order, so that a part is closed before
@@ -90,7 +82,7 @@ class _Base:
     settings: config.Config
     upstream: config.UpstreamSettings
     contents: dict[str, str]
-    process: ProcessState
+    process: processes.ProcessState
     resources: AsyncExitStack
     previous: Gateway | None
 
@@ -106,8 +98,8 @@ class _Base:
     def connection(self) -> tuple[Hashable, ...]:
         """All that the upstream clients are made of. The key of what uses them begins with it."""
         files = tuple(digest for name, digest in self.contents.items() if name.startswith("upstream."))
-        settings = self.settings
-        return self.upstream, files, settings.coalescing.stall_seconds, settings.store_key, settings.tracing
+        stall_seconds, store_key = self.settings.coalescing.stall_seconds, self.settings.store_key
+        return self.upstream, files, stall_seconds, store_key, self.settings.tracing
 
     @property
     def translation(self) -> tuple[Hashable, ...]:
@@ -127,7 +119,7 @@ async def build(
     *,
     client_factory: services.ClientFactory | None = None,
     cache_location: SharedCacheLocation | None = None,
-    process: ProcessState | None = None,
+    process: processes.ProcessState | None = None,
     previous: Gateway | None = None,
 ) -> Gateway:
     """Build a gateway and start its background work, in the event loop that will use it; `resources` closes it.
@@ -140,7 +132,7 @@ async def build(
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
     # In threads, here and below, whatever reads files or compiles mappings: the event loop may be serving requests.
     contents = await asyncio.to_thread(changes.contents, settings)
-    base = _Base(settings, settings.upstream, contents, process or ProcessState(clock), resources, previous)
+    base = _Base(settings, settings.upstream, contents, process or processes.ProcessState(clock), resources, previous)
     mappings, projections = await _load_mappings(base)
     served = applications.Applications(settings.applications)
     for application in served.applications.values():
@@ -150,6 +142,7 @@ async def build(
     load = await _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await _open_store(base)
+    await _start_recording(base, store)
     quota = await _start_quota(base, store, served)
     connected = await _connect(base, store, spans, client_factory)
     lists = await _open_lists(base, projections, connected)
@@ -164,6 +157,7 @@ async def build(
         clock=base.clock,
         metrics=base.metrics,
         activity=base.process.activity,
+        callers=base.process.callers,
         mappings=mappings,
         applications=served,
         store=store,
@@ -232,6 +226,19 @@ async def _open_store(base: _Base) -> Store:
     return await base.obtain(("store", base.settings.store), open_store)
 
 
+async def _start_recording(base: _Base, store: Store) -> None:
+    """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
+    days = base.settings.clients.days
+
+    async def start(closing: AsyncExitStack) -> callers.CallerRecorder:
+        recorder = callers.CallerRecorder(base.process.callers, store, days, base.clock)
+        closing.push_async_callback(recorder.close)
+        recorder.start()
+        return recorder
+
+    await base.obtain(("callers", base.settings.store, days), start)
+
+
 async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
     charged = [each.accounts for each in served.all]
 
@@ -268,14 +275,9 @@ async def _connect(
     connected = await base.obtain(("upstream", *base.connection), connect)
     if base.previous is not None and base.previous.services is not connected:
         before = base.previous.settings.upstream
-        if before != "sandbox" and _identity(before) == _identity(base.upstream):
+        if before != "sandbox" and (before.token_url, before.scope) == (base.upstream.token_url, base.upstream.scope):
             connected.tokens.adopt(base.previous.services.tokens)
     return connected
-
-
-def _identity(upstream: config.UpstreamSettings) -> tuple[str, str]:
-    """Return what access tokens depend on, beside the credentials."""
-    return upstream.token_url, upstream.scope
 
 
 async def _open_lists(
@@ -284,15 +286,13 @@ async def _open_lists(
     upstream, seconds = base.upstream, base.settings.lists.seconds
 
     async def open_lists(closing: AsyncExitStack) -> directory.Directory:
-        lists = directory.Directory(
-            projections.list_definitions(), connected.client, seconds, upstream.timeouts.total_seconds, base.clock
-        )
+        definitions, wait = projections.list_definitions(), upstream.timeouts.total_seconds
+        lists = directory.Directory(definitions, connected.client, seconds, wait, base.clock)
         closing.push_async_callback(lists.close)
         if (before := base.previous) is not None and before.settings.upstream != "sandbox":
-            is_same = before.settings.upstream.graphql_url == upstream.graphql_url and all(
-                before.contents.get(name) == base.contents.get(name) for name in (changes.MAPPINGS, "uids")
-            )
-            if is_same:
+            names = (changes.MAPPINGS, "uids")
+            is_translated_equally = all(before.contents.get(name) == base.contents.get(name) for name in names)
+            if is_translated_equally and before.settings.upstream.graphql_url == upstream.graphql_url:
                 lists.adopt(before.lists)
         return lists
 

@@ -2,12 +2,12 @@
 memory, without API keys, tokens and texts of clients other than the shown target and user agent.
 
 To record a request is to append a plain tuple: it is on the way of every request, and a NamedTuple takes ten times as
-long to make as the tuple that it is read from later. Who called is counted from the same values.
+long to make as the tuple that it is read from later. Who called is counted from the same values (callers.py).
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
@@ -89,10 +89,13 @@ def shown_user_agent(value: str) -> str:
 
 
 class Activity:
-    """What this process did recently."""
+    """What this process did recently. `on_request` gets each request, too, such as to count it."""
 
-    def __init__(self, clock: clocks.Clock | None = None) -> None:
+    def __init__(
+        self, clock: clocks.Clock | None = None, on_request: Callable[[RequestValues], None] | None = None
+    ) -> None:
         self._clock = clock or clocks.SystemClock()
+        self.on_request = on_request
         self._requests: deque[RequestValues] = deque(maxlen=REQUESTS_MAX)
         self._operations: deque[OperationRecord] = deque(maxlen=OPERATIONS_MAX)
         # Heaps of the slowest by span of time: a whole span is dropped when it is over an hour old.
@@ -102,6 +105,8 @@ class Activity:
     def add_request(self, record: RequestValues) -> None:
         """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`."""
         self._requests.append(record)
+        if self.on_request is not None:
+            self.on_request(record)
 
     def add_operation(self, record: OperationRecord) -> None:
         """Add an operation that has ended."""

@@ -34,13 +34,25 @@ class WorkerSlot(NamedTuple):
     folder: Path
     number: int
 
+    def file(self, suffix: str) -> Path:
+        """Return the worker's file of a kind."""
+        return self.folder / f"worker-{self.number}{suffix}"
+
+    def last_write(self) -> float | None:
+        """Return when the event loop of the worker last wrote its metrics, or tried to; None if it never could."""
+        try:
+            return self.file(METRICS).stat().st_mtime
+        except OSError:
+            return None
+
 
 class WorkerState(msgspec.Struct, frozen=True):
-    """State of a worker at the time of its snapshot. `started` is in seconds since 1970, `memory` in bytes, 0 where
+    """State of a worker at the time `at`. `started` is in seconds since 1970, `memory` in bytes, 0 where
     the system does not say, `event_loop_lag` in seconds, None where it is not watched (`overload.lag_seconds: 0`)."""
 
     number: int
     pid: int
+    at: float
     started: float
     memory: int
     event_loop_lag: float | None
@@ -76,7 +88,9 @@ def merge(metrics: Metrics, other: Snapshot, gauges: bool = True) -> None:
     for name, measure in metrics.measures().items():
         if isinstance(measure, Histogram):
             for value, (counts, total) in other.times.get(name, {}).items():
-                measure.merge(value, counts, total)
+                # Another version on another machine may have other bounds.
+                if len(counts) == measure.size:
+                    measure.merge(value, counts, total)
         elif gauges or isinstance(measure, Counter):
             for labels, number in other.values.get(name, []):
                 measure.merge(labels, number)
@@ -132,11 +146,11 @@ class WorkerFigures:
         """Write the figures of this worker for the others."""
         if self.slot is None:
             return
-        _write(self._file(METRICS), msgspec.json.encode(self._snapshot()))
+        write_file(self._file(METRICS), msgspec.json.encode(self._snapshot()))
         latest = self._activity.latest()
         if latest != self._written:
             self._written = latest
-            _write(self._file(ACTIVITY), msgspec.json.encode(self._activity.recent()))
+            write_file(self._file(ACTIVITY), msgspec.json.encode(self._activity.recent()))
 
     async def write_regularly(self) -> None:
         """Write once a second until cancelled, and once more at the end."""
@@ -151,11 +165,12 @@ class WorkerFigures:
         self.metrics.sample()
         number = self.slot.number if self.slot else 1
         lag = self.metrics.event_loop_lag.get(())
-        return snapshot(self.metrics, WorkerState(number, os.getpid(), self.started, self._memory(), lag))
+        now = self.metrics.clock.now()
+        return snapshot(self.metrics, WorkerState(number, os.getpid(), now, self.started, self._memory(), lag))
 
     def _file(self, suffix: str) -> Path:
         assert self.slot is not None  # noqa: S101 - a process that is alone writes none
-        return self.slot.folder / f"worker-{self.slot.number}{suffix}"
+        return self.slot.file(suffix)
 
     def _others(self, suffix: str, kind: type[T]) -> Iterator[T]:
         """Yield what the files of the other workers hold."""
@@ -168,7 +183,7 @@ class WorkerFigures:
                     yield _read(file, kind)
 
 
-def _write(file: Path, content: bytes) -> None:
+def write_file(file: Path, content: bytes) -> None:
     """Write a file atomically, readable by its owner only."""
     new = file.with_name(f"{file.name}.new")
     try:
@@ -178,6 +193,8 @@ def _write(file: Path, content: bytes) -> None:
         new.replace(file)
     except OSError as error:  # such as a full disk; requests are served all the same
         log.warning("metrics sharing failed", exc_info=error)
+        with contextlib.suppress(OSError):
+            os.utime(file)  # a sign of life for the supervisor all the same
 
 
 def _read(file: Path, kind: type[T]) -> T:

@@ -98,6 +98,7 @@ class Histogram:
     def __init__(self, name: str, meaning: str, label: str, bounds: tuple[float, ...] = SECONDS) -> None:
         self._head = name, meaning, (label,)
         self._bounds = bounds
+        self.size = len(bounds) + 1  # buckets: one above all bounds
         self.counts: dict[str, list[int]] = {}
         self.sums: dict[str, float] = {}
 
@@ -105,7 +106,7 @@ class Histogram:
         """Add one duration."""
         counts = self.counts.get(value)
         if counts is None:
-            counts = self.counts[value] = [0] * (len(self._bounds) + 1)
+            counts = self.counts[value] = [0] * self.size
             self.sums[value] = 0.0
         counts[bisect_left(self._bounds, seconds)] += 1
         self.sums[value] += seconds
@@ -140,23 +141,7 @@ class Metrics(Collector):
         self.stage_seconds = Histogram(
             "v3bridge_stage_duration_seconds", "Duration of the stages of a v3 request", "stage", STAGE_SECONDS
         )
-        self.upstream_requests = Counter(
-            "v3bridge_upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
-        )
-        self.upstream_seconds = Histogram(
-            "v3bridge_upstream_request_duration_seconds", "Duration of GraphQL requests", "operation"
-        )
-        self.upstream_errors = Counter(
-            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
-        )
-        self.retries = Counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
-        self.stalls = Counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
-        self.circuit_breaker_state = Gauge(
-            "v3bridge_circuit_breaker_state",
-            "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
-            "service",
-            merged="max",
-        )
+        self._add_upstream_metrics()
         self._add_quota_metrics()
         self.token_requests = Counter("v3bridge_token_requests", "Token requests by outcome", "application", "outcome")
         self.token_age = AgeGauge(
@@ -191,6 +176,31 @@ class Metrics(Collector):
         self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
         self._registry = registry
         registry.register(self)
+
+    def _add_upstream_metrics(self) -> None:
+        self.upstream_requests = Counter(
+            "v3bridge_upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
+        )
+        self.upstream_seconds = Histogram(
+            "v3bridge_upstream_request_duration_seconds", "Duration of GraphQL requests", "operation"
+        )
+        self.upstream_errors = Counter(
+            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
+        )
+        self.retries = Counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
+        self.stalls = Counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
+        self.upstream_in_flight = Gauge(
+            "v3bridge_upstream_requests_in_flight", "GraphQL requests that wait for their response", merged="sum"
+        )
+        self.upstream_waiting = Gauge(
+            "v3bridge_upstream_batches_waiting", "Batches that wait for an upstream connection", merged="sum"
+        )
+        self.circuit_breaker_state = Gauge(
+            "v3bridge_circuit_breaker_state",
+            "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
+            "service",
+            merged="max",
+        )
 
     def _add_quota_metrics(self) -> None:
         self.parts = Counter("v3bridge_parts_returned", "Parts returned by the upstream, and billed", "application")

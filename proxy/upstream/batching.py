@@ -176,6 +176,7 @@ class Batcher:
         else:
             batch.context = contextvars.copy_context()  # that of its first caller, whose request id is sent and logged
             self._waiting.append(batch)
+            self._metrics.upstream_waiting[()] = len(self._waiting)
             for pending in batch.group:
                 self._limit_wait(pending, batch, asyncio.get_running_loop())
 
@@ -202,6 +203,7 @@ class Batcher:
         if not batch.group:
             return
         self._in_flight += 1
+        self._metrics.upstream_in_flight[()] = self._in_flight
         if len(batch.group) == 1:
             batch.group[0].sent_by_caller = True
             batch.group[0].results.set_result(None)
@@ -252,6 +254,8 @@ class Batcher:
         self._in_flight -= 1
         while self._waiting and self._in_flight < self._connections:
             self._start(self._waiting.popleft())
+            self._metrics.upstream_waiting[()] = len(self._waiting)
+        self._metrics.upstream_in_flight[()] = self._in_flight
 
     async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
         record = OperationRecord(queries=len(queries.positions))

@@ -8,19 +8,22 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway import assembly, load_shedding
+from proxy.gateway import assembly, load_shedding, process
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
+from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids, request_log
 from proxy.upstream import services
 from proxy.web import (
     authentication,
     client_address,
     fast_path,
+    figures,
     legacy_proxy,
     middleware,
     operator_endpoints,
@@ -56,7 +59,7 @@ class ServiceBuilder:
         slot: merging.WorkerSlot | None = None,
         client_factory: services.ClientFactory | None = None,
     ) -> None:
-        self._process = assembly.ProcessState(clock)
+        self._process = process.ProcessState(clock)
         self._ids = request_ids.RequestIds()
         self._slot = slot
         self._client_factory = client_factory
@@ -100,19 +103,19 @@ class ServiceBuilder:
             await asyncio.wait(self._retiring)
 
     async def _build(self, settings: config.Config) -> service.Generation:
-        process, previous = self._process, self._current
+        state, previous = self._process, self._current
         async with AsyncExitStack() as resources:
             gateway = await assembly.build(
                 settings,
-                process.clock,
+                state.clock,
                 resources,
                 client_factory=self._client_factory,
-                process=process,
+                process=state,
                 previous=None if previous is None else previous.gateway,
             )
-            figures = await process.shared.obtain("figures of workers", resources, self._share_figures)
+            all_figures = await state.shared.obtain("figures", resources, partial(self._share_figures, gateway))
             if self._service is None:
-                self._service = service.RunningService(gateway, figures.text)
+                self._service = service.RunningService(gateway, all_figures)
             generation = await self._compose(gateway, self._service, resources)
             if previous is not None:
                 generation.authenticator.adopt(previous.authenticator)
@@ -163,21 +166,20 @@ class ServiceBuilder:
         _add_operator_paths(app, gateway, running)
         return service.Generation(app, gateway, request_middleware, authenticator, responses=cache, log=log)
 
-    async def _share_figures(self, closing: AsyncExitStack) -> merging.WorkerFigures:
-        """Return the figures of all workers, and write those of this one for the others."""
-        figures = merging.WorkerFigures(
-            self._process.metrics, self._process.activity, self._slot, load_shedding.memory_used
-        )
-        if self._slot is not None:
-            task = asyncio.create_task(figures.write_regularly(), name="figures of this worker")
+    async def _share_figures(self, gateway: assembly.Gateway, closing: AsyncExitStack) -> figures.Figures:
+        """Share the figures of this worker and of this machine, and return those of all."""
+        workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, load_shedding.memory_used)
+        shared = opening.has_machines(gateway.settings.store)
+        all_figures = figures.Figures(workers, gateway.store, gateway.clock, shared=shared)
+        task = asyncio.create_task(all_figures.run(), name="figures")
 
-            async def stop() -> None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        async def stop() -> None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
-            closing.push_async_callback(stop)
-        return figures
+        closing.push_async_callback(stop)
+        return all_figures
 
 
 def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running: service.RunningService) -> None:

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.parameters import shown_target
+from proxy.parameters import shown_target, without_keys
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
@@ -143,7 +143,7 @@ def _record(request: web.Request, fields: RequestFields, seconds: float, now: fl
         fields.status,
         round(seconds * 1000, 1),
         fields.address,
-        shown_user_agent(request.headers.get(hdrs.USER_AGENT, "")),
+        shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path)),
         fields.application,
         fields.key,
         fields.parts,

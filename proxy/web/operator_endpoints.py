@@ -49,7 +49,7 @@ def add_monitoring(app: web.Application, service: Monitored) -> None:
 
     async def readiness(_: web.Request) -> web.Response:
         checks = service.checks
-        failures = await asyncio.gather(*map(_run, checks))
+        failures = await asyncio.gather(*map(run, checks))
         reasons = [
             {"check": check.name, "reason": failure}
             for check, failure in zip(checks, failures, strict=True)
@@ -81,7 +81,7 @@ def readiness_checks(
     ]
 
 
-async def _run(check: ReadinessCheck) -> str | None:
+async def run(check: ReadinessCheck) -> str | None:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await check.failure()

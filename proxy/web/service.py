@@ -11,6 +11,7 @@ from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry.request_log import RequestLog
 from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
+from proxy.web.figures import Figures
 from proxy.web.middleware import RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
 from proxy.web.v3.encoded_cache import EncodedResponseCache
@@ -52,12 +53,13 @@ class Generation:
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
 
-    `metrics_text` renders the metrics of all workers, `checks` are the conditions of readiness. `reload` reads the
+    `checks` are the conditions of readiness, `figures` are those of all workers and machines. `reload` reads the
     configuration anew, for all workers, and `last_reload` is the result of the last time; None before the first.
     """
 
-    def __init__(self, gateway: Gateway, metrics_text: Callable[[], bytes]) -> None:
-        self.metrics_text = metrics_text
+    def __init__(self, gateway: Gateway, figures: Figures) -> None:
+        self.figures = figures
+        self.metrics_text = figures.local.text
         self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
         self.last_reload: config.ReloadResult | None = None
         self._serve(gateway)

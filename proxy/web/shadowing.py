@@ -23,8 +23,8 @@ from proxy.compare.shadow import baseline_client, controller, daily_budget, job,
 from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
+from proxy.gateway.process import SharedResources
 from proxy.kit.clock import Clock
-from proxy.kit.shared_resources import SharedResources
 from proxy.mapping import loader as mapping
 from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics

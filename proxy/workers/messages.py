@@ -14,15 +14,18 @@ import msgspec
 
 from proxy import config
 from proxy.telemetry import merging
+from proxy.workers import inherited
 
 LENGTH_BYTES = 8  # of the length of a message to a worker
 
 
 class StartMessage(NamedTuple):
-    """Configuration of the service, and the slot of this worker. `last_reload`: the result that others know."""
+    """Configuration of the service, the slot of this worker, and sockets of the service manager, which the worker has
+    under the same file descriptors. `last_reload` is the result that the others know."""
 
     settings: config.Config
     slot: merging.WorkerSlot
+    sockets: inherited.InheritedSockets = inherited.NONE
     last_reload: config.ReloadResult | None = None
 
 

@@ -12,6 +12,7 @@ import structlog
 
 from proxy import config, errors
 from proxy.config import changes
+from proxy.kit import service_manager
 from proxy.kit.clock import Clock
 from proxy.workers.listening import ServiceUrls
 
@@ -51,7 +52,7 @@ class ConfigurationSource:
 
 class Reloader:
     """Reloads the configuration of a service, one reload at a time. `running` is the configuration as it was read;
-    `configure_log` applies settings of the log to this process."""
+    `configure_log` applies settings of the log to this process, `manager` hears of the beginning and the end."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Reloader:
         *,
         configure_log: Callable[[config.LogSettings], None],
         clock: Clock,
+        manager: service_manager.ServiceManager = service_manager.NONE,
     ) -> None:
         self._source = source
         self._running = running
@@ -68,6 +70,7 @@ class Reloader:
         self._service = service
         self._configure_log = configure_log
         self._clock = clock
+        self._manager = manager
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[config.ReloadResult]] = set()
 
@@ -87,6 +90,7 @@ class Reloader:
     async def reload(self) -> config.ReloadResult:
         """Read, check and apply the configuration. Raises nothing: mistakes are in the result."""
         async with self._turn:
+            self._manager.reloading()
             try:
                 result = await self._reload()
             except errors.StartError as error:
@@ -95,6 +99,7 @@ class Reloader:
                 log.error("internal error caught", exc_info=error)
                 result = self._failed([f"internal error: {type(error).__name__}; see the log"])
             await self._service.report(result)
+            self._manager.ready(f"serving at {self._service.urls.public}; last reload: {result.outcome}")
         if result.outcome == "failed":
             log.error("configuration reload failed", mistakes=list(result.mistakes))
         else:

@@ -1,7 +1,8 @@
 """Service in this process: the only one, or one of several workers."""
 
 import resource
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal
 
@@ -15,7 +16,7 @@ from proxy.upstream import services
 from proxy.web import app, connections, server
 from proxy.web.admin import listener as admin_interface
 from proxy.web.service import SERVICE, Generation, RunningService
-from proxy.workers import listening, reloading
+from proxy.workers import inherited, listening, reloading
 
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
 ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when the service stops
@@ -60,7 +61,7 @@ class ProcessService(reloading.Reloadable):
             # Without an await between them: no request sees one of them before the other.
             self._builder.switch(prepared)
             settings = prepared.gateway.settings
-            self._listener.replace(prepared.app, _limits(settings), settings.listen.stop_seconds)
+            self._listener.replace(prepared.app, settings.listen, _limits(settings))
 
     async def drop(self) -> None:
         """Close the prepared application, if there is one."""
@@ -78,10 +79,12 @@ async def running(
     settings: config.Config,
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
+    sockets: inherited.InheritedSockets = inherited.NONE,
 ) -> AsyncIterator[ProcessService]:
     """Serve while the block runs. Raises ConfigError and MappingError.
 
-    `slot` is given to workers, which share the port; `client` replaces the GraphQL client.
+    `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
+    manager are used instead of own ones.
     """
     builder = app.ServiceBuilder(clock.SystemClock(), slot, client)
     first = (await builder.build(settings)).app
@@ -90,7 +93,9 @@ async def running(
         first,
         listen.host,
         listen.port,
+        sockets=sockets.opened_http(),
         stop_seconds=listen.stop_seconds,
+        drain_seconds=listen.drain_seconds,
         shared=slot is not None,
         limits=_limits(settings),
     )
@@ -101,7 +106,8 @@ async def running(
             listener = await stack.enter_async_context(serving)
         except OSError as error:
             raise listening.refused(listen.host, listen.port, error) from error
-        admin_url = await _serve_admin(first, settings.admin, stack, shared=slot is not None)
+        admin = settings.admin
+        admin_url = await _serve_admin(first, admin, stack, sockets.opened_admin(), shared=slot is not None)
         garbage.tune()
         service = ProcessService(listening.ServiceUrls(listener.url, admin_url), builder, listener, first[SERVICE])
         stack.push_async_callback(service.drop)
@@ -113,7 +119,12 @@ def _limits(settings: config.Config) -> connections.ConnectionLimits:
 
 
 async def _serve_admin(
-    service: web.Application, settings: Literal[False] | config.AdminSettings, stack: AsyncExitStack, *, shared: bool
+    service: web.Application,
+    settings: Literal[False] | config.AdminSettings,
+    stack: AsyncExitStack,
+    sockets: Sequence[socket.socket],
+    *,
+    shared: bool,
 ) -> str:
     """Start the admin interface of a service until `stack` is closed; return its base URL, empty if it is off."""
     if not settings:
@@ -121,7 +132,13 @@ async def _serve_admin(
     admin = admin_interface.create(service[SERVICE], settings, clock.SystemClock())
     limits = connections.ConnectionLimits(connections=ADMIN_CONNECTIONS)
     serving = server.running(
-        admin, settings.host, settings.port, stop_seconds=ADMIN_STOP_SECONDS, shared=shared, limits=limits
+        admin,
+        settings.host,
+        settings.port,
+        sockets=sockets,
+        stop_seconds=ADMIN_STOP_SECONDS,
+        shared=shared,
+        limits=limits,
     )
     try:
         return await stack.enter_async_context(serving)

@@ -1,15 +1,16 @@
 """Supervisor of several workers on one port: starts, restarts, reloads and stops them. Serves no request itself.
 
 Used by the command line if `listen.workers` is above 1. Each worker is a process (worker.py) with its own event loop
-and listening socket; the kernel distributes connections among them (SO_REUSEPORT). Imports nothing of the web package,
-so that the supervisor stays small.
+and listening socket; the kernel distributes connections among them (SO_REUSEPORT). From a socket of the service manager
+all of them accept, so that connections in its queue outlive each of them. Imports nothing of the web package, so that
+the supervisor stays small.
 """
 
 import asyncio
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -19,10 +20,10 @@ import msgspec
 import structlog
 
 from proxy import config, errors
-from proxy.kit import child_process
+from proxy.kit import child_process, service_manager
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging
-from proxy.workers import listening, messages, reloading
+from proxy.workers import inherited, listening, messages, reloading, watchdog
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
@@ -36,26 +37,33 @@ log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator["WorkerService"]:
+async def running(
+    settings: config.Config,
+    clock: clocks.Clock,
+    sockets: inherited.InheritedSockets = inherited.NONE,
+    manager: service_manager.ServiceManager = service_manager.NONE,
+) -> AsyncIterator["WorkerService"]:
     """Run `listen.workers` processes while the block runs; yields the service once all of them accept connections.
 
-    Raises ConfigError if an address is in use or a worker cannot start.
+    They accept from the `sockets` of the service manager if there are any. Raises ConfigError if an address is in use
+    or a worker cannot start.
     """
     listen = settings.listen
     with (
-        listening.reserved(listen.host, listen.port) as port,
-        _reserved_admin(settings.admin) as admin,
+        nullcontext(listen.port) if sockets.http else listening.reserved(listen.host, listen.port) as port,
+        nullcontext(settings.admin) if sockets.admin else _reserved_admin(settings.admin) as admin,
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
         common = partial(_common_settings, admin=admin, port=port, folder=Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
-        workers = [_Worker(messages.StartMessage(common(settings), slot), clock) for slot in slots]
+        workers = [_Worker(messages.StartMessage(common(settings), slot, sockets), clock) for slot in slots]
         try:
             urls = await _start(workers)
             service = WorkerService(urls, workers, common)
             restarts = [asyncio.create_task(each.restart_when_ended(), name=f"restart {each.name}") for each in workers]
             try:
-                yield service
+                async with watchdog.reporting(manager, partial(_unresponsive, workers)):
+                    yield service
             finally:
                 await service.close()
                 for task in restarts:
@@ -99,6 +107,11 @@ async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
         if isinstance(outcome, BaseException):
             raise outcome
     return started[0]
+
+
+def _unresponsive(workers: list["_Worker"], seconds: float) -> list[int]:
+    """Return the numbers of the workers that gave no sign of life for so long."""
+    return [number for number, each in enumerate(workers, 1) if each.is_unresponsive(seconds)]
 
 
 def restart_delay(early_exits: int) -> float:
@@ -196,6 +209,8 @@ class _Worker:
         self._process: asyncio.subprocess.Process | None = None
         self._started = 0.0
         self._early_exits = 0
+        self._written: float | None = None
+        self._last_sign = 0.0
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[str]] = {}
         self._reports: asyncio.Task[None] | None = None
@@ -217,6 +232,7 @@ class _Worker:
             stdout=pipe,
             env=child_process.environment(),
             start_new_session=True,
+            pass_fds=(*message.sockets.http, *message.sockets.admin),
             limit=REPORT_MAX,
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
@@ -298,6 +314,15 @@ class _Worker:
                 await self.start()
             except (errors.ConfigError, OSError) as error:  # such as no memory or processes left for now
                 log.error("worker start failed", worker=self._message.slot.number, exc_info=error)
+
+    def is_unresponsive(self, seconds: float) -> bool:
+        """Return whether the process runs, but its event loop did nothing for so long. To be called more often."""
+        now, written = self._clock.monotonic(), self._message.slot.last_write()
+        # Of the time of the file only its change counts: the system's clock may be set.
+        if written is None or written != self._written:
+            self._written, self._last_sign = written, now
+        runs = self._process is not None and self._process.returncode is None
+        return runs and now - max(self._started, self._last_sign) > seconds
 
     async def stop(self) -> None:
         """Let the worker finish its requests; kill it if that takes too long or the caller is cancelled."""

@@ -1,8 +1,7 @@
-"""Tests of reloads with real processes: no request fails, workers change together, and the command says what changed."""
+"""Tests of reloads with real processes: no request fails, and workers change together."""
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -22,7 +21,7 @@ import yarl
 
 from proxy.config import ReloadResult
 from proxy.sandbox import app as sandbox_app
-from proxy.sandbox import faults, settings
+from proxy.sandbox import settings
 from proxy.workers import control
 
 SECONDS = 60.0  # that a condition may take before its test fails
@@ -107,7 +106,7 @@ def target(key: str, number: str, limit: int) -> str:
 
 
 @dataclass
-class Load:
+class SteadyLoad:
     """Requests at a steady rate over connections that stay open; `keys` are used in turn."""
 
     url: str
@@ -163,7 +162,7 @@ async def test_a_hundred_reloads_under_load_lose_no_request(
     workers: int,
 ) -> None:
     service = await start_service(workers)
-    load = Load(service.url, [STABLE])
+    load = SteadyLoad(service.url, [STABLE])
     used_before = upstream.part_usage.used(upstream.default_application.application_id)
     began = time.monotonic()
     async with load.running():
@@ -189,4 +188,3 @@ async def test_a_hundred_reloads_under_load_lose_no_request(
     row = next(row for row in json.loads(usage.stdout) if row["key"] is None)
     assert (row["used"], row["uncertain"], row["reserved"]) == (billed, 0, 0)
     assert load.parts == billed > 0
-    print(f"{workers} workers: {sent} requests in {seconds:.1f} s, {billed} parts")

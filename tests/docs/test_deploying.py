@@ -1,6 +1,7 @@
 """deploy/: nginx and Caddy pass v3 requests on with their configurations, and systemd accepts its unit."""
 
 import asyncio
+import configparser
 import contextlib
 import json
 import re
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 from support import certificates, running_proxy, scripted_upstream
+
+from proxy.config import loader
+from proxy.workers import inherited
 
 from .conftest import ROOT
 
@@ -227,9 +231,10 @@ async def test_caddy_logs_errors_without_request_lines(start_caddy: Starts, unus
 
 @pytest.fixture
 def unit(tmp_path: Path) -> str:
-    """The path of the unit, with a program that exists."""
+    """The path of the service's unit, with a program that exists, beside that of its socket."""
     program = "/srv/v3bridge/.venv/bin/v3bridge"
     file = tmp_path / "v3bridge.service"
+    shutil.copy(DEPLOY / "v3bridge.socket", tmp_path)
     file.write_text(_changed("v3bridge.service", {program: "/bin/sh"}))
     return str(file)
 
@@ -238,9 +243,19 @@ def _analyze(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]
     return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def test_systemd_accepts_the_unit(needs_program: Callable[[str], str], unit: str) -> None:
-    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", unit)
+def test_systemd_accepts_the_units(needs_program: Callable[[str], str], unit: str) -> None:
+    socket_unit = unit.replace(".service", ".socket")
+    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", unit, socket_unit)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_socket_unit_has_the_address_and_name_that_the_service_expects() -> None:
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign] # keys keep their case
+    unit.read(DEPLOY / "v3bridge.socket")
+    listen = loader.load(ROOT / "config.yaml", {}).listen
+    assert unit["Socket"]["ListenStream"] == f"{listen.host}:{listen.port}"
+    assert unit["Socket"]["FileDescriptorName"] == inherited.HTTP
 
 
 def test_the_unit_is_as_hardened_as_documented(needs_program: Callable[[str], str], pages: Any, unit: str) -> None:

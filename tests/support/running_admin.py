@@ -7,12 +7,13 @@ from typing import Any
 import aiohttp
 import msgspec
 import yarl
+from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock
 from proxy.web import server
 from proxy.web.admin import listener
-from proxy.web.service import SERVICE, RunningService
+from proxy.web.service import SERVICE
 from support import html_forms, running_proxy
 
 TOKEN = "the-admin-token-of-the-tests"
@@ -24,16 +25,22 @@ SETTINGS = config.AdminSettings(port=0, token=config.Secret(TOKEN))
 class AdminClient:
     """Client of an admin interface: a browser without scripts, and a program with the bearer token.
 
-    `proxy` is a v3 client of the same service, `service` the service itself.
+    `proxy` is a v3 client of the same service.
     """
 
     def __init__(
-        self, url: str, proxy: running_proxy.ProxyClient, service: RunningService, session: aiohttp.ClientSession
+        self, url: str, proxy: running_proxy.ProxyClient, app: web.Application, session: aiohttp.ClientSession
     ) -> None:
         self.url = url
         self.proxy = proxy
-        self.service = service
         self.session = session
+        self._app = app
+
+    @property
+    def routes(self) -> list[tuple[str, str]]:
+        """Method and path of every route, as they are registered."""
+        routes = ((route.method, route.resource) for route in self._app.router.routes())
+        return [(method, resource.canonical) for method, resource in routes if resource and method != "HEAD"]
 
     async def send(self, method: str, target: str, **options: Any) -> aiohttp.ClientResponse:
         """Send a request exactly as given, with the cookies of earlier ones; the body has been read."""
@@ -76,10 +83,9 @@ async def running(settings: config.Config, time: clock.Clock | None = None) -> A
     """Serve a configuration of `running_proxy.settings` and its admin interface while the block runs."""
     settings = msgspec.structs.replace(settings, admin=SETTINGS)
     async with running_proxy.serving(settings, time) as (service, proxy):
-        running_service = service[SERVICE]
-        admin = listener.create(running_service, SETTINGS, time or clock.SystemClock())
+        admin = listener.create(service[SERVICE], SETTINGS, time or clock.SystemClock())
         async with server.running(admin, "127.0.0.1", 0) as url, aiohttp.ClientSession(cookie_jar=_jar(url)) as session:
-            yield AdminClient(url, proxy, running_service, session)
+            yield AdminClient(url, proxy, admin, session)
 
 
 def _jar(url: str) -> aiohttp.CookieJar:

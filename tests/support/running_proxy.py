@@ -46,6 +46,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
         coalescing=config.CoalescingSettings(**changes.pop("coalescing", {})),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
+        clients=changes.pop("clients", config.ClientSettings()),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
     )

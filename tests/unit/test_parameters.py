@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.parameters import shown_target
+from proxy.parameters import shown_target, without_keys
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,16 @@ def test_target_is_cut_after_its_keys_are_hidden() -> None:
     assert (
         shown_target("/v3/parts/match?apikey=SECRET&q=" + "x" * 100, 40) == "/v3/parts/match?apikey=…&q=xxxxxxxxxxxxx"
     )
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("erp/1.2 (key S3CR%2BT)", "erp/1.2 (key …)"),
+        ("S3CR+T S3CR+T", "… …"),
+        ("python-requests/2.31.0", "python-requests/2.31.0"),
+        ("", ""),
+    ],
+)
+def test_texts_of_a_client_are_shown_without_its_api_keys(text: str, shown: str) -> None:
+    assert without_keys(text, "/v3/parts/match?queries=[]&apikey=S3CR%2BT&apikey=") == shown

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 
 from proxy import errors
 from proxy.kit.windows import Window, Windows
-from proxy.web.admin import rendering, requests
+from proxy.web.admin import pages, rendering, requests
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.sessions import Sessions
 from proxy.web.operator_endpoints import PATHS as CHECKS
@@ -138,7 +138,11 @@ class Guard:
 
     def _error(self, request: web.Request, status: int, message: str, retry_after: int | None) -> web.Response:
         if requests.wants_page(request):
-            text = rendering.render("error.html", title=_TITLES.get(status, "Error"), message=message)
+            # With the navigation for somebody who is signed in.
+            csrf = request.get(CSRF, "")
+            listed = pages.PAGES if csrf else ()
+            title = _TITLES.get(status, "Error")
+            text = rendering.render("error.html", title=title, message=message, pages=listed, csrf=csrf)
             response = web.Response(text=text, status=status, content_type="text/html")
         else:
             response = web.json_response({"message": message}, status=status)

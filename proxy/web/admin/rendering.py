@@ -1,10 +1,13 @@
 """HTML of the admin interface: jinja2 templates with one layout. Everything shown is escaped and printable."""
 
 import functools
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from proxy.telemetry.metrics import SECONDS
 from proxy.web.admin.page import AdminPage, PageData
 
 if TYPE_CHECKING:
@@ -54,6 +57,10 @@ def _environment() -> "jinja2.Environment":
         "percent": percent,
         "duration": duration,
         "bytes": size,
+        "latency": latency,
+        "short_time": lambda value, now: Markup(short_time_element(value, now)),  # noqa: S704 - as above
+        "readable": lambda value: unquote(value.replace("+", " ")),
+        "points": points,
     }
 
     @jinja2.pass_context
@@ -84,6 +91,12 @@ def time_element(value: float | None) -> str:
     return f'<time datetime="{when:%Y-%m-%dT%H:%M:%SZ}">{when:%Y-%m-%d %H:%M:%S}</time>'
 
 
+def short_time_element(value: float, now: float) -> str:
+    """Return the element of a time in UTC, without the date where it is today's."""
+    element, today = time_element(value), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
+    return element.replace(f">{today} ", ">")
+
+
 def number(value: float | None, digits: int = 0) -> str:
     """Return a number with separators of thousands; a dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}"
@@ -108,6 +121,34 @@ def duration(seconds: float | None) -> str:
     if whole < _DAY:
         return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
     return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def latency(seconds: float | None) -> str:
+    """Return a percentile of durations; outside of the bounds of the histogram the bound is all that is known."""
+    if seconds is None:
+        return "–"
+    if seconds <= SECONDS[0]:
+        return f"< {SECONDS[0] * 1000:.0f} ms"
+    if seconds >= SECONDS[-1]:
+        return f"> {SECONDS[-1]:.0f} s"
+    return f"{seconds:.1f} s" if seconds >= 1 else duration(seconds)
+
+
+def points(values: Sequence[float | None], width: float, height: float, top: float | None = None) -> list[str]:
+    """Return the points of the lines of a sparkline, for SVG's `polyline`: one line for each run without a gap.
+
+    `top` is the value at the upper edge; without it, it is the largest.
+    """
+    highest = top or max((each for each in values if each is not None), default=0.0) or 1.0
+    step = width / max(1, len(values) - 1)
+    lines: list[list[str]] = [[]]
+    for place, value in enumerate(values):
+        if value is None:
+            lines.append([])
+        else:
+            lines[-1].append(f"{place * step:.1f},{height - height * min(1.0, value / highest):.1f}")
+    # A single value is no line: it is drawn as a short one.
+    return [" ".join(line if len(line) > 1 else [*line, *line]) for line in lines if line]
 
 
 def size(value: float | None) -> str:

@@ -153,11 +153,10 @@ class V3Routes:
             return
         if client.accounts.key.name not in self._retired:
             self._retired.add(client.accounts.key.name)
-            names = {"application": client.application.name, "key": client.key}
             if isinstance(refusal, errors.ExpiredKey):
-                log.warning("API key expired", **names)
+                log.warning("API key expired", application=client.application.name, key=client.key)
             else:
-                log.warning("sunset passed", **names)
+                log.warning("sunset passed", application=client.application.name, key=client.key)
         raise refusal
 
     def _add_usage(

@@ -23,7 +23,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
-from proxy.parameters import shown_target
+from proxy.parameters import shown_target, without_keys
 from proxy.serving import unsupported
 from proxy.telemetry.activity import TARGET_MAX, Activity, shown_user_agent
 from proxy.telemetry.metrics import Metrics
@@ -96,7 +96,7 @@ class UnparsedHits:
         ):
             forwarded = self._context.addresses.forwarded(request)
             shown = shown_target(request.raw_path, TARGET_MAX)
-            agent = shown_user_agent(request.headers.get(hdrs.USER_AGENT, ""))
+            agent = shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path))
             self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
 
     def _response(self, cached: EncodedResponse, request_id: str) -> bytes:

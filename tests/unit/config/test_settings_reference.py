@@ -18,6 +18,7 @@ BLOCKS = {
     "upstream": config.UpstreamSettings,
     "translation": config.TranslationSettings,
     "cache": config.CacheSettings,
+    "clients": config.ClientSettings,
     "log": config.LogSettings,
     "tracing": config.TracingSettings,
     "shadow": config.ShadowSettings,

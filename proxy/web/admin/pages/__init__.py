@@ -40,9 +40,9 @@ The message that it returns is shown once at the top of its page; scripts get it
 """
 
 from proxy.web.admin.page import AdminAction, AdminPage
-from proxy.web.admin.pages import overview
+from proxy.web.admin.pages import overview, requests, upstream
 
 # In the order of the navigation.
-PAGES: tuple[AdminPage, ...] = (overview.PAGE,)
+PAGES: tuple[AdminPage, ...] = (overview.PAGE, requests.PAGE, upstream.PAGE)
 
 ACTIONS: tuple[AdminAction, ...] = ()

@@ -1,9 +1,16 @@
-"""Resources that several users in a process share by key: opened by the first user, closed after the last."""
+"""What outlives the configuration of a process, so that a reload loses none of it."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from proxy.kit import clock as clocks
+from proxy.telemetry import activity as activities
+from proxy.telemetry import callers as caller_counts
+from proxy.telemetry import metrics as metering
 
 T = TypeVar("T")
 
@@ -41,3 +48,15 @@ class SharedResources:
             # Before it is closed: a new user gets a new one meanwhile.
             del self._resources[key]
             await resource.closing.aclose()
+
+
+class ProcessState:
+    """Clock, metrics, recent activity and counts of callers of a process, and the resources that the gateways before
+    and after a reload share."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self.clock = clock
+        self.metrics = metering.Metrics(CollectorRegistry(), clock)
+        self.activity = activities.Activity(clock)
+        self.callers = caller_counts.CallerCounts()
+        self.shared = SharedResources()
