@@ -10,6 +10,9 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── MissingKey         400
     │   ├── ForbiddenKey       403
     │   │   └── ExpiredKey     403  its last day of service is over
+
+
+    │   ├── ForbiddenToken     403  the request needs the admin token
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
     │   ├── Gone               410  the sunset of the API key has passed
@@ -126,6 +129,12 @@ class ForbiddenKey(ClientError):
 
 class ExpiredKey(ForbiddenKey):
     """The API key was valid until a day that is over."""
+
+
+class ForbiddenToken(ClientError):
+    """The request needs the admin token, and has none, or a wrong one."""
+
+    status = 403
 
 
 class NotFound(ClientError):

@@ -93,9 +93,9 @@ def usage(
 def _without_usage(settings: config.Config) -> str | None:
     """Return why there is no usage to read; None if there may be some."""
     if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at /metrics while it runs."
+        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at its admin interface."
     if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service. Look at its /metrics."
+        return "`store: memory:` is only in the memory of the running service. Look at its admin interface."
     return None
 
 

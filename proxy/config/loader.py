@@ -23,6 +23,7 @@ ABSENT: dict[type[Any], str] = {
     secret.Secret: "absent",
     secret.ProxyAddress: "http://absent",
 }
+TOKEN_MIN = 16  # characters of an admin token: guessing is limited by address only
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -84,7 +85,14 @@ class _Reader(Blocks):
         return upstream
 
     def _admin(self, raw: Any) -> Any:
-        return False if raw is False else self.block(settings.AdminSettings, raw, ("admin",))
+        if raw is False:
+            return False
+        admin = self.block(settings.AdminSettings, raw, ("admin",))
+        # Without `upstream` it may be a placeholder.
+        if self.upstream and isinstance(admin.token, secret.Secret) and len(admin.token.reveal()) < TOKEN_MIN:
+            message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
+            self.report(("admin", "token"), message)
+        return admin
 
     def _store(self, raw: Any) -> secret.StoreUrl:
         store: secret.StoreUrl = self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))

@@ -72,6 +72,8 @@ class ListenSettings(Settings, frozen=True):
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
+    # Earlier versions had no admin interface: this keeps what scrapes and checks them working.
+    metrics: Annotated[bool, Meta(description="true or false")] = False
 
 
 class AdminSettings(Settings, frozen=True):
@@ -80,7 +82,9 @@ class AdminSettings(Settings, frozen=True):
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8088
-    token: Annotated[Secret | None, Meta(description="the token in quotes, env:NAME or file:PATH")] = None
+    token: Annotated[
+        Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+    ] = None
 
 
 class OverloadSettings(Settings, frozen=True):

@@ -30,7 +30,7 @@ from proxy.web import (
     service,
     shadowing,
 )
-from proxy.web.v3 import encoded_cache, routes, unparsed
+from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
 from proxy.web.v3.description import openapi
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
@@ -156,6 +156,7 @@ class ServiceBuilder:
             cache=cache,
             hits=hits,
             coalesces=settings.coalescing.enabled,
+            traced_requests=traced_requests.TracedRequests(gateway, authenticator),
             metrics=metrics,
         ).add_to(app)
         app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
@@ -185,7 +186,8 @@ class ServiceBuilder:
 def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running: service.RunningService) -> None:
     openapi.add_to(app, gateway.mappings)
     operator_endpoints.add_health(app)
-    operator_endpoints.add_monitoring(app, running)
+    if gateway.settings.listen.metrics:
+        operator_endpoints.add_monitoring(app, running)
     app[service.SERVICE] = running
 
 

@@ -203,6 +203,8 @@ def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeE
         return errors.MethodNotAllowed("CONNECT is refused: this is no proxy for https; " + PLAIN)
     if error.status == 405:
         return errors.MethodNotAllowed.of(request.method)
+    if error.status == 404 and request.path in operator_endpoints.PATHS:
+        return errors.NotFound(operator_endpoints.MOVED)
     if error.status == 404:
         return errors.NotFound(path_suggestions.message(request.path))
     return errors.BadRequest("the request cannot be served") if error.status < 500 else errors.ServerError(error.reason)

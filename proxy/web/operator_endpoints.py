@@ -1,4 +1,7 @@
-"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none."""
+"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none.
+
+The admin listener has all of them, the public port `/healthz`, and the others with `listen.metrics: true`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +18,7 @@ from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.services import UpstreamServices
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+MOVED = "/readyz and /metrics are on the port of the admin interface; with `listen.metrics: true` here, too"
 CHECK_SECONDS = 5.0  # after which a check has failed
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 

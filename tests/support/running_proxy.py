@@ -41,7 +41,8 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         ),
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),
-        listen=config.ListenSettings(**changes.pop("listen", {})),
+        # On the same port as v3, so that a test needs no second listener to read them.
+        listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
         admin=False,
         overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
         coalescing=config.CoalescingSettings(**changes.pop("coalescing", {})),

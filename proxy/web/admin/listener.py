@@ -1,6 +1,7 @@
 """The admin interface as an aiohttp application: its routes, and handlers of pages, actions, sign-in and files."""
 
 import functools
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -11,9 +12,9 @@ from aiohttp.typedefs import Handler
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
-from proxy.web.admin import guard, pages, rendering, requests, sessions
+from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminAction, AdminPage
+from proxy.web.admin.page import AdminAction, AdminPage, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
@@ -41,9 +42,12 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     operator_endpoints.add_monitoring(app, service)
     _SignIn(guarded).add_to(app)
     app.router.add_get("/static/{name}", _file)
+    app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
         app.router.add_get(page.url, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
+        if page.csv is not None:
+            app.router.add_get(f"/{page.name}.csv", _csv_handler(page.name, page.csv, context))
     for action in pages.ACTIONS:
         app.router.add_post(action.path, _action_handler(action, context, guarded))
     return app
@@ -70,12 +74,21 @@ def _json_handler(page: AdminPage, context: AdminContext) -> Handler:
     return show
 
 
+def _csv_handler(name: str, text: Callable[[AdminContext, Query], Awaitable[str]], context: AdminContext) -> Handler:
+    async def download(request: web.Request) -> web.Response:
+        headers = {hdrs.CONTENT_DISPOSITION: f'attachment; filename="{name}.csv"'}
+        return web.Response(text=await text(context, request.query), content_type="text/csv", headers=headers)
+
+    return download
+
+
 def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.Guard) -> Handler:
     """POST: a form's result is shown by its page, after a redirect, so that reloading does not repeat the action."""
     page = next(each for each in pages.PAGES if each.name == action.page)
 
     async def run(request: web.Request) -> web.Response:
-        form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        fields = await request.post()
+        form = {name: value for name in fields if isinstance(value := fields[name], str)}
         address = guarded.transport.addresses.of(request).address
         log.info("admin action requested", action=action.path, address=address)
         if not requests.wants_page(request):
@@ -170,6 +183,10 @@ def _decoded(cookie: str) -> str:
         return bytes.fromhex(cookie).decode()[:NOTICE_MAX]
     except ValueError:
         return ""
+
+
+async def _openapi(_: web.Request) -> web.Response:
+    return web.json_response(openapi.document())
 
 
 async def _file(request: web.Request) -> web.Response:

@@ -9,7 +9,7 @@ import msgspec
 from proxy.web.admin.context import AdminContext
 
 Query = Mapping[str, str]
-"""Parameters of a page's URL, or fields of a form; the last of a repeated one."""
+"""Parameters of a page's URL, or fields of a form; the first of a repeated one."""
 
 
 class PageParameter(NamedTuple):
@@ -34,7 +34,8 @@ class ActionResult(msgspec.Struct, frozen=True):
 class AdminPage:
     """A page: `data` returns a `struct`, which is shown by `templates/NAME.html` at `path` and is JSON at `/NAME.json`.
 
-    `summary` is its description in the OpenAPI document. `data` raises errors.BadRequest for wrong parameters.
+    `summary` is its description in the OpenAPI document. `data` raises errors.BadRequest for wrong parameters. `csv`
+    makes the text of a file for spreadsheets at `/NAME.csv`.
     """
 
     name: str
@@ -44,6 +45,7 @@ class AdminPage:
     data: Callable[[AdminContext, Query], Awaitable[PageData]]
     path: str = ""
     parameters: tuple[PageParameter, ...] = ()
+    csv: Callable[[AdminContext, Query], Awaitable[str]] | None = None
 
     @property
     def url(self) -> str:

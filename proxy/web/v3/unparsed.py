@@ -33,6 +33,7 @@ from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestKey, RequestLabels
+from proxy.web.v3.traced_requests import X_EXPLAIN
 
 # Paths without a uid: they are their own route.
 PATHS = frozenset(
@@ -42,8 +43,9 @@ PATHS = frozenset(
     for slash in ("", "/")
     if "{" not in endpoint.path
 )
-# Fields that make equal bytes no equal requests: ids differ each time, and an upgrade changes the connection.
-EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE)
+# Fields that make equal bytes no equal requests: ids differ each time, an upgrade changes the connection, and a trace
+# belongs to one execution.
+EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE, X_EXPLAIN)
 
 
 class HitContext(NamedTuple):

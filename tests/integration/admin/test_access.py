@@ -199,13 +199,17 @@ async def test_error_of_a_page_is_told_without_its_trace(
     assert "internal error caught" in log_output.getvalue()
 
 
-async def test_nothing_of_it_is_on_the_public_port(admin: AdminClient) -> None:
-    paths = {path for _, path in admin.routes} - {"/healthz", "/readyz", "/metrics"} | {"/static/admin.css"}
-    for path in paths - {"/openapi.json"}:  # v3's own
-        for headers in ({}, BEARER | PAGE):
-            response = await admin.proxy.get(path, headers=headers)
-            assert response.status == 404, path
-            assert (await response.json())["__class__"] == "ClientErrorResponse"
+async def test_nothing_of_it_is_on_the_public_port(start: StartEnvironment) -> None:
+    async with start(admin=True, listen={"metrics": False}) as environment:
+        admin = environment.admin
+        paths = {path for _, path in admin.routes} - {"/healthz", "/openapi.json"}  # the public port has its own
+        for path in paths | {"/static/admin.css"}:
+            for headers in ({}, BEARER | PAGE):
+                response = await admin.proxy.get(path, headers=headers)
+                error = await response.json()
+                assert (response.status, error["__class__"]) == (404, "ClientErrorResponse"), path
+                assert ("listen.metrics: true" in error["message"]) == (path in {"/readyz", "/metrics"})
+        assert (await admin.proxy.get("/healthz")).status == 200
 
 
 async def test_token_is_in_no_output(start: StartEnvironment, log_output: io.StringIO) -> None:

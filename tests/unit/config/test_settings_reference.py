@@ -14,6 +14,7 @@ from proxy.config import loader
 FILE = Path(__file__).parents[3] / "config.yaml"
 BLOCKS = {
     "listen": config.ListenSettings,
+    "admin": config.AdminSettings,
     "overload": config.OverloadSettings,
     "upstream": config.UpstreamSettings,
     "translation": config.TranslationSettings,
@@ -67,7 +68,7 @@ def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: st
             "NEXAR_CLIENT_ID": "id",
             "NEXAR_CLIENT_SECRET": "secret",
             "V3BRIDGE_STORE_KEY": f"{'A' * 43}=",
-            "V3BRIDGE_ADMIN_TOKEN": "token",
+            "V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators",
         },
     )
     assert loaded.upstream == config.UpstreamSettings(

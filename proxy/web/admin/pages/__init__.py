@@ -30,7 +30,8 @@ How to add a page:
    `limit` and `forecast`, and a text alternative.
 
 3. `PAGES` below lists `NAME.PAGE`. The page then is in the navigation, at `/NAME`, as JSON at `/NAME.json`, in the
-   OpenAPI document, and visited by the tests of all pages.
+   OpenAPI document, and visited by the tests of all pages. Renew the document's file:
+   `python -m docs.admin_openapi > docs/reference/admin.openapi.json`.
 
 A change is an `AdminAction` in `ACTIONS` below, never a GET. Its form is in the template of its page:
 
@@ -40,9 +41,9 @@ The message that it returns is shown once at the top of its page; scripts get it
 """
 
 from proxy.web.admin.page import AdminAction, AdminPage
-from proxy.web.admin.pages import overview, requests, upstream
+from proxy.web.admin.pages import clients, overview, requests, upstream
 
 # In the order of the navigation.
-PAGES: tuple[AdminPage, ...] = (overview.PAGE, requests.PAGE, upstream.PAGE)
+PAGES: tuple[AdminPage, ...] = (overview.PAGE, clients.PAGE, requests.PAGE, upstream.PAGE)
 
 ACTIONS: tuple[AdminAction, ...] = ()
