@@ -4,6 +4,14 @@ The command line loads them once and passes each package the values that it need
 by itself or changes after start.
 """
 
+from proxy.config.alert_settings import (
+    ALERT_EVENTS,
+    AlertEvent,
+    AlertSettings,
+    CommandSettings,
+    SchemaCheckSettings,
+    WebhookSettings,
+)
 from proxy.config.changes import ReloadResult
 from proxy.config.secret import (
     ClientId,
@@ -15,6 +23,8 @@ from proxy.config.secret import (
     SecretSource,
     StoreKey,
     StoreUrl,
+    WebhookSecret,
+    WebhookUrl,
     digest,
     exposed,
     without_credentials,
@@ -48,9 +58,12 @@ from proxy.config.settings import (
 )
 
 __all__ = [
+    "ALERT_EVENTS",
     "FEATURES",
     "HEALTH_CHECK_CONNECTIONS",
     "AdminSettings",
+    "AlertEvent",
+    "AlertSettings",
     "ApiKeySettings",
     "ApplicationSettings",
     "ApplicationShadowSettings",
@@ -59,6 +72,7 @@ __all__ = [
     "ClientId",
     "ClientSettings",
     "CoalescingSettings",
+    "CommandSettings",
     "Config",
     "Digest",
     "Feature",
@@ -72,6 +86,7 @@ __all__ = [
     "ProxyAddress",
     "ReconciliationSettings",
     "ReloadResult",
+    "SchemaCheckSettings",
     "Secret",
     "SecretSource",
     "ShadowSettings",
@@ -83,6 +98,9 @@ __all__ = [
     "TracingSettings",
     "TranslationSettings",
     "UpstreamSettings",
+    "WebhookSecret",
+    "WebhookSettings",
+    "WebhookUrl",
     "digest",
     "exposed",
     "without_credentials",

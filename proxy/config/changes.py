@@ -11,7 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from proxy import errors
-from proxy.config.settings import ApplicationSettings, Config, Settings
+from proxy.config.base import Settings
+from proxy.config.settings import ApplicationSettings, Config
 from proxy.kit import shipped
 
 # Sockets are bound, the embedded sandbox is started and the store is opened once, at the start. A store that changed

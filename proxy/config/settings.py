@@ -7,9 +7,10 @@ config/loader.py.
 import datetime
 from typing import Annotated, Literal, get_args
 
-import msgspec
 from msgspec import Meta
 
+from proxy.config.alert_settings import AlertSettings, SchemaCheckSettings
+from proxy.config.base import Settings
 from proxy.config.secret import (
     STORE_FORMS,
     ClientId,
@@ -49,10 +50,6 @@ PageUrl = r"^https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+\Z"
 
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
 _OTHER_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
-
-
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base class of all blocks of settings."""
 
 
 class ListenSettings(Settings, frozen=True):
@@ -389,6 +386,8 @@ class Config(Settings, frozen=True):
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()
+    alerts: AlertSettings = AlertSettings()
+    schema_check: SchemaCheckSettings = SchemaCheckSettings()
 
     @property
     def reserved_files(self) -> int:

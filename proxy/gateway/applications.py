@@ -5,6 +5,7 @@ Keys are looked up by digest, so that none is held in clear. Built once from the
 
 import hashlib
 import math
+from collections.abc import Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
@@ -123,6 +124,11 @@ class Applications:
         if client is None:
             raise errors.ForbiddenKey()
         return client
+
+    @property
+    def digests(self) -> Set[config.Digest]:
+        """The digests of all API keys."""
+        return self._by_digest.keys()
 
 
 def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:

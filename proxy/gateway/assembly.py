@@ -51,6 +51,7 @@ class Gateway:
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
+    quota: reservations.Quota
     services: services.UpstreamServices
     lists: directory.Directory
     load: load_shedding.LoadShedding
@@ -107,8 +108,7 @@ class _Base:
         return self.upstream.site, self.contents[changes.MAPPINGS], self.contents.get("uids")
 
     async def obtain(self, key: tuple[Hashable, ...], open_: Callable[[AsyncExitStack], Awaitable[T]]) -> T:
-        """Return a part that gateways share if all that it is made of, the `key`, is the same: what it has learned,
-        such as tokens and cached results, outlives a reload."""
+        """Return a part that gateways share if all that it is made of, the `key`, is the same, with what it learned."""
         return await self.process.shared.obtain(key, self.resources, open_)
 
 
@@ -125,8 +125,7 @@ async def build(
     """Build a gateway and start its background work, in the event loop that will use it; `resources` closes it.
 
     `settings.upstream` must hold addresses. `client_factory` replaces the usual GraphQL client. A reload passes the
-    state of its process, and the gateway that will be replaced, which serves requests meanwhile. Raises MappingError
-    and ConfigError.
+    state of its process, and the gateway that it will replace. Raises MappingError and ConfigError.
     """
     if settings.upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
@@ -135,6 +134,7 @@ async def build(
     base = _Base(settings, settings.upstream, contents, process or processes.ProcessState(clock), resources, previous)
     mappings, projections = await _load_mappings(base)
     served = applications.Applications(settings.applications)
+    base.process.api_keys |= served.digests
     for application in served.applications.values():
         # What most first requests need is compiled before the service accepts any.
         projections.match(model.Projection(features=application.features))
@@ -161,6 +161,7 @@ async def build(
         mappings=mappings,
         applications=served,
         store=store,
+        quota=quota,
         services=connected,
         lists=lists,
         load=load,
@@ -206,9 +207,9 @@ async def _pipeline(
 
 async def _load_mappings(base: _Base) -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
     """Load the mappings, with the cache of their compiled projections. A mistake in any rule raises MappingError."""
-    uids = Path(base.settings.uids) if base.settings.uids else None
 
     def load() -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
+        uids = Path(base.settings.uids) if base.settings.uids else None
         mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
         projections = projection_cache.ProjectionCache(mappings)
         projections.check(config.FEATURES)
@@ -326,8 +327,7 @@ async def _start_reconciler(
 
 
 async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
-    """Open the response cache, the shared one, and the coalescing of queries in flight, and start to follow their
-    clearing by other processes."""
+    """Open the caches and the coalescing of queries in flight; start to follow their clearing by other processes."""
     settings, upstream = base.settings, base.upstream
     if location is not None:
         upstream = msgspec.structs.replace(upstream, graphql_url=location.upstream)

@@ -1,5 +1,5 @@
 """Recent activity of this process: the last v3 requests and upstream operations, for the admin interface. Held in
-memory, without API keys, tokens and texts of clients other than the shown target and user agent.
+memory; what is read from it has no API keys, no tokens, and no texts of clients but the target and the user agent.
 
 To record a request is to append a plain tuple: it is on the way of every request, and a NamedTuple takes ten times as
 long to make as the tuple that it is read from later. Who called is counted from the same values (callers.py).
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy import errors
+from proxy import errors, parameters
 from proxy.kit import clock as clocks
 
 REQUESTS_MAX = 200  # last requests that are held
@@ -82,6 +82,11 @@ class RecentActivity(msgspec.Struct, frozen=True):
     slowest: list[OperationRecord]
 
 
+def held_target(target: str) -> str:
+    """Return a request target as it is held: as it was sent, unless it is long."""
+    return target if len(target) <= TARGET_MAX else parameters.shown_target(target, TARGET_MAX)
+
+
 def shown_user_agent(value: str) -> str:
     """Return a User-Agent as text that can be stored and shown: cut, without control characters and surrogates."""
     cut = value[:USER_AGENT_MAX]
@@ -97,13 +102,17 @@ class Activity:
         self._clock = clock or clocks.SystemClock()
         self.on_request = on_request
         self._requests: deque[RequestValues] = deque(maxlen=REQUESTS_MAX)
+        self._shown: dict[int, tuple[RequestValues, RequestRecord]] = {}
+        # Whether a text is an API key: replaced with the configuration.
+        self.is_key: Callable[[str], bool] = lambda _: False
         self._operations: deque[OperationRecord] = deque(maxlen=OPERATIONS_MAX)
         # Heaps of the slowest by span of time: a whole span is dropped when it is over an hour old.
         self._slowest: dict[int, list[tuple[float, int, OperationRecord]]] = {}
         self._numbers = count()
 
     def add_request(self, record: RequestValues) -> None:
-        """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`."""
+        """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`, and
+        with the target as it was sent, cut only after its API keys are hidden: `held_target`."""
         self._requests.append(record)
         if self.on_request is not None:
             self.on_request(record)
@@ -142,15 +151,25 @@ class Activity:
 
     @property
     def requests(self) -> list[RequestRecord]:
-        """The last requests, oldest first."""
-        records = map(RequestRecord._make, self._requests)
-        return [each._replace(ms=round(each.ms, 1)) for each in records]
+        """The last requests, oldest first, without API keys."""
+        # Hidden when they are read: most requests never are, and it takes as long as the rest of the record ten times.
+        known, shown = self._shown, {}
+        for values in self._requests:
+            entry = known.get(id(values))
+            shown[id(values)] = entry if entry is not None and entry[0] is values else (values, self._record(values))
+        self._shown = shown
+        return [record for _, record in shown.values()]
 
     def recent(self) -> RecentActivity:
         """Return what is held now."""
         since = self._clock.now() - SLOWEST_SECONDS
         slow = (record for heap in self._slowest.values() for _, _, record in heap if record.at >= since)
         return RecentActivity(self.requests[::-1], list(reversed(self._operations)), slowest(slow))
+
+    def _record(self, values: RequestValues) -> RequestRecord:
+        record = RequestRecord._make(values)
+        target = parameters.shown_target(record.target, TARGET_MAX, self.is_key)
+        return record._replace(target=target, ms=round(record.ms, 1))
 
     def latest(self) -> tuple[object, ...]:
         """Return what changes with every request and operation."""

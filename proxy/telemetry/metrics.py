@@ -171,6 +171,7 @@ class Metrics(Collector):
         )
         self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
         self._add_shadow_metrics()
+        self._add_alert_metrics(clock)
         self._add_reload_metrics()
         # Entries and bytes of each cache in memory, by its name: a function, because they are read on a scrape only.
         self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
@@ -200,6 +201,9 @@ class Metrics(Collector):
             "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
             "service",
             merged="max",
+        )
+        self.circuit_breaker_openings = Counter(
+            "v3bridge_circuit_breaker_openings", "Times that a circuit breaker has opened", "service"
         )
 
     def _add_quota_metrics(self) -> None:
@@ -235,6 +239,21 @@ class Metrics(Collector):
         )
         self.shadow_queue_length = Gauge(
             "v3bridge_shadow_queue_length", "Requests that wait for their comparison", merged="sum"
+        )
+
+    def _add_alert_metrics(self, clock: clocks.Clock) -> None:
+        self.alerts = Counter("v3bridge_alerts", "Alerts by event", "event")
+        self.alert_deliveries = Counter(
+            "v3bridge_alert_deliveries",
+            "Deliveries of alerts: delivered, retried, failed or dropped",
+            "receiver",
+            "outcome",
+        )
+        self.schema_check_age = AgeGauge(
+            "v3bridge_schema_check_age_seconds", "Age of the last comparison with the upstream's schema", clock=clock
+        )
+        self.schema_drifts = Gauge(
+            "v3bridge_schema_drifts", "Differences of the upstream's schema from what the mappings read", merged="last"
         )
 
     def _add_reload_metrics(self) -> None:

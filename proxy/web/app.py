@@ -116,6 +116,7 @@ class ServiceBuilder:
             all_figures = await state.shared.obtain("figures", resources, partial(self._share_figures, gateway))
             if self._service is None:
                 self._service = service.RunningService(gateway, all_figures)
+            await state.shared.obtain("alerts", resources, self._service.start_alerts)
             generation = await self._compose(gateway, self._service, resources)
             if previous is not None:
                 generation.authenticator.adopt(previous.authenticator)

@@ -12,10 +12,10 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.parameters import shown_target, without_keys
+from proxy.parameters import without_keys
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
-from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
+from proxy.telemetry.activity import Activity, RequestValues, held_target, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
@@ -133,15 +133,15 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
     return RequestFields(method, route, status, address, application, key, parts, cache, kind)
 
 
-def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestRecord:
-    return RequestRecord(
+def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestValues:
+    return (
         now,
         REQUEST_ID.get(),
         fields.method,
-        shown_target(request.raw_path, TARGET_MAX),
+        held_target(request.raw_path),
         fields.route,
         fields.status,
-        round(seconds * 1000, 1),
+        seconds * 1000,
         fields.address,
         shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path)),
         fields.application,

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from proxy import config
+from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry.request_log import RequestLog
@@ -62,8 +63,15 @@ class RunningService:
         self.metrics_text = figures.local.text
         self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
         self.last_reload: config.ReloadResult | None = None
+        self.alerts = monitor.AlertMonitor(lambda: self.gateway)
         self._serve(gateway)
         self._set_gauges(successful=True, at=gateway.clock.now())
+
+    async def start_alerts(self, closing: AsyncExitStack) -> monitor.AlertMonitor:
+        """Start to watch for conditions that an operator should know of."""
+        self.alerts.start()
+        closing.push_async_callback(self.alerts.close)
+        return self.alerts
 
     def switch(self, generation: Generation) -> None:
         """Serve with the gateway of another configuration."""

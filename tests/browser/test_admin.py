@@ -6,6 +6,8 @@ from urllib.parse import quote
 import pytest
 from browser.background import Background
 from browser.conftest import PATIENCE
+from browser.console import read_console
+from browser.contrast import PALE
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -80,6 +82,31 @@ def test_page_fits_the_window_and_is_reached_by_keyboard(
     assert skip.text == "Skip to the content"
     skip.send_keys(Keys.ENTER)
     assert admin_window.switch_to.active_element.get_attribute("id") == "main"
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_texts_have_contrast_and_the_console_stays_empty(
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient, mode: str
+) -> None:
+    features = [{"name": "prefers-color-scheme", "value": mode}]
+    admin_window.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    for path in (*(page.url for page in pages.PAGES), "/nothing"):
+        admin_window.get(admin.url + path)
+        assert admin_window.execute_script(PALE) == [], path
+    messages = [line["message"] for line in read_console(admin_window) if "/nothing" not in line["message"]]
+    assert messages == []
+
+
+def test_link_from_another_site_opens_the_page_for_somebody_who_is_signed_in(
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient
+) -> None:
+    admin_window.get(f"data:text/html,<a href='{admin.url}/overview.json'>a</a><a id=page href='{admin.url}/'>b</a>")
+    admin_window.find_element(By.ID, "page").click()
+    WebDriverWait(admin_window, PATIENCE).until(lambda page: page.title == "Overview · v3bridge")
+    admin_window.delete_all_cookies()
+    admin_window.get(f"data:text/html,<a id=page href='{admin.url}/'>b</a>")
+    admin_window.find_element(By.ID, "page").click()
+    WebDriverWait(admin_window, PATIENCE).until(lambda page: page.title == "Sign in · v3bridge")
 
 
 def test_text_of_strangers_is_shown_as_text_on_every_page(

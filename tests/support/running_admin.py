@@ -13,7 +13,7 @@ from proxy import config
 from proxy.kit import clock
 from proxy.web import server
 from proxy.web.admin import listener
-from proxy.web.service import SERVICE
+from proxy.web.service import SERVICE, RunningService
 from support import html_forms, running_proxy
 
 TOKEN = "the-admin-token-of-the-tests"
@@ -25,14 +25,20 @@ SETTINGS = config.AdminSettings(port=0, token=config.Secret(TOKEN))
 class AdminClient:
     """Client of an admin interface: a browser without scripts, and a program with the bearer token.
 
-    `proxy` is a v3 client of the same service.
+    `proxy` is a v3 client of the same service, `service` the service itself.
     """
 
     def __init__(
-        self, url: str, proxy: running_proxy.ProxyClient, app: web.Application, session: aiohttp.ClientSession
+        self,
+        url: str,
+        proxy: running_proxy.ProxyClient,
+        app: web.Application,
+        session: aiohttp.ClientSession,
+        service: RunningService,
     ) -> None:
         self.url = url
         self.proxy = proxy
+        self.service = service
         self.session = session
         self._app = app
 
@@ -83,9 +89,10 @@ async def running(settings: config.Config, time: clock.Clock | None = None) -> A
     """Serve a configuration of `running_proxy.settings` and its admin interface while the block runs."""
     settings = msgspec.structs.replace(settings, admin=SETTINGS)
     async with running_proxy.serving(settings, time) as (service, proxy):
-        admin = listener.create(service[SERVICE], SETTINGS, time or clock.SystemClock())
+        running_service = service[SERVICE]
+        admin = listener.create(running_service, SETTINGS, time or clock.SystemClock())
         async with server.running(admin, "127.0.0.1", 0) as url, aiohttp.ClientSession(cookie_jar=_jar(url)) as session:
-            yield AdminClient(url, proxy, admin, session)
+            yield AdminClient(url, proxy, admin, session, running_service)
 
 
 def _jar(url: str) -> aiohttp.CookieJar:

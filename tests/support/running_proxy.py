@@ -50,6 +50,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         clients=changes.pop("clients", config.ClientSettings()),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
+        alerts=config.AlertSettings(**changes.pop("alerts", {})),
     )
 
 

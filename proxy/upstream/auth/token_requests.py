@@ -8,12 +8,10 @@ lease, renewed while its owner lives, so that a worker that died delays the othe
 import asyncio
 import math
 import random
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import aiohttp
-import cachetools
 import structlog
 
 from proxy import errors
@@ -37,9 +35,6 @@ RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
 LOCK_SECONDS = 10.0  # that the lock outlives its owner
 POLL_SECONDS = 0.05  # between two looks for the result of another worker; plus jitter
 LOCK_WAIT_MAX = 60.0  # seconds
-
-# Back-offs that are remembered; a bound, not a limit that a configuration reaches.
-_APPLICATIONS_MAX = 10_000
 
 log = structlog.get_logger()
 
@@ -72,10 +67,11 @@ class TokenRequester:
         self._metrics = metrics
         self._sleep = sleep
         self._owner = f"{rng.getrandbits(64):016x}"
-        self._failures: dict[Credentials, int] = defaultdict(int)
-        self._backoffs: cachetools.TLRUCache[Credentials, backoff.Backoff] = cachetools.TLRUCache(
-            _APPLICATIONS_MAX, lambda _, active, __: active.until, timer=clock.now
-        )
+        self._backoffs: dict[Credentials, backoff.Backoff] = {}  # of applications whose last request has failed
+
+    def failure(self, credentials: Credentials) -> backoff.Backoff | None:
+        """Return the last failure of an application; None once a token has been had since."""
+        return self._backoffs.get(credentials)
 
     async def get(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
         """Return a token other than `unwanted`, of another worker or a new one. Raises the errors of TokenCache.get."""
@@ -102,8 +98,8 @@ class TokenRequester:
 
     async def back_off(self, credentials: Credentials, error: errors.ServerError) -> backoff.Backoff:
         """Start a back-off after an error, in all workers."""
-        self._failures[credentials] += 1
-        started = backoff.after(error, self._failures[credentials], self._clock.now())
+        before = self._backoffs.get(credentials)
+        started = backoff.after(error, before.failures + 1 if before else 1, self._clock.now())
         self._backoffs[credentials] = started
         keys = token_store.keys(self._token_url, self._scope, credentials)
         await self._store.start_cooldown(keys.backoff, started.encode(), started.until)
@@ -116,13 +112,12 @@ class TokenRequester:
         stored = await self._store.token(keys.token)
         if stored is not None and stored[0] != unwanted:
             steps.add(source="store", expires_in=round(stored[1] - self._clock.now()))
-            self._failures.pop(credentials, None)
+            self._backoffs.pop(credentials, None)
             return AccessToken(*stored)
         encoded = await self._store.cooldown(keys.backoff)
         active = None if encoded is None else backoff.decode(encoded)
         if active is not None and active.is_active(self._clock.now()):
             self._backoffs[credentials] = active
-            self._failures[credentials] = active.failures
             raise active.error(self._clock.now())
         if refusal := self._breaker.refusal():
             raise refusal
@@ -169,7 +164,7 @@ class TokenRequester:
             self._activity.add_operation(
                 activities.OperationRecord(self._clock.now(), activities.TOKEN_REQUEST, credentials.name, ms, outcome)
             )
-        self._failures.pop(credentials, None)
+        self._backoffs.pop(credentials, None)
         self._log_token(credentials, token)
         await self._store.keep_token(keys.token, token.token, token.expires)
         return token

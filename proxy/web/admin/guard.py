@@ -125,6 +125,9 @@ class Guard:
         cookie, sessions = request.cookies.get(COOKIE, ""), self.sessions()
         if not cookie or not sessions.is_valid(cookie):
             if request.method in ("GET", "HEAD") and requests.wants_page(request):
+                # Browsers send the session (SameSite=Strict) only after a link of this site, which this page follows.
+                if request.headers.get("Sec-Fetch-Site") == "cross-site":
+                    return web.Response(text=rendering.render("continue.html", "Continue"), content_type="text/html")
                 location = request.rel_url.with_path("/sign-in").with_query(next=request.path_qs)
                 return web.Response(status=303, headers={hdrs.LOCATION: str(location)})
             raise Unauthorized("send the header Authorization: Bearer TOKEN with the admin token, or sign in")

@@ -19,7 +19,7 @@ from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
 # Files that pages load, and their types.
-FILES = {"admin.css": "text/css", "admin.js": "text/javascript"}
+FILES = {"admin.css": "text/css", "admin.js": "text/javascript", "icon.svg": "image/svg+xml"}
 NOTICE = "__Host-v3bridge-notice"  # cookie with the result of an action, for the page that is shown next
 NOTICE_SECONDS = 30
 NOTICE_MAX = 1_000  # characters

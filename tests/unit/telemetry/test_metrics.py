@@ -16,6 +16,8 @@ LABELS = {
     "status",
     "operation",
     "outcome",
+    "event",
+    "receiver",
     "application",
     "quota_account",
     "source",

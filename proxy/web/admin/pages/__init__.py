@@ -41,9 +41,16 @@ The message that it returns is shown once at the top of its page; scripts get it
 """
 
 from proxy.web.admin.page import AdminAction, AdminPage
-from proxy.web.admin.pages import clients, overview, requests, upstream
+from proxy.web.admin.pages import alerts, clients, overview, requests, schema, upstream
 
 # In the order of the navigation.
-PAGES: tuple[AdminPage, ...] = (overview.PAGE, clients.PAGE, requests.PAGE, upstream.PAGE)
+PAGES: tuple[AdminPage, ...] = (
+    overview.PAGE,
+    clients.PAGE,
+    requests.PAGE,
+    upstream.PAGE,
+    schema.PAGE,
+    alerts.PAGE,
+)
 
-ACTIONS: tuple[AdminAction, ...] = ()
+ACTIONS: tuple[AdminAction, ...] = (alerts.TEST, schema.CHECK)
