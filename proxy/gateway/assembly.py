@@ -135,8 +135,7 @@ async def build(
     mappings, projections = await _load_mappings(base)
     served = applications.Applications(settings.applications)
     base.process.api_keys |= served.digests
-    for application in served.applications.values():
-        # What most first requests need is compiled before the service accepts any.
+    for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features))
     spans = await _open_tracing(base)
     load = await _start_load_shedding(base)

@@ -81,7 +81,7 @@ class Reservation:
             # First, before anything is awaited: settle and release may both be called when a request is cancelled.
             self._open = False
             await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
-            self._quota.trace("settle", self._accounts, billed_parts=returned)
+            _trace(self._quota, "settle", self._accounts, billed_parts=returned)
 
     async def release(self, error: BaseException) -> int:
         """End a request that failed. If it may have been billed, book its worst case as uncertain; return these
@@ -94,7 +94,7 @@ class Reservation:
         await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
         if isinstance(error, errors.QuotaExhausted):
             await self._quota.mark_exhausted(self._accounts, error)
-        self._quota.trace("release", self._accounts, uncertain_parts=uncertain)
+        _trace(self._quota, "release", self._accounts, uncertain_parts=uncertain)
         return uncertain
 
 
@@ -113,13 +113,11 @@ class Quota:
         lease: float = LEASE_SECONDS,
         interval: float = REFRESH_SECONDS,
     ) -> None:
-        self._store = store
-        self._charged = [charged]
+        self._store, self._owner = store, owner
+        self._charged = [charged]  # of each configuration
         self._accounts = _accounts(self._charged)
-        self._owner = owner
         self._clock = clock
-        self._lease = lease
-        self._interval = interval
+        self._lease, self._interval = lease, interval
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self.exhaustion = ExhaustedQuotas(store, clock)
@@ -145,9 +143,8 @@ class Quota:
 
     async def untrack(self, charged: Sequence[ChargedAccounts]) -> None:
         """Forget the accounts of a configuration that no request uses any more, and their gauges."""
-        before = self._accounts
         self._charged = [tracked for tracked in self._charged if tracked is not charged]
-        self._accounts = _accounts(self._charged)
+        before, self._accounts = self._accounts, _accounts(self._charged)
         self._charges.clear()  # filled again by the next requests
         self._monitor.remove_gauges(before, self._accounts)
 
@@ -156,7 +153,6 @@ class Quota:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
-            self._task = None
         await self._ledger.close()
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
@@ -164,9 +160,9 @@ class Quota:
         try:
             reservation = await self._reserve(accounts, parts)
         except errors.BridgeError as refusal:
-            self.trace("reserve", accounts, refusal, parts=parts)
+            _trace(self, "reserve", accounts, refusal, parts=parts)
             raise
-        self.trace("reserve", accounts, parts=parts)
+        _trace(self, "reserve", accounts, parts=parts)
         return reservation
 
     async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
@@ -185,14 +181,6 @@ class Quota:
             account = next(account for account, entry in charge.visible if entry == exceeded)
             await self._refuse(account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
-
-    def trace(
-        self, step: str, accounts: ChargedAccounts, failure: errors.BridgeError | None = None, **parts: int
-    ) -> None:
-        """Report a step to a trace, with the limit that applies to its parts."""
-        if steps.is_recorded():
-            status = self.status(accounts)
-            steps.lap(step, failure, **parts, account=accounts.key.name, used=status.used, limit=status.limit)
 
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
         """Return the status that a response shows: as of the last refresh, exact for what this process used."""
@@ -310,6 +298,15 @@ class Quota:
             f"requests under way, and this one may cost {parts}",
             retry_after=1,
         )
+
+
+def _trace(
+    quota: "Quota", step: str, accounts: ChargedAccounts, failure: errors.BridgeError | None = None, **parts: int
+) -> None:
+    """Report a step to a trace, with the limit that applies to its parts."""
+    if steps.is_recorded():
+        status = quota.status(accounts)
+        steps.lap(step, failure, **parts, account=accounts.key.name, used=status.used, limit=status.limit)
 
 
 def may_be_billed(error: BaseException) -> bool:
