@@ -21,7 +21,7 @@ from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 
 if TYPE_CHECKING:
-    from proxy.gateway.callers import CallerUsage, ClientReport, ClientUsage
+    from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
     from proxy.gateway.quota.usage import UsageRow
     from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
 
@@ -257,28 +257,22 @@ def _days(days: int | None, since: datetime.datetime | None) -> int:
 
 
 async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -> None:
-    from proxy.gateway import callers
+    from proxy.gateway import client_report
 
-    why = _without_usage(settings)
-    if why is not None:
-        typer.echo(why, err=form != "table")
-        if form == "table":
-            return
-        report = callers.ClientReport(*callers.day_names(wanted.days, clock.SystemClock().now()), None, [])
-    else:
-        report = wanted.of(
-            await _read(
-                settings,
-                lambda store: callers.client_report(
-                    store, settings.applications, wanted.days, clock.SystemClock().now()
-                ),
-            )
+    now, why = clock.SystemClock().now(), _without_usage(settings)
+    if why is None:
+        everything = await _read(
+            settings, lambda store: client_report.read(store, settings.applications, wanted.days, now)
         )
+        report = wanted.of(everything)
+    else:
+        typer.echo(why, err=form != "table")
+        report = client_report.ClientReport(*client_report.day_names(wanted.days, now), None, [])
     if form == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     elif form == "csv":
-        typer.echo(callers.csv_text(report), nl=False)
-    else:
+        typer.echo(client_report.csv_text(report), nl=False)
+    elif why is None:
         _print_clients(report, wanted)
 
 

@@ -1,4 +1,4 @@
-"""Who still calls: writes this process's counts to the store, reports usage by client, and tells which are new.
+"""Recording of callers: writes this process's counts to the store, and tells which clients are new.
 
 Counts are written every INTERVAL_SECONDS and at the end. A process that is killed loses what it has counted since its
 last write. While the store is unavailable counts wait in memory, bounded (telemetry/callers.py).
@@ -6,24 +6,20 @@ last write. While the store is unavailable counts wait in memory, bounded (telem
 
 import asyncio
 import contextlib
-import csv
-import io
 import secrets
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
 import structlog
 
-from proxy import config, errors
-from proxy.gateway.applications import Sunset
+from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerCounts, CallerSeen
+from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen
 
 INTERVAL_SECONDS = 10.0  # between two writes
+BATCH_MAX = 1_000  # counts that are written at once
 LEARNING_SECONDS = 86_400.0  # after recording began, in which no client counts as new
 
 log = structlog.get_logger()
@@ -37,6 +33,16 @@ class _Batch(NamedTuple):
     counts: list[CallerCount]
 
 
+def _batches(seen: list[CallerSeen], counts: list[CallerCount]) -> list[_Batch]:
+    """Return batches of a size that keeps no other user of the store waiting."""
+    times = {each.caller: each for each in seen}
+    batches = []
+    for start in range(0, len(counts), BATCH_MAX):
+        part = counts[start : start + BATCH_MAX]
+        batches.append(_Batch(secrets.token_hex(8), [times[each] for each in {count.caller for count in part}], part))
+    return batches
+
+
 class CallerRecorder:
     """Background task that writes counts, and deletes those older than `days` days; 0 deletes all."""
 
@@ -48,7 +54,7 @@ class CallerRecorder:
         self._days = days
         self._clock = clock
         self._interval = interval
-        self._batch: _Batch | None = None
+        self._batches: deque[_Batch] = deque()  # that the store has not confirmed
         self._pruned = -1
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -67,23 +73,22 @@ class CallerRecorder:
 
     async def write(self) -> None:
         """Write all counts; once a day, delete old ones. Raises StoreUnavailable: the counts wait for the next call."""
-        was_waiting = self._batch is not None
-        await self._write_batch()
+        was_waiting = bool(self._batches)
+        await self._write_batches()
         if was_waiting:
-            await self._write_batch()
+            await self._write_batches()
         today = int(self._clock.now() // DAY_SECONDS)
         if today != self._pruned:
             await self._store.prune_callers(today - self._days + 1)
             self._pruned = today
 
-    async def _write_batch(self) -> None:
-        if self._batch is None:
-            seen, counts = self._counts.take()
-            if not seen:
-                return
-            self._batch = _Batch(secrets.token_hex(8), seen, counts)
-        await self._store.add_callers(*self._batch)
-        self._batch = None
+    async def _write_batches(self) -> None:
+        # New counts are taken when all earlier ones are written: until then they add up where they are bounded.
+        if not self._batches:
+            self._batches.extend(_batches(*self._counts.take()))
+        while self._batches:
+            await self._store.add_callers(*self._batches[0])
+            self._batches.popleft()
 
     async def _keep_writing(self) -> None:
         is_last = False
@@ -96,8 +101,9 @@ class CallerRecorder:
                 pass  # the ledger has logged it
             except Exception as error:  # a write that fails must not be the last one
                 log.error("caller counts failed", exc_info=error)
-        if self._batch is not None:
-            log.warning("caller counts lost", requests=sum(count.requests for count in self._batch.counts))
+        if self._batches:
+            lost = sum(count.requests for batch in self._batches for count in batch.counts)
+            log.warning("caller counts lost", requests=lost)
 
 
 class NewClient(NamedTuple):
@@ -123,216 +129,3 @@ def new_clients(callers: Iterable[CallerSeen], since: float) -> list[NewClient]:
     known_from = max(since, min(first_seen.values(), default=0) + LEARNING_SECONDS)
     fresh = [NewClient(*client, first) for client, first in first_seen.items() if first >= known_from]
     return sorted(fresh, key=lambda each: each.first)
-
-
-class DayUsage(msgspec.Struct, frozen=True):
-    """Requests of a day: all, those with an error response, and the parts that they used."""
-
-    day: str
-    requests: int
-    errors: int
-    parts: int
-
-
-class CallerUsage(msgspec.Struct, frozen=True):
-    """Requests of an API key to one endpoint from one program, in the days of the report; `days` are those with
-    requests. Times are of all recorded days."""
-
-    endpoint: str
-    user_agent: str
-    requests: int
-    errors: int
-    parts: int
-    first_seen: str
-    last_seen: str
-    days: list[DayUsage]
-
-
-class ClientUsage(msgspec.Struct, frozen=True):
-    """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
-
-    `requests`, `errors`, `parts`, `days` and `callers` are of the days of the report; `first_seen` and `last_seen` of
-    all recorded days, null for a key that was never seen. `days` has a row for each day, `callers` for each caller that
-    was seen on one of them, most requests first. `configured`: the configuration has such a key. `sunset` is the last
-    day of service, `strict` whether all of its requests are strict.
-    """
-
-    application: str | None
-    key: str | None
-    configured: bool
-    strict: bool
-    sunset: str | None
-    sunset_passed: bool
-    requests: int
-    errors: int
-    parts: int
-    first_seen: str | None
-    last_seen: str | None
-    days: list[DayUsage]
-    callers: list[CallerUsage]
-
-    @property
-    def name(self) -> str:
-        """Name of the client for people, as in the names of quota accounts."""
-        return "(no valid API key)" if self.key is None else f"{self.application}/{self.key}"
-
-
-class ClientReport(msgspec.Struct, frozen=True):
-    """Usage of every API key from `first_day` to `last_day` (today, UTC): most requests first, then last seen first.
-
-    `recorded_since` is the time of the first request that is recorded; null where there is none.
-    """
-
-    first_day: str
-    last_day: str
-    recorded_since: str | None
-    clients: list[ClientUsage]
-
-
-async def client_report(
-    store: CallerStore, applications: Mapping[str, config.ApplicationSettings], days: int, now: float
-) -> ClientReport:
-    """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
-    today = int(now // DAY_SECONDS)
-    first_day = today - days + 1
-    # Callers last: one that is written meanwhile is then known to have been seen.
-    counts, seen = await store.caller_counts(first_day, today), await store.callers()
-    keys = {
-        (name, key_name): (entry.sunset_of(key), key.strict)
-        for name, entry in applications.items()
-        for key_name, key in entry.clients.items()
-    }
-    calls = {client: _Calls({}, []) for client in keys}
-    for each in seen:
-        calls.setdefault(each.caller[:2], _Calls({}, [])).seen[each.caller] = each
-    for count in counts:
-        client_calls = calls.get(count.caller[:2])
-        if client_calls is not None and count.caller in client_calls.seen:  # else it was just deleted
-            client_calls.counts.append(count)
-    named_days = range(first_day, today + 1)
-    clients = [_client(client, keys.get(client), its, named_days, now) for client, its in calls.items()]
-    clients.sort(key=lambda each: (each.requests, each.last_seen or ""), reverse=True)
-    recorded = min((each.first for each in seen), default=None)
-    return ClientReport(*day_names(days, now), _time(recorded), clients)
-
-
-class _Calls(NamedTuple):
-    """What the store has of one API key."""
-
-    seen: dict[Caller, CallerSeen]
-    counts: list[CallerCount]
-
-
-def _client(
-    client: tuple[str, str],
-    settings: tuple[config.SunsetSettings | None, bool] | None,
-    calls: _Calls,
-    days: Iterable[int],
-    now: float,
-) -> ClientUsage:
-    application, key = client
-    configured_sunset, strict = settings or (None, False)
-    sunset = Sunset.of(configured_sunset)
-    by_day: dict[int, list[CallerCount]] = defaultdict(list)
-    for count in calls.counts:
-        by_day[count.day].append(count)
-    requests, failed, parts = _total(calls.counts)
-    return ClientUsage(
-        application=application or None,
-        key=key or None,
-        configured=settings is not None,
-        strict=strict,
-        sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
-        sunset_passed=sunset is not None and now >= sunset.end,
-        requests=requests,
-        errors=failed,
-        parts=parts,
-        first_seen=_time(min((each.first for each in calls.seen.values()), default=None)),
-        last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
-        days=[DayUsage(_day(day), *_total(by_day[day])) for day in days],
-        callers=_callers(calls),
-    )
-
-
-def _callers(calls: _Calls) -> list[CallerUsage]:
-    """Return the callers that were seen on the days of the report, most requests first."""
-    days: dict[Caller, list[CallerCount]] = defaultdict(list)
-    for count in calls.counts:
-        days[count.caller].append(count)
-    callers = [
-        CallerUsage(
-            caller.endpoint,
-            caller.user_agent,
-            *_total(counts),
-            _at(calls.seen[caller].first),
-            _at(calls.seen[caller].last),
-            [DayUsage(_day(count.day), *count[2:]) for count in sorted(counts)],
-        )
-        for caller, counts in days.items()
-    ]
-    return sorted(callers, key=lambda each: (-each.requests, each.endpoint, each.user_agent))
-
-
-def _total(counts: Iterable[CallerCount]) -> tuple[int, int, int]:
-    """Return requests, errors and parts."""
-    requests = failed = parts = 0
-    for count in counts:
-        requests += count.requests
-        failed += count.errors
-        parts += count.parts
-    return requests, failed, parts
-
-
-def day_names(days: int, now: float) -> tuple[str, str]:
-    """Return the first and the last of so many days, today's last."""
-    today = int(now // DAY_SECONDS)
-    return _day(today - days + 1), _day(today)
-
-
-def _day(day: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
-
-
-def _at(seconds: int) -> str:
-    """Format a time as RFC 3339 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _time(seconds: int | None) -> str | None:
-    return None if seconds is None else _at(seconds)
-
-
-CSV_COLUMNS = (
-    "application",
-    "key",
-    "endpoint",
-    "user_agent",
-    "day",
-    "requests",
-    "errors",
-    "parts",
-    "first_seen",
-    "last_seen",
-)
-
-
-def csv_text(report: ClientReport) -> str:
-    """Return a report as CSV (RFC 4180): a row for each caller and day; for a client without requests one row without
-    a day, so that it is not missed."""
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(CSV_COLUMNS)
-    for client in report.clients:
-        names = (client.application or "", client.key or "")
-        if not client.callers:
-            rows.writerow((*names, "", "", "", 0, 0, 0, client.first_seen or "", client.last_seen or ""))
-        for caller in client.callers:
-            for day in caller.days:
-                numbers = (day.day, day.requests, day.errors, day.parts, caller.first_seen, caller.last_seen)
-                rows.writerow((*names, caller.endpoint, _inert(caller.user_agent), *numbers))
-    return text.getvalue()
-
-
-def _inert(text: str) -> str:
-    """Return a text that a spreadsheet does not take for a formula: user agents are what clients send."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -177,12 +177,7 @@ class SqliteStore:
         return [CallerSeen(Caller(*names), first, last) for *names, first, last in rows]
 
     async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
-        statement = (
-            "SELECT application, key, endpoint, user_agent, day, requests, errors, parts "
-            "FROM caller_days JOIN callers ON id = caller WHERE day BETWEEN ? AND ?"
-        )
-        rows = await self._read(statement, first_day, last_day)
-        return [CallerCount(row[4], Caller(*row[:4]), *row[5:]) for row in rows]
+        return await self._transaction("BEGIN", lambda rows: _caller_counts(rows, first_day, last_day))
 
     async def prune_callers(self, first_day: int) -> None:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
@@ -370,6 +365,15 @@ def _add_callers(
         "parts = parts + excluded.parts",
         (_json([(*caller, day, *numbers) for day, caller, *numbers in counts]),),
     )
+
+
+def _caller_counts(rows: Connection, first_day: int, last_day: int) -> list[CallerCount]:
+    stored = rows.execute(
+        "SELECT application, key, endpoint, user_agent, day, requests, errors, parts "
+        "FROM caller_days JOIN callers ON id = caller WHERE day BETWEEN ? AND ?",
+        (first_day, last_day),
+    )
+    return [CallerCount(row[4], Caller(*row[:4]), *row[5:]) for row in stored]
 
 
 def _usage(rows: Connection, entry: LedgerEntry) -> EntryUsage:

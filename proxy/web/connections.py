@@ -63,6 +63,10 @@ class ConnectionLimiter:
         """Apply other limits and filters, also to open connections, except that these keep their idle time."""
         self.limits, self.filters = limits, filters
 
+    def open_connections(self) -> int:
+        """Return their number."""
+        return len(self._open)
+
     def opened(self, connection: "LimitedConnection") -> int:
         """Add a connection; return how many there are beyond the limit. None of them is idle then."""
         if len(self._open) >= self.limits.connections:

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from proxy import config, errors
 from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, is_tls_handshake
+from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSocketSite
 from proxy.parsing.request_parameters import ResponseFormat
 from proxy.serving import encoding
 from proxy.web import fast_path
@@ -92,6 +93,7 @@ async def listening(
     port: int,
     *,
     sockets: Sequence[socket.socket] = (),
+    counts: ConnectionCounts | None = None,
     stop_seconds: float = 10.0,
     drain_seconds: float = 0.0,
     shared: bool = False,
@@ -102,7 +104,7 @@ async def listening(
 
     At the end open connections have `drain_seconds` for a request that is on its way, and requests under way
     `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
-    are used instead of host and port; other processes may accept from them, too.
+    are used instead of host and port; `counts` are those of all processes that accept from them.
     """
     filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
     limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), filters)
@@ -122,7 +124,12 @@ async def listening(
     await runner.setup()
     try:
         # Both asyncio and uvloop call listen() again, which would shorten the queue of a socket that listens already.
-        sites: list[web.BaseSite] = [web.SockSite(runner, each, backlog=LONGEST_BACKLOG) for each in sockets]
+        sites: list[web.BaseSite] = [
+            web.SockSite(runner, each, backlog=LONGEST_BACKLOG)
+            if counts is None
+            else SharedSocketSite(runner, each, counts, limiter.open_connections)
+            for each in sockets
+        ]
         for site in sites or [web.TCPSite(runner, host, port, reuse_port=shared or None)]:
             await site.start()
         name = f"[{host}]" if ":" in host else host

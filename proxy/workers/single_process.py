@@ -11,6 +11,7 @@ from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock, garbage
+from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
 from proxy.upstream import services
 from proxy.web import app, connections, server
@@ -94,6 +95,7 @@ async def running(
         listen.host,
         listen.port,
         sockets=sockets.opened_http(),
+        counts=_connection_counts(slot, listen.workers) if sockets.http else None,
         stop_seconds=listen.stop_seconds,
         drain_seconds=listen.drain_seconds,
         shared=slot is not None,
@@ -116,6 +118,13 @@ async def running(
 
 def _limits(settings: config.Config) -> connections.ConnectionLimits:
     return connections.ConnectionLimits.of(settings.listen)._replace(connections=_client_connections(settings))
+
+
+def _connection_counts(slot: merging.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
+    """Return the connections of all workers, by which they share those of a common socket."""
+    if slot is None:
+        return None
+    return shared_socket.ConnectionCounts(slot.folder / "connections", slot.number - 1, workers)
 
 
 async def _serve_admin(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cli.conftest import ROOT, environment
 
-from proxy.gateway.callers import CSV_COLUMNS
+from proxy.gateway.client_report import CSV_COLUMNS
 from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen

@@ -1,9 +1,10 @@
 """What pages and actions of the admin interface work on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
+from proxy.web.admin.explaining import Explaining
 from proxy.web.service import RunningService
 
 
@@ -14,6 +15,7 @@ class AdminContext:
     service: RunningService
     clock: Clock
     started: float
+    explaining: Explaining = field(default_factory=Explaining)
 
     async def reload(self) -> config.ReloadResult:
         """Read the configuration anew, for all workers. Raises BadRequest where the program that runs the service

@@ -96,6 +96,7 @@ class Guard:
         try:
             if authenticates:
                 self.transport.check_host(request)
+                requests.check_body(request)
                 if _route(request) not in OPEN and (redirect := await self._authenticate(request)) is not None:
                     response: web.StreamResponse = redirect
                 else:
@@ -112,7 +113,8 @@ class Guard:
             # A bug: the log has its type and place, the response nothing of it.
             log.error("internal error caught", exc_info=error)
             response = self._error(request, 500, "internal error; the log has its place", None)
-        response.headers.update(HEADERS)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)  # a document has a policy of its own
         return response
 
     async def _authenticate(self, request: web.Request) -> web.Response | None:

@@ -28,7 +28,7 @@ from proxy.serving import unsupported
 from proxy.telemetry.activity import Activity, held_target, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
-from proxy.telemetry.request_log import RequestFields, RequestLog
+from proxy.telemetry.request_log import RequestLog
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
@@ -125,7 +125,8 @@ class UnparsedHits:
         ))
         # fmt: on
         if self._log.logs_requests:
-            self._log.write(RequestFields("GET", route, 200, address, name, client.key, 0, "hit"), seconds, request_id)
+            fields = ("GET", route, 200, address, name, client.key, 0, "hit", None, False)
+            self._log.write(fields, seconds, request_id)
 
 
 def _is_plain(request: web.Request) -> bool:

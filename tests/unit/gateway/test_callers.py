@@ -100,6 +100,27 @@ async def test_counts_wait_for_a_store_that_is_unavailable_and_are_added_once(
     assert list((await requests(store)).values()) == [6]
 
 
+async def test_many_counts_are_written_in_parts_each_once(store: UnreliableStore, time: clock.ManualClock) -> None:
+    counts, route = CallerCounts(), "/v3/parts/match"
+    total = 2 * callers.BATCH_MAX + 1
+    for number in range(total):
+        key = str(number // 50)
+        counts.add(
+            (time.now(), "id", "GET", route, route, 200, 1.0, "::1", f"bom/{number}", "demo", key, 2, None, None)
+        )
+    recorder = callers.CallerRecorder(counts, store, 396, time)
+    store.fails = "after"
+    for _ in range(2):  # the first part is stored, its confirmation is lost
+        with pytest.raises(errors.StoreUnavailable):
+            await recorder.write()
+    assert len(await store.caller_counts(0, 99_999)) == callers.BATCH_MAX
+    store.fails = ""
+    await recorder.write()
+    stored = await store.caller_counts(0, 99_999)
+    assert (len(stored), {count.requests for count in stored}) == (total, {1})
+    assert len(await store.callers()) == total
+
+
 async def test_counts_that_cannot_be_written_at_the_end_are_logged(
     store: UnreliableStore, time: clock.ManualClock
 ) -> None:

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 import msgspec
 
 from proxy import errors
-from proxy.gateway import callers
-from proxy.gateway.callers import ClientReport, ClientUsage
+from proxy.gateway import client_report
+from proxy.gateway.client_report import ClientReport, ClientUsage
 from proxy.gateway.quota import usage as quota_usage
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminPage, PageData, PageParameter, Query
 
 _DAYS = 30
 _DAYS_MAX = 396
+_LOWEST = 4  # height of a bar that can be seen, where the highest has 100
 _AGENTS_MAX = 3  # user agents of a client that the table names
 
 
@@ -55,6 +56,14 @@ class ClientRow(msgspec.Struct, frozen=True):
     user_agents: list[str]
     more_user_agents: int
     quota: QuotaShare | None
+
+    @property
+    def bars(self) -> str:
+        """Bars of the days as an SVG path, 4 units wide and at most 100 high: one element, where pages have hundreds of
+        clients."""
+        most = max(self.requests_by_day)
+        heights = (max(_LOWEST, round(100 * count / most)) if count else 0 for count in self.requests_by_day)
+        return "".join(f"M{4 * place} 100v-{height}h3V100z" for place, height in enumerate(heights) if height)
 
 
 class ClientsPage(PageData, frozen=True):
@@ -105,12 +114,12 @@ async def _data(context: AdminContext, query: Query) -> ClientsPage:
 async def _csv(context: AdminContext, query: Query) -> str:
     report = await _report(context, query)
     selected = _selected(report, query)
-    return callers.csv_text(report if selected is None else msgspec.structs.replace(report, clients=[selected]))
+    return client_report.csv_text(report if selected is None else msgspec.structs.replace(report, clients=[selected]))
 
 
 async def _report(context: AdminContext, query: Query) -> ClientReport:
     gateway = context.service.gateway
-    return await callers.client_report(gateway.store, gateway.settings.applications, _days(query), context.clock.now())
+    return await client_report.read(gateway.store, gateway.settings.applications, _days(query), context.clock.now())
 
 
 def _days(query: Query) -> int:
