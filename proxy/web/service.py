@@ -7,6 +7,7 @@ from aiohttp import web
 
 from proxy import config
 from proxy.alerts import monitor
+from proxy.config.origins import ConfigurationOrigin
 from proxy.gateway.assembly import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry.request_log import RequestLog
@@ -54,13 +55,15 @@ class Generation:
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
 
-    `checks` are the conditions of readiness, `figures` are those of all workers and machines. `reload` reads the
-    configuration anew, for all workers, and `last_reload` is the result of the last time; None before the first.
+    `checks` are the conditions of readiness, `figures` are those of all workers and machines. `origin` is where the
+    configuration comes from, None for one that was not read from a file. `reload` reads it anew, for all workers, and
+    `last_reload` is the result of the last time; None before the first.
     """
 
     def __init__(self, gateway: Gateway, figures: Figures) -> None:
         self.figures = figures
         self.metrics_text = figures.local.text
+        self.origin: ConfigurationOrigin | None = None
         self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
         self.last_reload: config.ReloadResult | None = None
         self.alerts = monitor.AlertMonitor(lambda: self.gateway)
