@@ -147,7 +147,7 @@ def _client(
         configured=settings is not None,
         strict=strict,
         sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
-        sunset_passed=sunset is not None and sunset.has_passed(now),
+        sunset_passed=sunset is not None and now >= sunset.end,
         requests=requests,
         errors=failed,
         parts=parts,
