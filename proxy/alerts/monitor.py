@@ -150,6 +150,7 @@ class AlertMonitor:
                 condition.key,
                 condition.event,
                 condition.severity,
+                condition.title,
                 condition.over,
                 condition.details,
                 condition.fingerprint,
