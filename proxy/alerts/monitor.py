@@ -6,6 +6,7 @@ reports that it is resolved. While the store is unavailable, each process report
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -25,6 +26,7 @@ HOLD_SECONDS = 60.0  # that a condition must be over before it is resolved
 CLIENTS_SECONDS = 300.0  # between two looks for new clients, all of which are one alert
 CLIENTS_DELAY = 30.0  # seconds in which processes write what they have counted
 CLIENTS_NOTE = "alerts of new clients"
+CLOSE_SECONDS = 5.0  # that an evaluation may take at the end
 CLAIM_SECONDS = 60.0  # in which a condition that does not flap is reported by one process
 
 log = structlog.get_logger()
@@ -51,6 +53,7 @@ class AlertMonitor:
         self._done: set[str] = set()  # keys that are reported once
         self._claims: dict[str, float] = {}  # when a claim was last refused, by the monotonic clock
         self._synced = self._taken_over = self._clients_reported = float("-inf")
+        self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -62,6 +65,9 @@ class AlertMonitor:
         """Stop checking, evaluating and delivering."""
         await self.schema.close()
         if self._task is not None:
+            # Not cancelled at once: a condition that is claimed and not submitted would never be reported.
+            self._closing.set()
+            await asyncio.wait((self._task,), timeout=CLOSE_SECONDS)
             self._task.cancel()
             await asyncio.wait((self._task,))
         await self._sender.close()
@@ -100,12 +106,13 @@ class AlertMonitor:
                 self._submit(conditions.new_clients(fresh))
 
     async def _keep_evaluating(self) -> None:
-        while True:
+        while not self._closing.is_set():
             try:
                 await self.evaluate()
             except Exception as error:  # a failure must not be the last one
                 log.error("alert evaluation failed", exc_info=error)
-            await asyncio.sleep(self._interval)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), self._interval)
 
     async def _report_once(self, condition: AlertCondition) -> None:
         """Report a condition that has no end, if no process has."""
