@@ -89,22 +89,6 @@ class AlertMonitor:
             else:
                 await self._report(condition)
 
-    async def report_new_clients(self) -> None:
-        """Report the clients that called for the first time since the last report, of any process. Raises
-        StoreUnavailable."""
-        gateway = self._current()
-        store = gateway.store
-        if not await store.claim_once("alert:new clients", CLIENTS_SECONDS / 2):
-            return
-        # Processes write what they counted with a delay: what is younger is left to the next report.
-        until = int(gateway.clock.now() - CLIENTS_DELAY)
-        last = (await store.notes(CLIENTS_NOTE)).get("until", "")
-        await store.put_note(CLIENTS_NOTE, "until", str(until))
-        if last.isdecimal():
-            found = callers.new_clients(await store.callers(), int(last))
-            if fresh := [each for each in found if each.first < until]:
-                self._submit(conditions.new_clients(fresh))
-
     async def _keep_evaluating(self) -> None:
         while not self._closing.is_set():
             try:
@@ -208,7 +192,8 @@ class AlertMonitor:
                 await self._sender.take_over()
             if gateway.clock.monotonic() - self._clients_reported >= CLIENTS_SECONDS:
                 self._clients_reported = gateway.clock.monotonic()
-                await self.report_new_clients()
+                if clients := await _new_clients(gateway):
+                    self._submit(conditions.new_clients(clients))
         except errors.StoreUnavailable:
             return  # logged by the ledger
 
@@ -237,3 +222,18 @@ class AlertMonitor:
                     status="resolved",
                 )
             )
+
+
+async def _new_clients(gateway: Gateway) -> list[callers.NewClient]:
+    """Return the clients that called for the first time since this was asked last, by any process; to one of those
+    that ask at the same time. Raises StoreUnavailable."""
+    store = gateway.store
+    if not await store.claim_once("alert:new clients", CLIENTS_SECONDS / 2):
+        return []
+    # Processes write what they counted with a delay: what is younger is left to the next time.
+    until = int(gateway.clock.now() - CLIENTS_DELAY)
+    last = (await store.notes(CLIENTS_NOTE)).get("until", "")
+    await store.put_note(CLIENTS_NOTE, "until", str(until))
+    if not last.isdecimal():
+        return []
+    return [each for each in callers.new_clients(await store.callers(), int(last)) if each.first < until]
