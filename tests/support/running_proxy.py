@@ -14,6 +14,7 @@ from proxy.web import app, connections, server
 
 KEY = "EXAMPLE_KEY"
 PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
+STALL_SECONDS = 60.0  # the most: on a busy machine a second attempt would be sent, and billed, after the default of 1
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
@@ -42,7 +43,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         translation=config.TranslationSettings(**changes.pop("translation", {})),
         listen=config.ListenSettings(**changes.pop("listen", {})),
         overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
-        coalescing=config.CoalescingSettings(**changes.pop("coalescing", {})),
+        coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
