@@ -148,6 +148,7 @@ def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
     settings: dict[str, Any] = yaml.safe_load(shipped.path("config.yaml").read_text("utf-8"))
     addresses = {
         "listen.port": 0,
+        "admin.port": 0,
         "store": f"sqlite:{folder}/state.sqlite",
         "upstream": {
             "graphql_url": f"http://127.0.0.1:{port}/graphql",

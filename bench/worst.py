@@ -109,9 +109,9 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _StepTimer]]:
 
     async def serve() -> None:
         steps = _StepTimer(asyncio.get_running_loop())
-        async with single_process.running(settings) as url:
+        async with single_process.running(settings) as urls:
             with steps.measured():
-                started.put((url, steps))
+                started.put((urls.public, steps))
                 await stop.wait()
 
     with (folder / "log").open("w", encoding="utf-8") as written:

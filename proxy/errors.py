@@ -9,6 +9,7 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── Unsupported        400  strict mode: it would be ignored, or empty
     │   ├── MissingKey         400
     │   ├── ForbiddenKey       403
+    │   ├── ForbiddenToken     403  the request needs the admin token
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
     │   ├── Gone               410  the sunset of the API key has passed
@@ -121,6 +122,12 @@ class ForbiddenKey(ClientError):
 
     def __init__(self, message: str = "Forbidden request") -> None:
         super().__init__(message)
+
+
+class ForbiddenToken(ClientError):
+    """The request needs the admin token, and has none, or a wrong one."""
+
+    status = 403
 
 
 class NotFound(ClientError):

@@ -14,6 +14,7 @@ TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
 
 HIDDEN = "…"  # in the place of an API key
+KEY_MIN = 4  # characters of an API key that is searched for within other texts
 # Of an absolute target (RFC 9112 §3.2.2); it may hold a name and a password.
 _ORIGIN = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
@@ -105,16 +106,46 @@ class Parameters:
             self._values.setdefault(bare(name), []).append(value)
 
 
-def shown_target(target: str, maximum: int) -> str:
+def shown_target(target: str, maximum: int, is_key: Callable[[str], bool] = lambda _: False) -> str:
     """Return a request target for people: path and query as sent, without API keys, cut at so many characters.
 
-    A value that was sent as apikey is hidden in every parameter."""
+    What was sent as apikey is hidden everywhere, also within other values and spelled otherwise; so is a value or a
+    segment of the path that `is_key`, under whatever name it was sent."""
     path, _, query = target.partition("?")
-    pairs = [pair.partition("=") for pair in query.split("&")]
-    keys = {value for name, _, value in pairs if "apikey" in decoded(name).lower()}
-    hidden = "&".join(f"{name}{sign}{HIDDEN if value and value in keys else value}" for name, sign, value in pairs)
-    path = _ORIGIN.sub("", path)
-    return _printable(f"{path}?{hidden}" if query else path)[:maximum]
+    sent = {decoded(key) for key in _sent_keys(query)}
+    shown = "/".join(_without(segment, sent, is_key) for segment in _ORIGIN.sub("", path).split("/"))
+    if query:
+        pairs = (pair.partition("=") for pair in query.split("&"))
+        hidden = (f"{_without(name, sent, is_key)}{sign}{_without(value, sent, is_key)}" for name, sign, value in pairs)
+        shown = f"{shown}?{'&'.join(hidden)}"
+    return _printable(shown)[:maximum]
+
+
+def _without(text: str, sent: set[str], is_key: Callable[[str], bool]) -> str:
+    """Return a part of a target without API keys."""
+    plain = decoded(text)
+    if plain in sent or (plain and is_key(plain)):
+        return HIDDEN
+    for key in sent:
+        # A shorter one is in too many words, and no secret.
+        if len(key) >= KEY_MIN and key in plain:
+            text = text.replace(key, HIDDEN)
+            if key in decoded(text):  # spelled otherwise
+                return HIDDEN
+    return text
+
+
+def without_keys(text: str, target: str) -> str:
+    """Return a text that came with a request, such as its User-Agent, without the API keys that the target holds."""
+    for key in _sent_keys(target.partition("?")[2]):
+        text = text.replace(key, HIDDEN).replace(decoded(key), HIDDEN)
+    return text
+
+
+def _sent_keys(query: str) -> set[str]:
+    """Return the values that were sent as apikey, not decoded."""
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    return {value for name, _, value in pairs if value and "apikey" in decoded(name).lower()}
 
 
 def _printable(text: str) -> str:

@@ -70,7 +70,8 @@ class ScenarioContext:
     def _configuration(self, folder: Path, changes: dict[str, Any], limit: int) -> dict[str, Any]:
         credentials = {name: self.sandbox_output[name] for name in ("client_id", "client_secret")}
         settings: dict[str, Any] = {
-            "listen": {"port": 0},
+            "listen": {"port": 0, "metrics": True},
+            "admin": False,
             "store": f"sqlite:{folder}/state.sqlite",
             "upstream": {name: self.sandbox_output[name] for name in ("graphql_url", "token_url")},
             "applications": {

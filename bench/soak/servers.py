@@ -25,7 +25,8 @@ STOP_SECONDS = 60
 PART_LIMIT = 10**8  # more than any run can use
 # `total_seconds` ends responses that arrive byte by byte; an idle machine responds within a hundredth of it.
 CONFIG = """
-listen: {{port: 0}}
+listen: {{port: 0, metrics: true}}
+admin: false
 store: "sqlite:{folder}/state.sqlite"
 overload: {{lag_seconds: 0}}
 upstream:

@@ -58,14 +58,25 @@ def clear(
         str | None, typer.Option(metavar="NAME", help="Delete only the entries of this application.")
     ] = None,
 ) -> None:
-    """Delete the shared cache, or one application's entries. Running workers still have what is in their memory."""
+    """Delete the shared cache, or one application's entries, and what running workers have of them in memory."""
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if application is not None and application not in settings.applications:
         raise typer.BadParameter(
             f"{application!r} is none of {', '.join(settings.applications)}", param_hint="--application"
         )
-    deleted = _with_cache(settings, lambda cache: cache.clear(application))
+    deleted = _with_cache(settings, lambda cache: _clear(settings, cache, application))
     typer.echo(f"{counted(deleted, 'entry', 'entries')} deleted")
+
+
+async def _clear(settings: config.Config, cache: "CacheStore", application: str | None) -> int:
+    from proxy.gateway.cache import clearing
+    from proxy.stores import open as opening
+
+    store = await opening.open_store(settings.store, clock.SystemClock())
+    try:
+        return await clearing.clear(store, cache, application)
+    finally:
+        await store.aclose()
 
 
 def _with_cache(settings: config.Config, work: "Callable[[CacheStore], Awaitable[T]]") -> T:

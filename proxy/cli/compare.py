@@ -10,13 +10,13 @@ from proxy.cli.comparing import options
 
 def _compare(chosen: options.ComparisonOptions) -> None:
     """Replay client requests against both services and report differences."""
-    from proxy.cli.comparing import checks, judgement, output, runs, shadow_store
+    from proxy.cli.comparing import checks, output, run_settings, runs, shadow_store
     from proxy.compare.judging import verdict
 
     chosen = checks.checked(chosen)
     service = shadow_store.configured(chosen.config) if chosen.shadow else None
     rules = chosen.rules if service is None else shadow_store.rules_file(chosen, service)
-    settings = judgement.load_settings(rules, chosen.fail_on)
+    settings = run_settings.load(rules, chosen.fail_on)
     result = runs.run_to_end(
         runs.compare(chosen, settings) if service is None else shadow_store.result(settings, service, chosen)
     )

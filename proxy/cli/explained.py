@@ -3,10 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -18,6 +16,7 @@ from rich.text import Text
 from proxy import config
 from proxy.cli.shown import COLOURS, FILE_WIDTH
 from proxy.explain.explanation import (
+    VALUE_MAX,
     CacheUse,
     Change,
     ExplainedField,
@@ -27,6 +26,8 @@ from proxy.explain.explanation import (
     ParameterValue,
     RequestKind,
     UnderstoodQuery,
+    ranges,
+    shown_value,
 )
 from proxy.kit.wording import counted, printable
 
@@ -34,7 +35,6 @@ KIND_COLOURS = {**COLOURS, "no feature": "red", "emptied": "yellow"}
 DIRECTLY = "To ask the Nexar API without this proxy"
 QUERIES_SHOWN = 5  # cache entries that are listed
 NARROW = 110  # columns of a terminal below which two columns are one
-VALUE_MAX = 200  # characters of a value in a table; documents and variables are shown whole by --queries
 
 
 def console() -> Console:
@@ -156,7 +156,7 @@ def _understood(explanation: Explanation) -> Iterator[RenderableType]:
         table.add_row(_text(f"queries[{query.position}]"), _query(query))
     for value in explanation.parameters:
         if not value.is_default:
-            table.add_row(_text(value.name), _text(_short(value.value)))
+            table.add_row(_text(value.name), _text(shown_value(value.value)))
     yield table
     defaults = ", ".join(_default(value) for value in explanation.parameters if value.is_default)
     if defaults:
@@ -170,8 +170,9 @@ def _query(query: UnderstoodQuery) -> Text:
     text = Text()
     for name, value in query.keys.items():
         if name in query.given:
-            text.append(printable(f"{name} {_short(value)}  "))
-    defaults = [f"{name} {_short(value)}" for name, value in query.keys.items() if name not in query.given and value]
+            text.append(printable(f"{name} {shown_value(value)}  "))
+    omitted = ((name, value) for name, value in query.keys.items() if name not in query.given and value)
+    defaults = [f"{name} {shown_value(value)}" for name, value in omitted]
     defaults += [f"{name} 0" for name in ("start",) if name not in query.given]
     if query.error is not None:
         return text.append(printable(f"error: {query.error}"), "red")
@@ -179,7 +180,7 @@ def _query(query: UnderstoodQuery) -> Text:
 
 
 def _default(value: ParameterValue) -> str:
-    return f"{value.name} {'none' if value.value in (None, [], '') else _short(value.value)}"
+    return f"{value.name} {'none' if value.value in (None, [], '') else shown_value(value.value)}"
 
 
 def _operations(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
@@ -191,7 +192,7 @@ def _operations(explanation: Explanation, queries: bool, colours: bool) -> Itera
             yield Padding(_code(operation.document, "graphql", colours), (1, 0, 1, 3))
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
             yield Padding(_code(variables, "json", colours), (0, 0, 1, 3))
-    if any("<id" in _short(list(each.variables.values())) for each in explanation.operations):
+    if any("<id" in shown_value(list(each.variables.values())) for each in explanation.operations):
         yield _text(
             f"<id of …> stands for what the list of {', '.join(explanation.lists)} says; the search is not sent if "
             "the list has no such name",
@@ -207,25 +208,14 @@ def _operations(explanation: Explanation, queries: bool, colours: bool) -> Itera
 
 def _operation(number: int, operation: ExplainedOperation, explanation: Explanation) -> Iterator[RenderableType]:
     noun = {"match": "queries", "get_multi": "uid"}.get(explanation.action or "", "")
-    of = f" for {noun}[{_ranges(operation.queries)}]" if noun and operation.queries else ""
+    of = f" for {noun}[{ranges(operation.queries)}]" if noun and operation.queries else ""
     cost = f"up to {counted(operation.parts_max, 'part')}" if operation.parts_max else "free of charge"
     yield Text.assemble(f"{number}. ", (operation.name, "bold"), f"{of}, {cost}")
-    variables = ", ".join(f"{name} {_short(value)}" for name, value in operation.variables.items())
+    variables = ", ".join(f"{name} {shown_value(value)}" for name, value in operation.variables.items())
     if variables:
         yield Padding(_text(variables, "dim"), (0, 0, 0, 3), expand=False)
     if operation.condition is not None:
         yield Padding(_text(operation.condition, "italic"), (0, 0, 0, 3), expand=False)
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    """Return numbers in ascending order, those in a row as `0-19`."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
@@ -233,7 +223,7 @@ def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
         return
     for entry in cache.entries[:QUERIES_SHOWN]:
         key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "", [])}
-        yield _text(f"{entry.key['kind']} {_short(key)}")
+        yield _text(f"{entry.key['kind']} {shown_value(key)}")
     if len(cache.entries) > QUERIES_SHOWN:
         yield _text(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
     if cache.entries:
@@ -257,7 +247,7 @@ def _response(explanation: Explanation) -> Iterator[RenderableType]:
     for each in explanation.envelope:
         table.add_row(_name(each.path, each, 0), *_source(each, is_narrow))
     where = explanation.items or "the response"
-    table.add_row(_text(f"{where}: {explanation.object}", "bold"), _text(_records(explanation)))
+    table.add_row(_text(f"{where}: {explanation.object}", "bold"), _text(explanation.records))
     around: list[str] = []  # paths of the objects around a field
     for each in explanation.fields:
         while around and not each.path.startswith((f"{around[-1]}.", f"{around[-1]}[].")):
@@ -278,29 +268,17 @@ def _as_in(explanation: Explanation, number: int, shown: Explanation) -> str | N
     return f"The fields of {number}{without}."
 
 
-def _records(explanation: Explanation) -> str:
-    return " or ".join(dict.fromkeys(each.records for each in explanation.operations if each.records))
-
-
 def _name(name: str, field: ExplainedField, depth: int) -> Text:
     return Text.assemble("  " * depth, (printable(name), KIND_COLOURS[field.kind]))
 
 
 def _source(field: ExplainedField, is_narrow: bool) -> tuple[Text, ...]:
     """Return the cells of a field: where it comes from, and how; in one where there is no room for two."""
-    upstream, how = _text(", ".join(field.upstream)), _how(field)
+    upstream, how = _text(", ".join(field.upstream)), _text(field.how)
     if not is_narrow:
         return upstream, how
     how.stylize("dim")
     return (Text("\n").join(each for each in (upstream, how) if each),)
-
-
-def _how(field: ExplainedField) -> Text:
-    feature = f"plan feature {field.feature}" if field.feature and field.kind != "no feature" else None
-    transform = f"{field.transform}()" if field.transform else None
-    kind = None if field.kind == "exact" else field.kind
-    blank = f"a client sees {json.dumps(field.blank)}" if field.kind in ("no feature", "emptied") else None
-    return _text("; ".join(filter(None, (kind, transform, field.note, feature, blank))))
 
 
 def _changes(changes: Iterable[Change]) -> Table:
@@ -333,11 +311,3 @@ def _indented(line: RenderableType) -> Padding:
 
 def _text(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
-
-
-def _short(value: Any) -> str:
-    """Return a value as JSON, texts and lists of them without quotes, at most VALUE_MAX characters."""
-    texts = [value] if isinstance(value, str) else value
-    is_text = isinstance(texts, list | tuple) and all(isinstance(each, str) for each in texts)
-    text = ", ".join(texts) if is_text else msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"

@@ -9,6 +9,7 @@ import typer
 
 from proxy import __version__, errors
 from proxy.cli import (
+    alerts,
     cache,
     compare,
     conform,
@@ -75,6 +76,7 @@ app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
 app.add_typer(sheet.app, name="sheet")
 app.add_typer(cache.app, name="cache")
+app.add_typer(alerts.app, name="alerts")
 app.add_typer(uids.app, name="uids")
 
 

@@ -25,6 +25,20 @@ def service(url: str, apikey: str, example: bool) -> None:
     console.print(Text(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n"))
 
 
+def admin_interface(url: str, token: str) -> None:
+    """Print the URL of the admin interface, and its token if it was generated: it is nowhere else."""
+    if not url:
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(
+        f"The admin interface is at [bold]{url}[/bold]; the token is that of admin.token."
+        if not token
+        else f"The admin interface is at [bold]{url}[/bold]; sign in with this token:\n"
+    )
+    if token:
+        console.print(Text(f"    {token}\n"))
+
+
 def upstream(addresses: dict[str, str]) -> None:
     """Print addresses and credentials of the sandbox: in a terminal as two tables, else one name and value per line,
     for programs."""

@@ -20,7 +20,7 @@ from proxy.cli import embedded, spending
 from proxy.cli import explained as output
 from proxy.compare.requests import V3Request, parse_target
 from proxy.explain.explanation import Explanation
-from proxy.explain.trace import Trace, TracedStep, trace
+from proxy.explain.trace import Trace, TracedRequest, TracedStep, trace
 from proxy.gateway import assembly
 from proxy.gateway.applications import Client
 from proxy.kit import event_loop
@@ -73,13 +73,6 @@ FACTS: dict[str, Callable[[Any], str]] = {
     "status": "HTTP {}".format,
     "uncertain_parts": lambda number: f"{counted(number, 'part')} may have been billed" if number else "none billed",
 }
-
-
-class TracedRequest(msgspec.Struct, frozen=True):
-    """Explanation of a request, and the trace of its execution; None for one that no v3 endpoint would execute."""
-
-    explanation: Explanation
-    trace: Trace | None
 
 
 def run(

@@ -1,11 +1,16 @@
-"""`v3bridge usage`: usage and quota of every application and API key, from the store that the workers share."""
+"""`v3bridge usage`: usage and quota of every application and API key, and with --clients who still calls. All of it is
+read from the store that the workers share."""
 
+import datetime
 import os
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import msgspec
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,25 +21,66 @@ from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 
 if TYPE_CHECKING:
+    from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
     from proxy.gateway.quota.usage import UsageRow
+    from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
+
+R = TypeVar("R")
 
 BAR = 20  # characters of a full bar, which is the whole limit
 
 _WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
 
 
+_DAYS, _DAYS_MAX = 30, 396  # of the report on clients; the store keeps no more
+_AGENTS, _AGENT_MIN = 3, 12  # user agents of a client that the table names, and characters that they have at least
+_GAP = 2  # characters between two columns
+_COUNTS = ("requests", "errors", "parts")
+
+
 def usage(
+    *,
     config_file: Annotated[
         Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="With --clients: print CSV, a row for each day.")] = False,
     reopen: Annotated[
         str | None,
         typer.Option(metavar="APP", help="Send requests again for an application with an exhausted quota."),
     ] = None,
+    clients: Annotated[
+        bool, typer.Option("--clients", help="Print who still calls: API keys with user agents, last seen, requests.")
+    ] = False,
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, max=_DAYS_MAX, help="With --clients: the last days, today included.", show_default="30"),
+    ] = None,
+    since: Annotated[
+        datetime.datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], metavar="DATE", help="With --clients: the days since then (UTC)."),
+    ] = None,
+    application: Annotated[
+        str | None, typer.Option(metavar="APP", help="With --clients: only API keys of an application.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --clients: an API key, with every endpoint and user agent.")
+    ] = None,
+    unused: Annotated[
+        bool, typer.Option("--unused", help="With --clients: only configured API keys without requests in these days.")
+    ] = False,
 ) -> None:
-    """Print parts used and remaining, and when they run out; or reopen an application after its plan has grown."""
+    """Print parts used and remaining, and when they run out; or who still calls; or reopen an application after its
+    plan has grown."""
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    if clients:
+        if reopen is not None or (as_json and as_csv):
+            raise typer.BadParameter("only one of --clients, --reopen and of --json, --csv")
+        wanted = _WantedClients(_days(days, since), application, key, unused)
+        event_loop.run(_clients(settings, wanted, "json" if as_json else "csv" if as_csv else "table"))
+        return
+    if as_csv or days or since or application is not None or key is not None or unused:
+        raise typer.BadParameter("--csv, --days, --since, --application, --key and --unused need --clients")
     if reopen is not None and reopen not in settings.applications and not _is_workbook_login(reopen):
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
     why = _without_usage(settings)
@@ -47,31 +93,39 @@ def usage(
 def _without_usage(settings: config.Config) -> str | None:
     """Return why there is no usage to read; None if there may be some."""
     if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at /metrics while it runs."
+        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at its admin interface."
     if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service. Look at its /metrics."
+        return "`store: memory:` is only in the memory of the running service. Look at its admin interface."
     return None
 
 
-async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
-    from proxy.gateway.quota import usage as quota_usage
+async def _read(settings: config.Config, work: "Callable[[Store], Awaitable[R]]") -> R:
+    """Return what `work` reads from the store. Raises ConfigError where it cannot be used."""
     from proxy.stores import open as opening
 
-    time = clock.SystemClock()
-    store = await opening.open_store(settings.store, time)
+    store = await opening.open_store(settings.store, clock.SystemClock())
     try:
-        # Before reading, so that the printed table shows the result.
-        if reopen is not None:
-            await store.clear_exhausted(reopen)
-        usages, exhausted = await store.all_usage(), await store.exhausted_quotas()
+        return await work(store)
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:
         await store.aclose()
+
+
+async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
+    from proxy.gateway.quota import usage as quota_usage
+
+    async def read(store: "Store") -> "tuple[list[EntryUsage], list[ExhaustedQuota]]":
+        # Before reading, so that the printed table shows the result.
+        if reopen is not None:
+            await store.clear_exhausted(reopen)
+        return await store.all_usage(), await store.exhausted_quotas()
+
+    usages, exhausted = await _read(settings, read)
     accounts = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
     logins = {account: _login_settings() for account in sorted(accounts) if _is_workbook_login(account)}
     applications = {**logins, **settings.applications}
-    rows = quota_usage.rows(applications, usages, exhausted, time.now())
+    rows = quota_usage.rows(applications, usages, exhausted, clock.SystemClock().now())
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
@@ -110,8 +164,12 @@ def _print_table(rows: "list[UsageRow]") -> None:
     for number, row in enumerate(rows):
         last = number + 1 == len(rows) or rows[number + 1].key is None
         shown.add_row(*map(_text, _cells(row)), end_section=last)
+    _console().print(shown)
+
+
+def _console() -> Console:
     terminal = Console()
-    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(shown)
+    return terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
 
 
 def _print_no_figures(why: str, as_json: bool) -> None:
@@ -159,3 +217,151 @@ def _expected_end(row: "UsageRow") -> Text:
     if row.runs_out_at is not None:
         return Text(row.runs_out_at[:10], style="yellow")
     return Text("" if row.limit is None else "not before the reset" if row.resets_at else "not at this rate")
+
+
+class _WantedClients(NamedTuple):
+    """Clients that are printed: of so many days, of an application, with a name, or those without requests."""
+
+    days: int
+    application: str | None
+    key: str | None
+    unused: bool
+
+    def of(self, report: "ClientReport") -> "ClientReport":
+        """Return the report on these clients. Raises BadParameter where a name is unknown."""
+        clients = report.clients
+        for option, name, field in (
+            ("--application", self.application, "application"),
+            ("--key", self.key, "key"),
+        ):
+            if name is not None:
+                known = sorted({getattr(each, field) for each in clients if each.key is not None})
+                clients = [each for each in clients if getattr(each, field) == name]
+                if not clients:
+                    raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=option)
+        if self.unused:
+            clients = [each for each in clients if each.configured and not each.requests]
+        return msgspec.structs.replace(report, clients=clients)
+
+
+def _days(days: int | None, since: datetime.datetime | None) -> int:
+    """Return the number of days to read, today included."""
+    if since is None:
+        return days or _DAYS
+    if days is not None:
+        raise typer.BadParameter("only one of --days and --since")
+    number = (datetime.datetime.now(datetime.UTC).date() - since.date()).days + 1
+    if number < 1:
+        raise typer.BadParameter("must not be in the future", param_hint="--since")
+    return min(number, _DAYS_MAX)
+
+
+async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -> None:
+    from proxy.gateway import client_report
+
+    now, why = clock.SystemClock().now(), _without_usage(settings)
+    if why is None:
+        everything = await _read(
+            settings, lambda store: client_report.read(store, settings.applications, wanted.days, now)
+        )
+        report = wanted.of(everything)
+    else:
+        typer.echo(why, err=form != "table")
+        report = client_report.ClientReport(*client_report.day_names(wanted.days, now), None, [])
+    if form == "json":
+        typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    elif form == "csv":
+        typer.echo(client_report.csv_text(report), nl=False)
+    elif why is None:
+        _print_clients(report, wanted)
+
+
+def _print_clients(report: "ClientReport", wanted: _WantedClients) -> None:
+    """Print a row per client, or those of the API key that was asked for."""
+    console = _console()
+    if wanted.unused and not report.clients:
+        console.print(f"Every API key was used from {report.first_day} to {report.last_day}.", highlight=False)
+    elif report.clients:
+        console.print(_client_table(report, console.width))
+    if wanted.key is not None:
+        for client in report.clients:
+            console.print(_caller_table(client))
+    console.print(_completeness(report), highlight=False, soft_wrap=False)
+
+
+def _client_table(report: "ClientReport", width: int) -> Table:
+    rows: list[tuple[str | Text, ...]] = [
+        (_named(client), *_numbers(client), (client.last_seen or "never")[:10], _agents(client))
+        for client in report.clients
+    ]
+    columns = ("client", *_COUNTS, "last seen")
+    # What is left of the line: a table that is too wide would be cut in its other columns, too.
+    left = width - sum(
+        max(len(name), *(_width(row[place]) for row in rows)) + _GAP for place, name in enumerate(columns)
+    )
+    shown = _plain_table(f"Clients from {report.first_day} to {report.last_day}")
+    for name in columns:
+        shown.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
+    shown.add_column("user agents", no_wrap=True, overflow="ellipsis", max_width=max(_AGENT_MIN, left))
+    for row in rows:
+        shown.add_row(*map(_text, row))
+    return shown
+
+
+def _plain_table(title: str) -> Table:
+    return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+
+
+def _named(client: "ClientUsage") -> Text:
+    state = _client_state(client)
+    return Text.assemble(client.name, *([("\n" + state, "yellow")] if state else []))
+
+
+def _numbers(row: "ClientUsage | CallerUsage") -> tuple[str, str, str]:
+    return f"{row.requests:,}", f"{row.errors:,}", f"{row.parts:,}"
+
+
+def _width(cell: str | Text) -> int:
+    return max((len(line) for line in str(cell).splitlines()), default=0)
+
+
+def _client_state(client: "ClientUsage") -> str:
+    """Say in a few words what an operator has to know of an API key."""
+    if client.key is not None and not client.configured:
+        return "not configured"
+    states = [f"{'ended' if client.sunset_passed else 'sunset'} {client.sunset}"] if client.sunset else []
+    return ", ".join([*states, "strict"] if client.strict else states)
+
+
+def _agents(client: "ClientUsage") -> str:
+    """Name the user agents with most requests, one on a line."""
+    requests: Counter[str] = Counter()
+    for caller in client.callers:
+        requests[caller.user_agent or "(none)"] += caller.requests
+    names = [name for name, _ in requests.most_common(_AGENTS)]
+    return "\n".join([*names, f"and {len(requests) - _AGENTS} more"] if len(requests) > _AGENTS else names)
+
+
+def _caller_table(client: "ClientUsage") -> Table:
+    """Table of the endpoints below each user agent, which may be long."""
+    shown = _plain_table(f"Requests of {client.name}")
+    shown.add_column("user agent and endpoint", overflow="fold")
+    for name in (*_COUNTS, "first seen", "last seen"):
+        shown.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
+    agents: dict[str, list[CallerUsage]] = defaultdict(list)
+    for caller in client.callers:
+        agents[caller.user_agent or "(none)"].append(caller)
+    for agent, callers in agents.items():
+        shown.add_row(Text(agent, style="bold"))
+        for caller in callers:
+            shown.add_row(f"  {caller.endpoint}", *_numbers(caller), caller.first_seen[:10], caller.last_seen[:10])
+    return shown
+
+
+def _completeness(report: "ClientReport") -> str:
+    if report.recorded_since is None:
+        return "Nothing is recorded yet: nobody has called, or the service runs with another store."
+    counts = "Counts are written every 10 seconds."
+    if report.recorded_since[:10] > report.first_day:
+        return f"Recorded since {report.recorded_since[:10]}: API keys may have been used before. {counts}"
+    return counts

@@ -15,8 +15,8 @@ from proxy.compare.judging import thresholds
 from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, ShippedRule
 from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import secret
+from proxy.config.base import Settings as Block
 from proxy.config.blocks import WRONG, Blocks
-from proxy.config.settings import Settings as Block
 from proxy.kit import located_yaml, shipped
 
 SHIPPED = "compare.yaml"

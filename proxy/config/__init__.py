@@ -4,6 +4,14 @@ The command line loads them once and passes each package the values that it need
 by itself or changes after start.
 """
 
+from proxy.config.alert_settings import (
+    ALERT_EVENTS,
+    AlertEvent,
+    AlertSettings,
+    CommandSettings,
+    SchemaCheckSettings,
+    WebhookSettings,
+)
 from proxy.config.secret import (
     ClientId,
     Digest,
@@ -14,6 +22,8 @@ from proxy.config.secret import (
     SecretSource,
     StoreKey,
     StoreUrl,
+    WebhookSecret,
+    WebhookUrl,
     digest,
     exposed,
     without_credentials,
@@ -27,6 +37,7 @@ from proxy.config.settings import (
     ApplicationShadowSettings,
     BreakerSettings,
     CacheSettings,
+    ClientSettings,
     CoalescingSettings,
     Config,
     Feature,
@@ -46,16 +57,21 @@ from proxy.config.settings import (
 )
 
 __all__ = [
+    "ALERT_EVENTS",
     "FEATURES",
     "HEALTH_CHECK_CONNECTIONS",
     "AdminSettings",
+    "AlertEvent",
+    "AlertSettings",
     "ApiKeySettings",
     "ApplicationSettings",
     "ApplicationShadowSettings",
     "BreakerSettings",
     "CacheSettings",
     "ClientId",
+    "ClientSettings",
     "CoalescingSettings",
+    "CommandSettings",
     "Config",
     "Digest",
     "Feature",
@@ -68,6 +84,7 @@ __all__ = [
     "Period",
     "ProxyAddress",
     "ReconciliationSettings",
+    "SchemaCheckSettings",
     "Secret",
     "SecretSource",
     "ShadowSettings",
@@ -79,6 +96,9 @@ __all__ = [
     "TracingSettings",
     "TranslationSettings",
     "UpstreamSettings",
+    "WebhookSecret",
+    "WebhookSettings",
+    "WebhookUrl",
     "digest",
     "exposed",
     "without_credentials",

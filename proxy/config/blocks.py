@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from proxy import errors
-from proxy.config import mistakes, settings
+from proxy.config import base, mistakes
 from proxy.kit import located_yaml, wording
 
-S = TypeVar("S", bound=settings.Settings)
+S = TypeVar("S", bound=base.Settings)
 
 WRONG: Any = object()
 """Stands for a value with a mistake. The settings that contain it are never returned; it is no None, which a check
@@ -67,13 +67,13 @@ class Blocks(ABC):
                 if setting.required:
                     self.report(inner, mistakes.missing(kind, name), "setting_missing")
                     values[name] = WRONG
-            elif isinstance(nested, type) and issubclass(nested, settings.Settings):
+            elif isinstance(nested, type) and issubclass(nested, base.Settings):
                 values[name] = self.block(nested, raw[name], inner)
             else:
                 values[name] = self._setting(kind, name, setting.type, raw[name], inner)
         return kind(**values)
 
-    def known(self, kind: type[settings.Settings], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
+    def known(self, kind: type[base.Settings], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
         """Return the block as a dict of its known keys, empty if it is missing or no block; report the others."""
         if raw is None:
             return {}
@@ -97,7 +97,7 @@ class Blocks(ABC):
             self.report(at, str(error), mistakes.code(error))
             return WRONG
 
-    def _setting(self, kind: type[settings.Settings], name: str, hint: Any, raw: Any, at: located_yaml.Trail) -> Any:
+    def _setting(self, kind: type[base.Settings], name: str, hint: Any, raw: Any, at: located_yaml.Trail) -> Any:
         """Convert the value of one setting; WRONG after a mistake."""
         first = 0
         while True:

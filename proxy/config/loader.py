@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from proxy import errors
-from proxy.config import mistakes, secret, settings
+from proxy.config import alert_settings, mistakes, secret, settings
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml
 
@@ -22,7 +22,10 @@ ABSENT: dict[type[Any], str] = {
     secret.ClientId: "absent",
     secret.Secret: "absent",
     secret.ProxyAddress: "http://absent",
+    secret.WebhookUrl: "https://absent",
+    secret.WebhookSecret: f"whsec_{'A' * 32}",
 }
+TOKEN_MIN = 16  # characters of an admin token: guessing is limited by address only
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -67,6 +70,8 @@ class _Reader(Blocks):
             log=self.block(settings.LogSettings, blocks.get("log"), ("log",)),
             tracing=self.block(settings.TracingSettings, blocks.get("tracing"), ("tracing",)),
             shadow=shadow,
+            alerts=self._alerts(blocks.get("alerts")),
+            schema_check=self.block(alert_settings.SchemaCheckSettings, blocks.get("schema_check"), ("schema_check",)),
         )
         return self.checked(read)
 
@@ -84,7 +89,25 @@ class _Reader(Blocks):
         return upstream
 
     def _admin(self, raw: Any) -> Any:
-        return False if raw is False else self.block(settings.AdminSettings, raw, ("admin",))
+        if raw is False:
+            return False
+        admin = self.block(settings.AdminSettings, raw, ("admin",))
+        # Without `upstream` it may be a placeholder.
+        if self.upstream and isinstance(admin.token, secret.Secret) and len(admin.token.reveal()) < TOKEN_MIN:
+            message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
+            self.report(("admin", "token"), message)
+        return admin
+
+    def _alerts(self, raw: Any) -> alert_settings.AlertSettings:
+        at = ("alerts",)
+        inner = dict(self.known(alert_settings.AlertSettings, raw, at))
+        for name, kind in (("webhooks", alert_settings.WebhookSettings), ("commands", alert_settings.CommandSettings)):
+            if isinstance(listed := inner.get(name), list):
+                inner[name] = [self.block(kind, entry, (*at, name, place)) for place, entry in enumerate(listed)]
+                for place, entry in enumerate(inner[name]):
+                    shown = entry.name or f"{name.removesuffix('s')}-{place + 1}"
+                    self._check_first(at, shown, "name", f"the name {shown}", (*at, name, place))
+        return self.block(alert_settings.AlertSettings, inner, at)
 
     def _store(self, raw: Any) -> secret.StoreUrl:
         store: secret.StoreUrl = self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))

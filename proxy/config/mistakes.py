@@ -8,11 +8,11 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from proxy.config import secret, settings
+from proxy.config import base, secret, settings
 from proxy.kit import located_yaml
 
 # Names of keys in earlier versions, and the current ones, by block.
-RENAMED: dict[type[settings.Settings], dict[str, str]] = {
+RENAMED: dict[type[base.Settings], dict[str, str]] = {
     settings.Config: {"answers": "cache", "sharing": "coalescing"},
     settings.BreakerSettings: {"pause_seconds": "cooldown_seconds"},
     settings.ApplicationShadowSettings: {"answer": "response"},
@@ -22,11 +22,11 @@ RENAMED: dict[type[settings.Settings], dict[str, str]] = {
 
 _NO_WAIT = "queries are batched without waiting; delete this line"
 # Keys of earlier versions that have no successor, and what replaces them, by block.
-REMOVED: dict[type[settings.Settings], dict[str, str]] = {
+REMOVED: dict[type[base.Settings], dict[str, str]] = {
     settings.CoalescingSettings: {"wait_seconds": _NO_WAIT, "batch_wait_seconds": _NO_WAIT},
 }
 
-_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key"}
+_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key", "url", "secret"}
 
 
 def dotted(at: located_yaml.Trail) -> str:
@@ -34,13 +34,13 @@ def dotted(at: located_yaml.Trail) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
 
 
-def accepted(kind: type[settings.Settings], key: str) -> str:
+def accepted(kind: type[base.Settings], key: str) -> str:
     """Return the description of a setting: the values that it accepts."""
     hint = get_type_hints(kind, include_extras=True)[key]
     return next(str(meta.description) for meta in get_args(hint)[1:] if isinstance(meta, msgspec.Meta))
 
 
-def unknown_key(key: Any, kind: type[settings.Settings]) -> tuple[str, str, str | None]:
+def unknown_key(key: Any, kind: type[base.Settings]) -> tuple[str, str, str | None]:
     """Return code and message for a key that does not exist, or has been renamed or removed, and the key that was
     probably meant."""
     if new := RENAMED.get(kind, {}).get(str(key)):
@@ -52,13 +52,13 @@ def unknown_key(key: Any, kind: type[settings.Settings]) -> tuple[str, str, str 
     return "unknown_key", f"unknown key; {listed}: {', '.join(kind.__struct_fields__)}", similar
 
 
-def missing(kind: type[settings.Settings], key: str) -> str:
+def missing(kind: type[base.Settings], key: str) -> str:
     """Return the message for a setting that is required."""
     return f"is missing; it accepts {accepted(kind, key)}"
 
 
 def explain(
-    error: msgspec.ValidationError, kind: type[settings.Settings], key: str, raw: Any
+    error: msgspec.ValidationError, kind: type[base.Settings], key: str, raw: Any
 ) -> tuple[located_yaml.Trail, str, str]:
     """Return place within the value `raw` of setting `key`, code and message of the mistake that msgspec reports."""
     _, path = located_yaml.explain(error)

@@ -7,9 +7,10 @@ config/loader.py.
 import datetime
 from typing import Annotated, Literal, get_args
 
-import msgspec
 from msgspec import Meta
 
+from proxy.config.alert_settings import AlertSettings, SchemaCheckSettings
+from proxy.config.base import Settings
 from proxy.config.secret import (
     STORE_FORMS,
     ClientId,
@@ -39,6 +40,7 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract
 Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
 Parts = Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
 Period = Literal["month", "lifetime"]
+_ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
@@ -50,10 +52,6 @@ HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that hea
 _OTHER_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base class of all blocks of settings."""
-
-
 class ListenSettings(Settings, frozen=True):
     """Listening address, worker processes, and limits of client connections."""
 
@@ -61,6 +59,7 @@ class ListenSettings(Settings, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
     workers: Annotated[int, Meta(ge=1, le=256, description="processes, 1 to 256")] = 1
     stop_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 10.0
+    drain_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 2.0
     connections: Annotated[int, Meta(ge=1, le=1_000_000, description="connections, 1 to 1000000")] = 1000
     header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
     # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
@@ -70,6 +69,8 @@ class ListenSettings(Settings, frozen=True):
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
+    # Earlier versions had no admin interface: this keeps what scrapes and checks them working.
+    metrics: Annotated[bool, Meta(description="true or false")] = False
 
 
 class AdminSettings(Settings, frozen=True):
@@ -78,7 +79,9 @@ class AdminSettings(Settings, frozen=True):
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8088
-    token: Annotated[Secret | None, Meta(description="the token in quotes, env:NAME or file:PATH")] = None
+    token: Annotated[
+        Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+    ] = None
 
 
 class OverloadSettings(Settings, frozen=True):
@@ -287,6 +290,16 @@ class CacheSettings(Settings, frozen=True):
         return self.seconds > 0 and self.bytes > 0
 
     @property
+    def encoded_bytes(self) -> int:
+        """Bytes of memory for encoded responses: a share of `bytes`, so that both caches stay within it."""
+        return self.bytes // _ENCODED_SHARE
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of memory for results of queries."""
+        return self.bytes - self.encoded_bytes
+
+    @property
     def lifetime(self) -> float:
         """Seconds after which an entry is deleted, even if it could be served stale for longer."""
         return min(self.seconds + self.stale_seconds, CACHED_MAX)
@@ -299,6 +312,12 @@ class ListSettings(Settings, frozen=True):
     seconds: Annotated[
         float, Meta(ge=60, le=2_592_000, description="seconds until a list is fetched again, 60 to 2592000")
     ] = 86_400.0
+
+
+class ClientSettings(Settings, frozen=True):
+    """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
+
+    days: Annotated[int, Meta(ge=0, le=396, description="days, 0 (nothing is recorded) to 396")] = 396
 
 
 class LogSettings(Settings, frozen=True):
@@ -362,9 +381,12 @@ class Config(Settings, frozen=True):
     coalescing: CoalescingSettings = CoalescingSettings()
     cache: CacheSettings = CacheSettings()
     lists: ListSettings = ListSettings()
+    clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()
+    alerts: AlertSettings = AlertSettings()
+    schema_check: SchemaCheckSettings = SchemaCheckSettings()
 
     @property
     def reserved_files(self) -> int:

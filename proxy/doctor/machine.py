@@ -27,18 +27,18 @@ SECRETS_EXPOSED = Diagnosis(
 PORT_IN_USE = Diagnosis(
     "port_in_use",
     "another program listens on the port",
-    "stop it (ss -ltnp shows it), or choose another port with listen.port",
+    "stop it (ss -ltnp shows it), or choose another port with listen.port or admin.port",
 )
 PORT_NOT_ALLOWED = Diagnosis(
     "port_not_allowed",
     "ports below 1024 need a privilege",
-    "choose a port from 1024 with listen.port, or give the privilege "
+    "choose a port from 1024 with listen.port or admin.port, or give the privilege "
     "(systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)",
 )
 HOST_UNUSABLE = Diagnosis(
     "host_unusable",
-    "listen.host is no address of this machine, or a name that is unknown here",
-    "set listen.host to 127.0.0.1, to an address of this machine, or to 0.0.0.0 for all of them",
+    "listen.host or admin.host is no address of this machine, or a name that is unknown here",
+    "set it to 127.0.0.1, to an address of this machine, or to 0.0.0.0 for all of them",
 )
 OPEN_FILES_SHORT = Diagnosis(
     "open_files_short",
@@ -70,7 +70,9 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     settings = inspection.settings
     for finding in _exposed_secrets(inspection.file):
         yield finding
-    yield await _port(settings.listen)
+    yield await _port(settings.listen.host, settings.listen.port, "listen")
+    if settings.admin:
+        yield await _port(settings.admin.host, settings.admin.port, "admin")
     yield _open_files(settings)
     yield _memory(settings)
     for finding in _disk(settings, inspection):
@@ -85,26 +87,25 @@ def _exposed_secrets(file: Path) -> Iterator[CheckResult]:
         yield passed("secrets_protected", "no other user can read a file with secrets")
 
 
-async def _port(listen: config.ListenSettings) -> CheckResult:
-    address = f"{listen.host}:{listen.port}"
+async def _port(host: str, port: int, block: str) -> CheckResult:
+    """Check an address of the settings in `block`."""
+    address = f"{host}:{port}"
     try:
-        await asyncio.to_thread(ports.check, listen.host, listen.port)
+        await asyncio.to_thread(ports.check, host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            if await _is_served(listen):
+            if await _is_served(host, port):
                 return passed("service_running", f"v3bridge is running on {address}")
-            return PORT_IN_USE.finding(f"another program listens on {address}")
+            return PORT_IN_USE.finding(f"another program listens on {address} ({block}.port)")
         diagnosis = PORT_NOT_ALLOWED if error.errno in (errno.EACCES, errno.EPERM) else HOST_UNUSABLE
         return diagnosis.finding(f"cannot listen on {address}: {error.strerror}")
-    return passed(
-        "port_free", f"{address} is free" if listen.port else f"{listen.host}: the service takes any free port"
-    )
+    return passed("port_free", f"{address} is free" if port else f"{host}: the service takes any free port")
 
 
-async def _is_served(listen: config.ListenSettings) -> bool:
+async def _is_served(host: str, port: int) -> bool:
     """Return whether the program that has the port is v3bridge: a running service is no mistake."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)  # noqa: S104 - compared, not bound
-    url = f"http://[{host}]:{listen.port}/healthz" if ":" in host else f"http://{host}:{listen.port}/healthz"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    url = f"http://[{host}]:{port}/healthz" if ":" in host else f"http://{host}:{port}/healthz"
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(RUNNING_SECONDS)) as session,

@@ -5,6 +5,7 @@ Values of one request, except in RequestKind. No value holds an API key or a cli
 
 import inspect
 import json
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -132,6 +133,15 @@ class ExplainedField(_Value, frozen=True, kw_only=True):
     blank: Any = None
     object: str | None = None
 
+    @property
+    def how(self) -> str:
+        """How the field comes from its source, or why it has none, in words."""
+        feature = f"plan feature {self.feature}" if self.feature and self.kind != "no feature" else None
+        transform = f"{self.transform}()" if self.transform else None
+        kind = None if self.kind == "exact" else self.kind
+        blank = f"a client sees {json.dumps(self.blank)}" if self.kind in ("no feature", "emptied") else None
+        return "; ".join(filter(None, (kind, transform, self.note, feature, blank)))
+
 
 class Change(_Value, frozen=True, kw_only=True):
     """What a client must change to use the Nexar API itself: what v3 did, and what the Nexar API does."""
@@ -168,6 +178,11 @@ class Explanation(_Value, frozen=True, kw_only=True):
     fields: tuple[ExplainedField, ...] = ()
     changes: tuple[Change, ...] = ()
 
+    @property
+    def records(self) -> str:
+        """Paths of the records that the objects are mapped from."""
+        return " or ".join(dict.fromkeys(each.records for each in self.operations if each.records))
+
 
 class RequestKind(_Value, frozen=True, kw_only=True):
     """Kind of requests in a file: endpoint, names of parameters, keys of queries and include[] are equal, other values
@@ -199,6 +214,28 @@ class ExplainedFile(_Value, frozen=True, kw_only=True):
     parts_max: int
     kinds: tuple[RequestKind, ...]
     skipped: dict[str, int] = {}
+
+
+VALUE_MAX = 200  # characters of a value in a table; documents and variables are shown whole
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as JSON, texts and lists of them without quotes, at most VALUE_MAX characters."""
+    texts = [value] if isinstance(value, str) else value
+    is_text = isinstance(texts, list | tuple) and all(isinstance(each, str) for each in texts)
+    text = ", ".join(texts) if is_text else msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers in ascending order, those in a row as `0-19`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 PAGE = "docs/reference/explain.schema.json"

@@ -13,7 +13,7 @@ from proxy import endpoints, errors
 from proxy.compare.requests import V3Request
 from proxy.endpoints import Endpoint
 from proxy.explain import explainer
-from proxy.explain.explanation import ExplainedError
+from proxy.explain.explanation import ExplainedError, Explanation
 from proxy.gateway.applications import Client
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.response_metadata import ResponseMetadata
@@ -97,26 +97,37 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
             yield from step.walk()
 
 
-async def trace(gateway: Gateway, request: V3Request, authenticate: Callable[[], Client]) -> Trace:
+class TracedRequest(msgspec.Struct, frozen=True):
+    """Explanation of a request, and the trace of its execution; None for one that no v3 endpoint would execute."""
+
+    explanation: Explanation
+    trace: Trace | None
+
+
+async def trace(
+    gateway: Gateway, request: V3Request, authenticate: Callable[[], Client], metadata: ResponseMetadata | None = None
+) -> Trace:
     """Execute a request, and trace it. `authenticate` returns its client, or raises the error that its sender gets.
+    `metadata` are filled in for a caller that needs them.
 
     Raises LookupError for a path that v3 never had.
     """
     endpoint = endpoints.of(request.path)
     if endpoint is None:
         raise LookupError(f"{request.path[:80]} is not a v3 path")
-    return await _Execution(gateway, request, endpoint).trace(authenticate)
+    metadata = metadata or ResponseMetadata(gateway.clock.monotonic())
+    return await _Execution(gateway, request, endpoint, metadata).trace(authenticate)
 
 
 class _Execution:
     """One execution of a request."""
 
-    def __init__(self, gateway: Gateway, request: V3Request, endpoint: Endpoint) -> None:
+    def __init__(self, gateway: Gateway, request: V3Request, endpoint: Endpoint, metadata: ResponseMetadata) -> None:
         self._gateway = gateway
         self._request = request
         self._endpoint = endpoint
         self._parameters = RequestParameters(request.target())
-        self._metadata = ResponseMetadata(gateway.clock.monotonic())
+        self._metadata = metadata
         self._root = steps.RecordedStep("request", gateway.clock)
         self._client: Client | None = None
 
@@ -134,6 +145,7 @@ class _Execution:
     async def _execute(self, authenticate: Callable[[], Client]) -> encoding.EncodedBody:
         with steps.step("authenticate"):
             self._client = client = authenticate()
+            self._metadata.strict = self._metadata.strict or client.strict
             steps.add(application=client.application.name, api_key=client.key)
         with steps.step("admit"):
             await self._gateway.pipeline.admit(client)

@@ -101,6 +101,10 @@ class Applications:
             raise errors.ForbiddenKey()
         return client
 
+    def is_key(self, text: str) -> bool:
+        """Return whether a text is an API key."""
+        return config.digest(text) in self._by_digest
+
 
 def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
     """Return the clients of one application by the digests of their keys."""

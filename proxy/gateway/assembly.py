@@ -13,8 +13,8 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
-from proxy.gateway.cache import entries, lookup, shared_keys
+from proxy.gateway import applications, callers, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway.cache import clearing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
@@ -24,6 +24,7 @@ from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
+from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
@@ -41,10 +42,12 @@ class Gateway:
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
+    quota: reservations.Quota
     services: services.UpstreamServices
     load: load_shedding.LoadShedding
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
+    reconciler: reconciliation.Reconciler
     spans: tracing.Tracing | None
 
 
@@ -89,11 +92,14 @@ async def build(
     uids = Path(settings.uids) if settings.uids else None
     mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
     served = applications.Applications(settings.applications)
+    counts = caller_counts.CallerCounts()
+    activity = activities.Activity(clock, counts.add) if settings.clients.days else activities.Activity(clock)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await opening.open_store(settings.store, clock)
     resources.push_async_callback(store.aclose)
+    _start_recording(base, counts, store)
     quota = await _start_quota(base, store, served)
     connected = services.connect(
         base.upstream,
@@ -102,12 +108,11 @@ async def build(
         spans=spans,
         clock=clock,
         metrics=metrics,
+        activity=activity,
         resources=resources,
         client_factory=client_factory,
     )
-    memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
-    shared = _open_shared_cache(base, cache_location)
-    cache = lookup.QueryCache(memory, settings.coalescing.enabled, metrics, shared)
+    cache = await _open_cache(base, cache_location, store)
     requests = _pipeline(
         base, mappings, served=served, store=store, quota=quota, connected=connected, load=load, cache=cache
     )
@@ -115,14 +120,16 @@ async def build(
         settings=settings,
         clock=clock,
         metrics=metrics,
-        activity=activities.Activity(),
+        activity=activity,
         mappings=mappings,
         applications=served,
         store=store,
+        quota=quota,
         services=connected,
         load=load,
         cache=cache,
         pipeline=requests,
+        reconciler=_start_reconciler(base, store, connected),
         spans=spans,
     )
 
@@ -138,7 +145,7 @@ def _pipeline(
     load: load_shedding.LoadShedding,
     cache: lookup.QueryCache,
 ) -> pipeline.Pipeline:
-    """Build the pipeline, and start its background work: the catalogue lists and the reconciliation of usage."""
+    """Build the pipeline, and start its background work: the catalogue lists."""
     settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
     projections = _compile_projections(mappings, served)
     lists = directory.Directory(
@@ -147,12 +154,6 @@ def _pipeline(
     base.resources.push_async_callback(lists.close)
     batches = batching.Batcher(connected.client, settings.coalescing.enabled, upstream.connections, metrics)
     base.resources.push_async_callback(batches.close)
-    counts = supply_counts.SupplyCountsClient(connected.http, upstream.graphql_url, clock)
-    reconciler = reconciliation.Reconciler(
-        store, reconciliation.reconciled_applications(settings.applications), counts, clock
-    )
-    base.resources.push_async_callback(reconciler.close)
-    reconciler.start()
     requests = pipeline.Pipeline(
         projections=projections,
         cache=cache,
@@ -168,6 +169,28 @@ def _pipeline(
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
+
+
+def _start_reconciler(base: _Base, store: Store, connected: services.UpstreamServices) -> reconciliation.Reconciler:
+    counts = supply_counts.SupplyCountsClient(connected.http, base.upstream.graphql_url, base.clock)
+    applications = reconciliation.reconciled_applications(base.settings.applications)
+    reconciler = reconciliation.Reconciler(store, applications, counts, base.clock)
+    base.resources.push_async_callback(reconciler.close)
+    reconciler.start()
+    return reconciler
+
+
+async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
+    """Open the response cache, the shared one, and start to follow their clearing by other processes."""
+    settings = base.settings
+    memory = entries.ResponseCache(settings.cache, base.clock) if settings.cache.enabled else None
+    shared = _open_shared_cache(base, location)
+    cache = lookup.QueryCache(memory, settings.coalescing.enabled, base.metrics, shared)
+    if memory is not None:
+        started = clearing.CacheClearing(store, cache.clear)
+        base.resources.push_async_callback(started.close)
+        await started.start()
+    return cache
 
 
 def _open_shared_cache(base: _Base, location: SharedCacheLocation | None) -> shared_cache.SharedCache | None:
@@ -201,6 +224,13 @@ def _compile_projections(
     for application in served.applications.values():
         projections.match(model.Projection(features=application.features))
     return projections
+
+
+def _start_recording(base: _Base, counts: caller_counts.CallerCounts, store: Store) -> None:
+    """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
+    recorder = callers.CallerRecorder(counts, store, base.settings.clients.days, base.clock)
+    base.resources.push_async_callback(recorder.close)
+    recorder.start()
 
 
 async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:

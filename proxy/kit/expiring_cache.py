@@ -1,6 +1,7 @@
 """Cache in memory: bounded by a total size, least recently used entries evicted first; each entry expires."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from proxy.kit.clock import Clock
@@ -24,6 +25,14 @@ class ExpiringCache(Generic[K, V]):
         self._clock = clock
         # An OrderedDict, not a dict: finding the first key of a dict takes long after its first ones were deleted.
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def clear(self, condition: Callable[[K], bool] | None = None) -> None:
+        """Remove all entries, or those whose keys fulfil a condition."""
+        for key in [key for key in self._entries if condition is None or condition(key)]:
+            self._remove(key)
 
     def get(self, key: K) -> V | None:
         """The value of an entry that has not expired."""

@@ -17,7 +17,8 @@ class OperationResult(msgspec.Struct, frozen=True):
 
     `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
     `failure` is the error of an operation that was not executed, or failed as a whole. `encoded` is the list of the
-    parts as the upstream sent it, in results of merged operations; `parts` is empty until it is decoded.
+    parts as the upstream sent it, in results of merged operations; `parts` is empty until it is decoded, and
+    `encoded_parts` is how many it holds.
     """
 
     parts: list[Any]
@@ -27,6 +28,7 @@ class OperationResult(msgspec.Struct, frozen=True):
     result_set: Any = None
     failure: errors.BridgeError | None = None
     encoded: bytes | None = None
+    encoded_parts: int = 0
 
     def with_alternate_mpns(self) -> Iterator[tuple[Any, str | None]]:
         """Yield each part with the alternate MPN that the query matched, None if it matched the MPN itself."""
@@ -93,6 +95,10 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         # Each copy of the root field has variables of its own, also where they are equal: one text for all merges.
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
         return PlannedOperation(document, numbered, parts, _read_aliases(self), positions)
+
+    def returned_parts(self, results: list[OperationResult]) -> int:
+        """Return how many parts the results hold, decoded or not: those that the upstream billed."""
+        return sum([len(each.parts) or each.encoded_parts for each in results])
 
     def decoded(self, results: list[OperationResult]) -> list[OperationResult]:
         """Return results of a merged operation with their parts. Raises UpstreamUnreadable.
@@ -193,7 +199,14 @@ def _reading_encoded(read: Callable[[Any], list[OperationResult]]) -> Callable[[
     def read_encoded(data: Any) -> list[OperationResult]:
         # Copied out of the response, which is large, and would live as long as the last result that refers to it.
         return [
-            OperationResult([], each.hits, each.error, each.alternate_mpns, encoded=b"[%b]" % b",".join(each.parts))
+            OperationResult(
+                [],
+                each.hits,
+                each.error,
+                each.alternate_mpns,
+                encoded=b"[%b]" % b",".join(each.parts),
+                encoded_parts=len(each.parts),
+            )
             for each in read(data)
         ]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
 from proxy.stores.protocols import (
+    BATCH_SECONDS,
     DAY,
     MONTH,
     EntryUsage,
@@ -14,6 +15,7 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
 
 class MemoryStore:
@@ -33,6 +35,8 @@ class MemoryStore:
         self._leases: dict[str, float] = {}
         self._exhausted: dict[str, ExhaustedQuota] = {}
         self._notes: dict[str, dict[str, str]] = defaultdict(dict)
+        self._callers: dict[Caller, CallerSeen] = {}
+        self._counts: dict[tuple[int, Caller], CallerCount] = {}
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         if key not in self._windows:
@@ -143,8 +147,32 @@ class MemoryStore:
     async def notes(self, kind: str) -> dict[str, str]:
         return dict(self._notes[kind])
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        self._notes[kind].pop(owner, None)
+
     async def drop_notes(self, kind: str) -> None:
         self._notes[kind].clear()
+
+    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+        if await self.claim_once(f"callers:{batch}", BATCH_SECONDS):
+            for caller, first, last in seen:
+                _, before, after = self._callers.get(caller, (caller, first, last))
+                self._callers[caller] = CallerSeen(caller, min(before, first), max(after, last))
+            for count in counts:
+                place = count.day, count.caller
+                numbers = zip(count[2:], self._counts.get(place, (*place, 0, 0, 0))[2:], strict=True)
+                self._counts[place] = CallerCount(*place, *map(sum, numbers))
+
+    async def callers(self) -> list[CallerSeen]:
+        return list(self._callers.values())
+
+    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
+        return [count for count in self._counts.values() if first_day <= count.day <= last_day]
+
+    async def prune_callers(self, first_day: int) -> None:
+        self._counts = {place: count for place, count in self._counts.items() if count.day >= first_day}
+        since = first_day * DAY_SECONDS
+        self._callers = {caller: seen for caller, seen in self._callers.items() if seen.last >= since}
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
+from proxy.telemetry.callers import CallerCount, CallerSeen
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -230,8 +231,35 @@ class NoteStore(Protocol):
     async def notes(self, kind: str) -> dict[str, str]:
         """Return the notes of a kind by owner."""
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        """Delete an owner's note of a kind."""
+
     async def drop_notes(self, kind: str) -> None:
         """Delete every note of a kind."""
+
+
+class CallerStore(Protocol):
+    """Callers of the v3 API: when each was seen, and its requests by day (in days since 1970, UTC).
+
+    A client that calls for the first time is one whose application, API key and user agent are in no caller with an
+    earlier `first`: see `callers.new_clients` of the gateway.
+    """
+
+    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+        """Add counts, and the times of all their callers. A batch that is sent again within BATCH_SECONDS, because its
+        confirmation was lost, is added once."""
+
+    async def callers(self) -> list[CallerSeen]:
+        """Return every caller with its first and last time, in no particular order."""
+
+    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
+        """Return the counts of these days, in no particular order."""
+
+    async def prune_callers(self, first_day: int) -> None:
+        """Delete counts of earlier days, and callers that were last seen before this day."""
+
+
+BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers
 
 
 class CacheRecord(NamedTuple):
@@ -310,6 +338,7 @@ class Store(
     LedgerStore,
     ExhaustedQuotaStore,
     NoteStore,
+    CallerStore,
     Protocol,
 ):
     """One store for all purposes."""

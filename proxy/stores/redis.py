@@ -25,6 +25,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores.protocols import (
+    BATCH_SECONDS,
     CACHE_SHARE,
     DAY,
     MONTH,
@@ -37,6 +38,7 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
 PREFIX = "{v3bridge}:"
 SEQUENCES_KEPT = (
@@ -47,6 +49,7 @@ RESPONSE_SECONDS = 5.0
 TIME = 17  # characters of a time in an entry of the cache, such as 1700000000.000000
 
 _LATER = 60  # seconds that Redis keeps expired entries, so that small differences between clocks do not matter
+_CALLERS_LIFE = 400 * 86_400  # seconds; longer than counts of callers are retained at most
 
 
 class RedisStore:
@@ -167,8 +170,47 @@ class RedisStore:
     async def notes(self, kind: str) -> dict[str, str]:
         return dict(await _response(self._redis.hgetall(f"{PREFIX}notes:{kind}")))
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        await _response(self._redis.hdel(f"{PREFIX}notes:{kind}", owner))
+
     async def drop_notes(self, kind: str) -> None:
         await _response(self._redis.delete(f"{PREFIX}notes:{kind}"))
+
+    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+        # Counts name their callers by position, so that no text is sent twice.
+        place = {each.caller: number for number, each in enumerate(seen, 1)}
+        written = (
+            [(orjson.dumps(tuple(caller)).decode(), first, last) for caller, first, last in seen],
+            [(day, place[caller], *numbers) for day, caller, *numbers in counts],
+        )
+        lives = int(BATCH_SECONDS), _CALLERS_LIFE
+        await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *lives, orjson.dumps(written))
+
+    async def callers(self) -> list[CallerSeen]:
+        return [seen for seen, _ in await self._callers()]
+
+    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
+        callers = {id_: seen.caller for seen, id_ in await self._callers()}
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            days = range(first_day, last_day + 1)
+            for day in days:
+                pipeline.hgetall(f"{PREFIX}caller_day:{day}")
+            stored = await _response(pipeline.execute())
+        return [
+            CallerCount(day, callers[id_], *map(int, numbers.split()))
+            for day, rows in zip(days, stored, strict=True)
+            for id_, numbers in rows.items()
+            if id_ in callers  # not yet read above, or pruned
+        ]
+
+    async def prune_callers(self, first_day: int) -> None:
+        await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)
+
+    async def _callers(self) -> list[tuple[CallerSeen, str]]:
+        """Return each caller with its id in this store."""
+        stored = await _response(self._redis.hgetall(f"{PREFIX}callers"))
+        rows = ((Caller(*orjson.loads(text)), numbers.split()) for text, numbers in stored.items())
+        return [(CallerSeen(caller, int(first), int(last)), id_) for caller, (id_, first, last) in rows]
 
     async def aclose(self) -> None:
         await self._redis.aclose()

@@ -19,6 +19,7 @@ from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores import journal, sqlite_schema
 from proxy.stores.protocols import (
+    BATCH_SECONDS,
     DAY,
     MONTH,
     EntryUsage,
@@ -27,6 +28,7 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
 R = TypeVar("R")
 Connection = sqlite3.Connection
@@ -160,8 +162,26 @@ class SqliteStore:
     async def notes(self, kind: str) -> dict[str, str]:
         return dict(await self._read("SELECT owner, text FROM notes WHERE kind = ?", kind))
 
+    async def drop_note(self, kind: str, owner: str) -> None:
+        await self._change("DELETE FROM notes WHERE kind = ? AND owner = ?", kind, owner)
+
     async def drop_notes(self, kind: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ?", kind)
+
+    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+        now = self._now()
+        await self._write(lambda rows: _add_callers(rows, batch, seen, counts, now))
+
+    async def callers(self) -> list[CallerSeen]:
+        rows = await self._read("SELECT application, key, endpoint, user_agent, first, last FROM callers")
+        return [CallerSeen(Caller(*names), first, last) for *names, first, last in rows]
+
+    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
+        return await self._transaction("BEGIN", lambda rows: _caller_counts(rows, first_day, last_day))
+
+    async def prune_callers(self, first_day: int) -> None:
+        await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
+        await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
 
     async def aclose(self) -> None:
         if not self._closed:
@@ -320,6 +340,40 @@ def _prune(rows: Connection, length: int, number: int) -> int:
         "WHERE place > ?) AND (account, period) NOT IN (SELECT account, period FROM reserved)"
     )
     return rows.execute(statement, (length, number)).rowcount
+
+
+def _add_callers(
+    rows: Connection, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount], now: float
+) -> None:
+    rows.execute("DELETE FROM once WHERE key GLOB 'callers:*' AND until <= ?", (now,))
+    mark = f"callers:{batch}", now + BATCH_SECONDS
+    if not rows.execute("INSERT INTO once VALUES (?, ?) ON CONFLICT DO NOTHING", mark).rowcount:
+        return
+    rows.execute(
+        "INSERT INTO callers (application, key, endpoint, user_agent, first, last) "
+        "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?) "
+        "WHERE true ON CONFLICT (application, key, endpoint, user_agent) "
+        "DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)",
+        (_json([(*caller, first, last) for caller, first, last in seen]),),
+    )
+    rows.execute(
+        # CROSS JOIN keeps the order: each added row is looked up in the index of callers.
+        "INSERT INTO caller_days SELECT value ->> 4, callers.id, value ->> 5, value ->> 6, value ->> 7 "
+        "FROM json_each(?) AS added CROSS JOIN callers ON application = value ->> 0 AND callers.key = value ->> 1 "
+        "AND endpoint = value ->> 2 AND user_agent = value ->> 3 WHERE true ON CONFLICT (day, caller) "
+        "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
+        "parts = parts + excluded.parts",
+        (_json([(*caller, day, *numbers) for day, caller, *numbers in counts]),),
+    )
+
+
+def _caller_counts(rows: Connection, first_day: int, last_day: int) -> list[CallerCount]:
+    stored = rows.execute(
+        "SELECT application, key, endpoint, user_agent, day, requests, errors, parts "
+        "FROM caller_days JOIN callers ON id = caller WHERE day BETWEEN ? AND ?",
+        (first_day, last_day),
+    )
+    return [CallerCount(row[4], Caller(*row[:4]), *row[5:]) for row in stored]
 
 
 def _usage(rows: Connection, entry: LedgerEntry) -> EntryUsage:

@@ -1,14 +1,36 @@
-"""Recent activity of this process: the last v3 requests, for the admin interface. Held in memory, without API keys.
+"""Recent activity of this process: the last v3 requests and upstream operations, for the admin interface. Held in
+memory; what is read from it has no API keys, no tokens, and no texts of clients but the target and the user agent.
 
-To record is to append a tuple: it is on the way of every request. Who called is counted from the same records.
+To record a request is to append a plain tuple: it is on the way of every request, and a NamedTuple takes ten times as
+long to make as the tuple that it is read from later. Who called is counted from the same values (callers.py).
 """
 
+import heapq
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import NamedTuple
 
+import msgspec
+
+from proxy import errors, parameters
+from proxy.kit import clock as clocks
+
 REQUESTS_MAX = 200  # last requests that are held
+OPERATIONS_MAX = 200  # last upstream operations that are held
+SLOWEST_MAX = 50  # slowest operations of the last hour that are held
+SLOWEST_SECONDS = 3_600.0
+SLOWEST_SPAN = 300.0  # seconds; of each span the slowest are held, so that the slowest of an hour are known at any time
 TARGET_MAX = 4_096  # characters of a request target that are held
 USER_AGENT_MAX = 200  # characters
+TOKEN_REQUEST = "token request"  # noqa: S105 - the operation that requests an access token
+OK = "ok"  # outcome of an operation with usable data
+
+RequestValues = tuple[
+    float, str, str, str, str, int, float, str, str, str | None, str | None, int | None, str | None, str | None
+]
+"""Values of a RequestRecord."""
 
 
 class RequestRecord(NamedTuple):
@@ -35,6 +57,36 @@ class RequestRecord(NamedTuple):
     error: str | None = None
 
 
+class OperationRecord(msgspec.Struct):
+    """A request to the GraphQL or the identity service, and its response: one attempt, where there are retries.
+
+    `at` is its end, in seconds since 1970, `ms` its duration. `queries` are those that it carried, of one v3 request
+    or of several (0: it was for none). `parts` were returned, and billed; None where it requests none, or failed.
+    `outcome` is OK or the type of the error.
+    """
+
+    at: float = 0.0
+    name: str = ""
+    application: str = ""
+    ms: float = 0.0
+    outcome: str = OK
+    queries: int = 0
+    parts: int | None = None
+
+
+class RecentActivity(msgspec.Struct, frozen=True):
+    """Activity of one process or of several, newest requests and operations first, slowest operation first."""
+
+    requests: list[RequestRecord]
+    operations: list[OperationRecord]
+    slowest: list[OperationRecord]
+
+
+def held_target(target: str) -> str:
+    """Return a request target as it is held: as it was sent, unless it is long."""
+    return target if len(target) <= TARGET_MAX else parameters.shown_target(target, TARGET_MAX)
+
+
 def shown_user_agent(value: str) -> str:
     """Return a User-Agent as text that can be stored and shown: cut, without control characters and surrogates."""
     cut = value[:USER_AGENT_MAX]
@@ -42,11 +94,104 @@ def shown_user_agent(value: str) -> str:
 
 
 class Activity:
-    """What this process did recently."""
+    """What this process did recently. `on_request` gets each request, too, such as to count it."""
 
-    def __init__(self) -> None:
-        self.requests: deque[RequestRecord] = deque(maxlen=REQUESTS_MAX)
+    def __init__(
+        self, clock: clocks.Clock | None = None, on_request: Callable[[RequestValues], None] = lambda _: None
+    ) -> None:
+        self._clock = clock or clocks.SystemClock()
+        self._on_request = on_request
+        self._requests: deque[RequestValues] = deque(maxlen=REQUESTS_MAX)
+        self._shown: dict[int, tuple[RequestValues, RequestRecord]] = {}
+        # Whether a text is an API key: replaced with the configuration.
+        self.is_key: Callable[[str], bool] = lambda _: False
+        self._operations: deque[OperationRecord] = deque(maxlen=OPERATIONS_MAX)
+        # Heaps of the slowest by span of time: a whole span is dropped when it is over an hour old.
+        self._slowest: dict[int, list[tuple[float, int, OperationRecord]]] = {}
+        self._numbers = count()
 
-    def add_request(self, record: RequestRecord) -> None:
-        """Add a request that was responded to."""
-        self.requests.append(record)
+    def add_request(self, record: RequestValues) -> None:
+        """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`, and
+        with the target as it was sent, cut only after its API keys are hidden: `held_target`."""
+        self._requests.append(record)
+        self._on_request(record)
+
+    def add_operation(self, record: OperationRecord) -> None:
+        """Add an operation that has ended."""
+        self._operations.append(record)
+        span = int(record.at // SLOWEST_SPAN)
+        heap = self._slowest.get(span)
+        if heap is None:
+            heap = self._slowest[span] = []
+            self._drop_old(record.at)
+        # The number decides between equal durations, so that records are never compared.
+        entry = record.ms, next(self._numbers), record
+        if len(heap) < SLOWEST_MAX:
+            heapq.heappush(heap, entry)
+        elif record.ms > heap[0][0]:
+            heapq.heapreplace(heap, entry)
+
+    @contextmanager
+    def attempt(self, name: str, application: str, record: OperationRecord) -> Iterator[None]:
+        """Add an operation for the attempt in the block: `record` itself if it succeeds, else a copy."""
+        began = self._clock.monotonic()
+        record.name, record.application, record.outcome = name, application, OK
+        try:
+            yield
+        except BaseException as error:
+            record.outcome = type(error).__name__
+            raise
+        finally:
+            # An open circuit breaker lets nothing be sent: there was no attempt.
+            if record.outcome != errors.CircuitBreakerOpen.__name__:
+                record.at, record.ms = self._clock.now(), (self._clock.monotonic() - began) * 1000
+                # A copy of a failed one: the next attempt uses the record again.
+                self.add_operation(record if record.outcome == OK else msgspec.structs.replace(record))
+
+    @property
+    def requests(self) -> list[RequestRecord]:
+        """The last requests, oldest first, without API keys."""
+        # Hidden when they are read: most requests never are, and it takes as long as the rest of the record ten times.
+        known, shown = self._shown, {}
+        for values in self._requests:
+            entry = known.get(id(values))
+            shown[id(values)] = entry if entry is not None and entry[0] is values else (values, self._record(values))
+        self._shown = shown
+        return [record for _, record in shown.values()]
+
+    def recent(self) -> RecentActivity:
+        """Return what is held now."""
+        since = self._clock.now() - SLOWEST_SECONDS
+        slow = (record for heap in self._slowest.values() for _, _, record in heap if record.at >= since)
+        return RecentActivity(self.requests[::-1], list(reversed(self._operations)), slowest(slow))
+
+    def _record(self, values: RequestValues) -> RequestRecord:
+        record = RequestRecord._make(values)
+        target = parameters.shown_target(record.target, TARGET_MAX, self.is_key)
+        return record._replace(target=target, ms=round(record.ms, 1))
+
+    def latest(self) -> tuple[object, ...]:
+        """Return what changes with every request and operation."""
+        # Objects, compared by a reader: to count both here would be on the way of every request.
+        return tuple(each[-1] for each in (self._requests, self._operations) if each)
+
+    def _drop_old(self, now: float) -> None:
+        oldest = int((now - SLOWEST_SECONDS) // SLOWEST_SPAN)
+        self._slowest = {span: heap for span, heap in self._slowest.items() if span >= oldest}
+
+
+def slowest(records: Iterable[OperationRecord]) -> list[OperationRecord]:
+    """Return the slowest operations, slowest first."""
+    return heapq.nlargest(SLOWEST_MAX, records, key=lambda each: each.ms)
+
+
+def merged(activities: Iterable[RecentActivity]) -> RecentActivity:
+    """Return the activity of several processes as if it were that of one."""
+    parts = list(activities)
+    requests = sorted((each for part in parts for each in part.requests), key=lambda each: each.at, reverse=True)
+    operations = sorted((each for part in parts for each in part.operations), key=lambda each: each.at, reverse=True)
+    return RecentActivity(
+        requests[:REQUESTS_MAX],
+        operations[:OPERATIONS_MAX],
+        slowest(each for part in parts for each in part.slowest),
+    )

@@ -8,7 +8,7 @@ does not have, and took a twentieth of the time of a request. merging.py adds up
 import asyncio
 import contextlib
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Literal
 
@@ -98,6 +98,7 @@ class Histogram:
     def __init__(self, name: str, meaning: str, label: str, bounds: tuple[float, ...] = SECONDS) -> None:
         self._head = name, meaning, (label,)
         self._bounds = bounds
+        self.size = len(bounds) + 1  # buckets: one above all bounds
         self.counts: dict[str, list[int]] = {}
         self.sums: dict[str, float] = {}
 
@@ -105,7 +106,7 @@ class Histogram:
         """Add one duration."""
         counts = self.counts.get(value)
         if counts is None:
-            counts = self.counts[value] = [0] * (len(self._bounds) + 1)
+            counts = self.counts[value] = [0] * self.size
             self.sums[value] = 0.0
         counts[bisect_left(self._bounds, seconds)] += 1
         self.sums[value] += seconds
@@ -140,23 +141,7 @@ class Metrics(Collector):
         self.stage_seconds = Histogram(
             "v3bridge_stage_duration_seconds", "Duration of the stages of a v3 request", "stage", STAGE_SECONDS
         )
-        self.upstream_requests = Counter(
-            "v3bridge_upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
-        )
-        self.upstream_seconds = Histogram(
-            "v3bridge_upstream_request_duration_seconds", "Duration of GraphQL requests", "operation"
-        )
-        self.upstream_errors = Counter(
-            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
-        )
-        self.retries = Counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
-        self.stalls = Counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
-        self.circuit_breaker_state = Gauge(
-            "v3bridge_circuit_breaker_state",
-            "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
-            "service",
-            merged="max",
-        )
+        self._add_upstream_metrics()
         self._add_quota_metrics()
         self.token_requests = Counter("v3bridge_token_requests", "Token requests by outcome", "application", "outcome")
         self.token_age = AgeGauge(
@@ -181,9 +166,44 @@ class Metrics(Collector):
         self.overload = Gauge("v3bridge_overload", "1 during overload, else 0", merged="max")
         self.overload_refused = Counter("v3bridge_overload_refused", "Requests refused during overload")
         self.event_loop_tasks = Gauge("v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", merged="sum")
+        self.cache_entries = Gauge(
+            "v3bridge_cache_entries", "Entries of the caches in memory: queries or responses", "cache", merged="sum"
+        )
+        self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
         self._add_shadow_metrics()
+        self._add_alert_metrics(clock)
+        # Entries and bytes of each cache in memory, by its name: a function, because they are read on a scrape only.
+        self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
         self._registry = registry
         registry.register(self)
+
+    def _add_upstream_metrics(self) -> None:
+        self.upstream_requests = Counter(
+            "v3bridge_upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
+        )
+        self.upstream_seconds = Histogram(
+            "v3bridge_upstream_request_duration_seconds", "Duration of GraphQL requests", "operation"
+        )
+        self.upstream_errors = Counter(
+            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
+        )
+        self.retries = Counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
+        self.stalls = Counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
+        self.upstream_in_flight = Gauge(
+            "v3bridge_upstream_requests_in_flight", "GraphQL requests that wait for their response", merged="sum"
+        )
+        self.upstream_waiting = Gauge(
+            "v3bridge_upstream_batches_waiting", "Batches that wait for an upstream connection", merged="sum"
+        )
+        self.circuit_breaker_state = Gauge(
+            "v3bridge_circuit_breaker_state",
+            "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
+            "service",
+            merged="max",
+        )
+        self.circuit_breaker_openings = Counter(
+            "v3bridge_circuit_breaker_openings", "Times that a circuit breaker has opened", "service"
+        )
 
     def _add_quota_metrics(self) -> None:
         self.parts = Counter("v3bridge_parts_returned", "Parts returned by the upstream, and billed", "application")
@@ -220,6 +240,21 @@ class Metrics(Collector):
             "v3bridge_shadow_queue_length", "Requests that wait for their comparison", merged="sum"
         )
 
+    def _add_alert_metrics(self, clock: clocks.Clock) -> None:
+        self.alerts = Counter("v3bridge_alerts", "Alerts by event", "event")
+        self.alert_deliveries = Counter(
+            "v3bridge_alert_deliveries",
+            "Deliveries of alerts: delivered, retried, failed or dropped",
+            "receiver",
+            "outcome",
+        )
+        self.schema_check_age = AgeGauge(
+            "v3bridge_schema_check_age_seconds", "Age of the last comparison with the upstream's schema", clock=clock
+        )
+        self.schema_drifts = Gauge(
+            "v3bridge_schema_drifts", "Differences of the upstream's schema from what the mappings read", merged="last"
+        )
+
     def observe_stage(self, stage: str, since: float) -> float:
         """Record the duration of a stage that began at `since`; returns the time now, when the next stage begins."""
         now = self.clock.monotonic()
@@ -227,7 +262,9 @@ class Metrics(Collector):
         return now
 
     def sample(self) -> None:
-        """Update the gauges that are read on a scrape instead of counted: the tasks of the event loop."""
+        """Update the gauges that are read on a scrape instead of counted."""
+        for name, usage in self.caches.items():
+            self.cache_entries[name,], self.cache_bytes[name,] = usage()
         with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
             self.event_loop_tasks[()] = len(asyncio.all_tasks())
 

@@ -14,7 +14,7 @@ from typing import Literal
 from proxy import errors
 from proxy.kit.clock import Clock
 
-Fact = str | float | list[str] | None
+Fact = str | bool | float | list[str] | None
 # Where the result of a query comes from. `plan`: nothing can match it, so that nothing is sent; `coalesced`: from a
 # request that had executed an equal query already; `failed`: it has none.
 Source = Literal["memory", "shared cache", "plan", "upstream", "coalesced", "stale", "failed"]

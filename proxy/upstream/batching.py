@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from proxy import errors
 from proxy.telemetry import steps
+from proxy.telemetry.activity import OperationRecord
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.auth.identity import Credentials
@@ -57,6 +58,9 @@ class BatchableQueries(Protocol[T]):
 
     def read(self, data: Any, /) -> list[T]:
         """Return the result of each query."""
+
+    def returned_parts(self, results: list[T], /) -> int:
+        """Return how many parts the results hold, decoded or not: those that the upstream billed."""
 
     def decoded(self, results: list[T], /) -> list[T]:
         """Return results of a merged operation as those of one that was not; the work of the one that wants them."""
@@ -172,6 +176,7 @@ class Batcher:
         else:
             batch.context = contextvars.copy_context()  # that of its first caller, whose request id is sent and logged
             self._waiting.append(batch)
+            self._metrics.upstream_waiting[()] = len(self._waiting)
             for pending in batch.group:
                 self._limit_wait(pending, batch, asyncio.get_running_loop())
 
@@ -198,6 +203,7 @@ class Batcher:
         if not batch.group:
             return
         self._in_flight += 1
+        self._metrics.upstream_in_flight[()] = self._in_flight
         if len(batch.group) == 1:
             batch.group[0].sent_by_caller = True
             batch.group[0].results.set_result(None)
@@ -248,9 +254,13 @@ class Batcher:
         self._in_flight -= 1
         while self._waiting and self._in_flight < self._connections:
             self._start(self._waiting.popleft())
+            self._metrics.upstream_waiting[()] = len(self._waiting)
+        self._metrics.upstream_in_flight[()] = self._in_flight
 
     async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
-        results = queries.read(await self._client.execute(queries.operation, credentials, since))
+        record = OperationRecord(queries=len(queries.positions))
+        results = queries.read(await self._client.execute(queries.operation, credentials, since, record=record))
+        record.parts = queries.returned_parts(results)
         if len(results) != len(queries.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return results

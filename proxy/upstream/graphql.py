@@ -14,6 +14,7 @@ import structlog
 
 from proxy import errors, model
 from proxy.kit import clock as clocks
+from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import steps
 from proxy.telemetry import tracing as tracers
@@ -27,6 +28,7 @@ T = TypeVar("T")
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 _SETTINGS_HINT = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
+TOKEN_REFUSED = "TokenRefused"  # noqa: S105 - outcome of a request whose token was refused
 RESPONSE_BYTES = 33_554_432  # limit of a response, where the configuration has none
 _LOGGED_LENGTH = 200
 
@@ -49,8 +51,10 @@ class GraphQLClient:
         stall_detector: stalls.StallDetector | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         response_bytes: int = RESPONSE_BYTES,
+        activity: activities.Activity | None = None,
     ) -> None:
         self._response_bytes = response_bytes
+        self._activity = activity or activities.Activity(clock)
         self._session = session
         self._url = url
         self._tokens = tokens
@@ -68,12 +72,14 @@ class GraphQLClient:
         credentials: identity.Credentials,
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
+        record: activities.OperationRecord | None = None,
     ) -> T:
         """Send the operation and return its data.
 
         GraphQL errors in a response with usable data are counted and logged, and added to `partial_errors` if given, as
         for lists; the response may then have half of the bytes. `since`: start of the time limit, in the clock's
-        monotonic seconds, if an earlier request of the same caller began it.
+        monotonic seconds, if an earlier request of the same caller began it. `record` becomes that of the attempt that
+        succeeds; the caller, who can read the data, adds the parts to it.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
         CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
@@ -83,7 +89,9 @@ class GraphQLClient:
         retried = 0
         while True:
             try:
-                return await self._send_with_token(operation, credentials, started, partial_errors)
+                return await self._send_with_token(
+                    operation, credentials, started, partial_errors, record or activities.OperationRecord()
+                )
             except errors.BridgeError as error:
                 wait = self._retry.delay(error, retried, self._clock.monotonic() - started)
                 if wait is None:
@@ -103,6 +111,7 @@ class GraphQLClient:
         credentials: identity.Credentials,
         started: float,
         partial_errors: list[model.GraphQLError] | None,
+        record: activities.OperationRecord,
     ) -> T:
         """Send with the cached token, and once more with a new one if it is refused."""
         refusal: str | None = None
@@ -114,25 +123,27 @@ class GraphQLClient:
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
             # Half for lists, which alone take partial errors: the old list stands while the new one is built.
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
-            try:
-                reply = await self._send(operation, token, seconds_left, max_bytes)
-            except errors.BridgeError as failure:
-                steps.lap("send", failure, operation=operation.name)
-                raise
-            steps.lap("send", operation=operation.name, status=reply.status, bytes=len(reply.body))
-            envelope = classify.decode(operation, reply)
-            refusal = classify.token_refusal(reply, envelope)
-            if classify.lacks_scope(envelope):
-                raise await self._scope_error(operation, credentials, token)
-            if refusal is None:
-                data = self._data(operation, reply, envelope)
-                if partial_errors is not None and envelope is not None:
-                    partial_errors += envelope.errors or ()
-                self._tokens.mark_accepted(credentials, token)
-                return data
+            with self._activity.attempt(operation.name, credentials.name, record):
+                try:
+                    reply = await self._send(operation, token, seconds_left, max_bytes)
+                except errors.BridgeError as failure:
+                    steps.lap("send", failure, operation=operation.name)
+                    raise
+                steps.lap("send", operation=operation.name, status=reply.status, bytes=len(reply.body))
+                envelope = classify.decode(operation, reply)
+                refusal = classify.token_refusal(reply, envelope)
+                if classify.lacks_scope(envelope):
+                    raise await self._scope_error(operation, credentials, token)
+                if refusal is None:
+                    data = self._data(operation, reply, envelope)
+                    if partial_errors is not None and envelope is not None:
+                        partial_errors += envelope.errors or ()
+                    self._tokens.mark_accepted(credentials, token)
+                    return data
+                record.outcome = TOKEN_REFUSED
             # A refused token is a response all the same: the service is available.
             self._breaker.succeeded()
-            self._count(operation, "TokenRefused")
+            self._count(operation, TOKEN_REFUSED)
             await self._tokens.invalidate(credentials, token)
             steps.lap("invalidate token")
         hint = _SETTINGS_HINT if refusal == classify.INVALID_TOKEN else ""
@@ -231,10 +242,11 @@ class TracedGraphQLClient(GraphQLClient):
         credentials: identity.Credentials,
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
+        record: activities.OperationRecord | None = None,
     ) -> T:
         """Do the same within a span."""
         with self._tracing.operation(operation.name):
-            return await super().execute(operation, credentials, since, partial_errors)
+            return await super().execute(operation, credentials, since, partial_errors, record)
 
 
 class _ProbeEnvelope(msgspec.Struct, frozen=True):

@@ -156,6 +156,7 @@ class CircuitBreaker:
             return  # requests that were in flight when it opened do not extend the cooldown
         cooldown = self._start_cooldown()
         self._set_state(OPEN)
+        self._metrics.circuit_breaker_openings[self._name,] += 1
         log.warning("circuit breaker opened", service=self._name, failures=self._failures, retry_in=round(cooldown, 1))
 
     def _start_cooldown(self) -> float:

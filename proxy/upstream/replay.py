@@ -11,6 +11,7 @@ import graphql as language
 import msgspec
 
 from proxy import errors, model
+from proxy.telemetry import activity
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, graphql, http_post
 from proxy.upstream.auth import identity
@@ -145,6 +146,7 @@ class ReplayingGraphQLClient(graphql.GraphQLClient):
         credentials: identity.Credentials,  # noqa: ARG002
         since: float | None = None,  # noqa: ARG002
         partial_errors: list[model.GraphQLError] | None = None,  # noqa: ARG002
+        record: activity.OperationRecord | None = None,  # noqa: ARG002
     ) -> T:
         """Return the recorded data. Raises the error of the recorded response, or UpstreamUnreadable."""
         recorded = self._replayer.find(REQUEST_ID.get(), operation)

@@ -14,6 +14,7 @@ import aiohttp
 from proxy import config
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import client as pool_client
+from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import classify, graphql, policies, session, stalls
@@ -39,6 +40,7 @@ def connect(
     spans: tracing.Tracing | None,
     clock: clocks.Clock,
     metrics: metering.Metrics,
+    activity: activities.Activity,
     resources: AsyncExitStack,
     client_factory: ClientFactory | None = None,
 ) -> UpstreamServices:
@@ -59,6 +61,7 @@ def connect(
         clock=clock,
         rng=rng,
         metrics=metrics,
+        activity=activity,
     )
     tokens = token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics)
     resources.push_async_callback(tokens.close)
@@ -76,6 +79,7 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
+        activity=activity,
         stall_detector=stalls.StallDetector(coalescing.stall_seconds, retry.budget, metrics),
     )
     return UpstreamServices(http, tokens, client, graphql_breaker)

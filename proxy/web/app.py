@@ -8,22 +8,23 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway import assembly
-from proxy.gateway.cache import entries
+from proxy.gateway import assembly, load_shedding
 from proxy.kit import clock as clocks
+from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids
-from proxy.telemetry import metrics as metering
 from proxy.upstream import services
 from proxy.web import (
     authentication,
     client_address,
     fast_path,
+    figures,
     legacy_proxy,
     middleware,
     operator_endpoints,
+    service,
     shadowing,
 )
-from proxy.web.v3 import encoded_cache, routes, unparsed
+from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
 from proxy.web.v3.description import openapi
 
 
@@ -52,12 +53,12 @@ async def _compose(
     """Build the parts of the server in the order in which they use each other."""
     settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
     served, requests = gateway.applications, gateway.pipeline
+    gateway.activity.is_key = served.is_key
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
-    # A share of the bytes of the setting, so that both caches together stay within it.
-    cache = encoded_cache.EncodedResponseCache(
-        settings.cache.bytes // entries.ENCODED_SHARE, clock, settings.cache.stale_seconds
-    )
+    cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
+    gateway.cache.clear_responses = cache.clear
+    metrics.caches["responses"] = cache.usage
     ids = request_ids.RequestIds()
     request_middleware = middleware.RequestMiddleware(metrics, gateway.activity, clock, addresses, ids)
     hits = unparsed.UnparsedHits(
@@ -78,6 +79,7 @@ async def _compose(
         hits=hits,
         coalesces=settings.coalescing.enabled,
         metrics=metrics,
+        traced_requests=traced_requests.TracedRequests(gateway, authenticator),
     ).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
@@ -85,32 +87,26 @@ async def _compose(
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, gateway.mappings)
     checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
-    operator_endpoints.add_to(app, _metrics_text(app, metrics, slot), checks)
+    workers = merging.WorkerFigures(metrics, gateway.activity, slot, load_shedding.memory_used)
+    all_figures = figures.Figures(workers, gateway.store, clock, shared=opening.has_machines(settings.store))
+    app.cleanup_ctx.append(lambda _: _sharing(all_figures))
+    running = service.RunningService(gateway, checks, all_figures)
+    running.alerts.start()
+    resources.push_async_callback(running.alerts.close)
+    operator_endpoints.add_health(app)
+    if settings.listen.metrics:
+        operator_endpoints.add_monitoring(app, running)
+    app[service.SERVICE] = running
     return app
 
 
-def _metrics_text(
-    app: web.Application, metrics: metering.Metrics, slot: merging.WorkerSlot | None
-) -> Callable[[], bytes]:
-    """Return the function that renders `/metrics`: of this process, or merged with those of the other workers."""
-    if slot is None:
-
-        def of_this_process() -> bytes:
-            metrics.sample()
-            return metrics.text()
-
-        return of_this_process
-    merged = merging.MergedMetrics(metrics, slot)
-
-    async def writing(_: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
-        yield
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    app.cleanup_ctx.append(writing)
-    return merged.text
+async def _sharing(shared: figures.Figures) -> AsyncIterator[None]:
+    """Share the figures of this worker and of this machine while the application runs."""
+    task = asyncio.create_task(shared.run(), name="figures")
+    yield
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _closing(resources: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:

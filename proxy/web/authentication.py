@@ -5,6 +5,7 @@ from the address recently go on working there: one program with a wrong key does
 same address. Each worker counts by itself. Memory is bounded; a request with a right key costs two look-ups.
 """
 
+import hmac
 import math
 
 import cachetools
@@ -65,6 +66,19 @@ class Authenticator:
                 raise self._throttled(request, wait)
             self._recent.add(origin.group, client)
         return client
+
+    def check_token(self, request: web.Request, text: str, token: str, refusal: errors.ClientError) -> None:
+        """Check an admin token, in constant time. Raises `refusal` for a wrong one, which counts like a wrong API key,
+        and TooManyRequests for an address beyond the limit, whatever the token."""
+        if self._refused and (wait := self._wait(self._addresses.of(request).group)):
+            raise self._throttled(request, wait)
+        if hmac.compare_digest(text.encode("utf-8", "surrogateescape"), token.encode()):
+            return
+        origin = self._addresses.of(request)
+        log.warning("admin token refused", address=origin.address)
+        if self._limit and self._count_outcome(request, "forbidden"):
+            self._add_wrong_key(origin)
+        raise refusal
 
     def check(self, request: web.Request, client: Client) -> None:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""

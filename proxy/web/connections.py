@@ -6,6 +6,7 @@ aiohttp itself limits only how long a connection is idle. These limits bound wha
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import structlog
@@ -41,13 +42,18 @@ class ConnectionLimits(NamedTuple):
 
 
 class ConnectionLimiter:
-    """The open connections. At the limit a new one replaces the oldest idle one, as in nginx."""
+    """The open connections. At the limit a new one replaces the oldest idle one, as in nginx.
+
+    `draining`: the program is about to stop, so each response is the last one of its connection.
+    """
 
     def __init__(
         self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, filters: Sequence[RequestFilter] = ()
     ) -> None:
         self.limits = limits
         self.filters = filters
+        self.draining = False
+        self._all_closed = asyncio.Event()
         self._loop = loop
         # A dict for its order: the oldest first.
         self._open: dict[LimitedConnection, None] = {}
@@ -63,6 +69,20 @@ class ConnectionLimiter:
     def closed(self, connection: "LimitedConnection") -> None:
         """Remove a connection."""
         self._open.pop(connection, None)
+        if self.draining and not self._open:
+            self._all_closed.set()
+
+    async def drain(self, seconds: float) -> None:
+        """Let clients move to new connections: each response says `Connection: close` from now on. Waits until no
+        connection is left, at most so long.
+
+        Idle connections stay open meanwhile: a request may be on its way on one, and closing it would lose it.
+        """
+        self.draining = True
+        if self._open:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._all_closed.wait()
 
     def _close_oldest_idle(self) -> None:
         if self._loop.time() - self._logged >= LOG_SECONDS:
@@ -123,7 +143,7 @@ class LimitedConnection(ConnectionHandler):
         """Write a filter's response to these bytes, if one has it. A client that does not read gets none that way:
         only aiohttp's handler waits for it."""
         transport, peername = self.transport, self.peername
-        if transport is None or self.over_limit or transport.get_write_buffer_size():
+        if transport is None or self.over_limit or self._limiter.draining or transport.get_write_buffer_size():
             return False
         peer = peername[0] if isinstance(peername, tuple) else None
         for request_filter in self._limiter.filters:
@@ -133,6 +153,10 @@ class LimitedConnection(ConnectionHandler):
                 transport.write(response)
                 return True
         return False
+
+    def announces_close(self) -> bool:
+        # After this response the connection is closed: of pipelined requests the last one says so.
+        return self._limiter.draining and not self.has_queued_requests
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio reads the value
         """A client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""

@@ -23,7 +23,8 @@ from proxy.serving import encoding
 from proxy.upstream import session
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
-from proxy.web.v3.routes import CLIENT
+from proxy.web.v3.routes import CLIENT, is_strict
+from proxy.web.v3.traced_requests import is_traced
 
 NEW_HANDLER: web.RequestKey[Handler] = web.RequestKey("new_handler")  # the handler that the old service replaces
 
@@ -88,15 +89,16 @@ def middlewares(
     @web.middleware
     async def forwarding(request: web.Request, handler: Handler) -> web.StreamResponse:
         # v3 has no other method; the handler answers OPTIONS and refuses the rest.
-        if request.method not in ("GET", "HEAD"):
+        # Only this service traces, and knows which fields have no source.
+        if request.method not in ("GET", "HEAD") or is_traced(request) or is_strict(request):
             return await handler(request)
         try:
             client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))
         except errors.ClientError:  # the handler refuses an unknown key
             return await handler(request)
-        # The handler refuses a client after its sunset.
+        # The handler refuses a client after its sunset, and a strict one if this service cannot serve its request.
         retired = client.sunset is not None and client.sunset.has_passed(clock.now())
-        if retired or client.application.name not in forwarded:
+        if retired or client.strict or client.application.name not in forwarded:
             return await handler(request)
         request[CLIENT] = client
         request[NEW_HANDLER] = handler

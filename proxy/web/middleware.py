@@ -12,10 +12,10 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.parameters import shown_target
+from proxy.parameters import without_keys
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
-from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
+from proxy.telemetry.activity import Activity, RequestValues, held_target, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
@@ -123,17 +123,17 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
     return RequestFields(method, route, status, address, application, key, parts, cache, kind)
 
 
-def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestRecord:
-    return RequestRecord(
+def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestValues:
+    return (
         now,
         REQUEST_ID.get(),
         fields.method,
-        shown_target(request.raw_path, TARGET_MAX),
+        held_target(request.raw_path),
         fields.route,
         fields.status,
-        round(seconds * 1000, 1),
+        seconds * 1000,
         fields.address,
-        shown_user_agent(request.headers.get(hdrs.USER_AGENT, "")),
+        shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path)),
         fields.application,
         fields.key,
         fields.parts,
@@ -193,6 +193,8 @@ def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeE
         return errors.MethodNotAllowed("CONNECT is refused: this is no proxy for https; " + PLAIN)
     if error.status == 405:
         return errors.MethodNotAllowed.of(request.method)
+    if error.status == 404 and request.path in operator_endpoints.PATHS:
+        return errors.NotFound(operator_endpoints.MOVED)
     if error.status == 404:
         return errors.NotFound(path_suggestions.message(request.path))
     return errors.BadRequest("the request cannot be served") if error.status < 500 else errors.ServerError(error.reason)

@@ -1,8 +1,11 @@
-"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none."""
+"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none.
+
+The admin listener has all of them, the public port `/healthz`, and the others with `listen.metrics: true`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from aiohttp import web
 
@@ -15,6 +18,7 @@ from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.services import UpstreamServices
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+MOVED = "/readyz and /metrics are on the port of the admin interface; with `listen.metrics: true` here, too"
 CHECK_SECONDS = 5.0  # after which a check has failed
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
@@ -28,14 +32,28 @@ class ReadinessCheck(NamedTuple):
     failure: FailureReason
 
 
-def add_to(app: web.Application, metrics_text: Callable[[], bytes], checks: Sequence[ReadinessCheck]) -> None:
-    """Register the endpoints. `/readyz` is a 503 with all reasons while a check fails."""
+class Monitored(Protocol):
+    """Service whose readiness and metrics are shown. A reload replaces `checks`."""
+
+    checks: Sequence[ReadinessCheck]
+    metrics_text: Callable[[], bytes]
+
+
+def add_health(app: web.Application) -> None:
+    """Register `/healthz`."""
 
     async def health(_: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
+    app.router.add_get("/healthz", health)
+
+
+def add_monitoring(app: web.Application, service: Monitored) -> None:
+    """Register `/readyz`, a 503 with all reasons while a check fails, and `/metrics`."""
+
     async def readiness(_: web.Request) -> web.Response:
-        failures = await asyncio.gather(*map(_run, checks))
+        checks = service.checks
+        failures = await asyncio.gather(*map(run, checks))
         reasons = [
             {"check": check.name, "reason": failure}
             for check, failure in zip(checks, failures, strict=True)
@@ -47,9 +65,10 @@ def add_to(app: web.Application, metrics_text: Callable[[], bytes], checks: Sequ
 
     async def metrics(_: web.Request) -> web.Response:
         # The version of the text format: Prometheus chooses its parser by it.
-        return web.Response(body=metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        return web.Response(
+            body=service.metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        )
 
-    app.router.add_get("/healthz", health)
     app.router.add_get("/readyz", readiness)
     app.router.add_get("/metrics", metrics)
 
@@ -66,7 +85,7 @@ def readiness_checks(
     ]
 
 
-async def _run(check: ReadinessCheck) -> str | None:
+async def run(check: ReadinessCheck) -> str | None:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await check.failure()

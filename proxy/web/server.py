@@ -5,7 +5,8 @@ names the kind of mistake only.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ import structlog
 from aiohttp import web
 
 from proxy import errors
-from proxy.kit.aiohttp_internals.server import IMMEDIATELY, HandlerRunner, is_line_too_long, is_tls_handshake
+from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, is_tls_handshake
 from proxy.parsing.request_parameters import ResponseFormat
 from proxy.serving import encoding
 from proxy.web import fast_path
@@ -27,6 +28,7 @@ MAX_FIELD = 16_384  # bytes of a header field
 PLAIN = (
     "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/point-clients.md)"
 )
+LONGEST_BACKLOG = 65_535  # the kernel lowers it to its own limit (net.core.somaxconn)
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection waits for its request
 
 DEFAULT_LIMITS = ConnectionLimits()
@@ -62,14 +64,18 @@ async def running(
     host: str,
     port: int,
     *,
+    sockets: Sequence[socket.socket] = (),
     stop_seconds: float = 10.0,
+    drain_seconds: float = 0.0,
     shared: bool = False,
     limits: ConnectionLimits = DEFAULT_LIMITS,
     **settings: Any,
 ) -> AsyncIterator[str]:
     """Serve while the block runs; yields the base URL. Port 0 picks a free port. Raises OSError if the port is taken.
 
-    At the end requests under way have `stop_seconds` to finish. A `shared` port has other listeners (SO_REUSEPORT).
+    At the end open connections have `drain_seconds` for a request that is on its way, and requests under way
+    `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
+    are used instead of host and port; other processes may accept from them, too.
     """
     filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
     limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), filters)
@@ -83,32 +89,39 @@ async def running(
         max_field_size=MAX_FIELD,
         # The command line handles signals.
         handle_signals=False,
-        shutdown_timeout=max(stop_seconds, IMMEDIATELY),
         **settings,
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, reuse_port=shared or None)
-        await site.start()
+        # Both asyncio and uvloop call listen() again, which would shorten the queue of a socket that listens already.
+        sites: list[web.BaseSite] = [web.SockSite(runner, each, backlog=LONGEST_BACKLOG) for each in sockets]
+        for site in sites or [web.TCPSite(runner, host, port, reuse_port=shared or None)]:
+            await site.start()
         name = f"[{host}]" if ":" in host else host
         yield f"http://{name}:{runner.addresses[0][1]}"
     finally:
-        await _stop(runner)
+        await _stop(runner, limiter, drain_seconds, stop_seconds)
 
 
-async def _stop(runner: HandlerRunner) -> None:
-    """Finish requests under way. A cancellation stops the waiting; everything is closed all the same.
+async def _stop(runner: HandlerRunner, limiter: ConnectionLimiter, drain_seconds: float, stop_seconds: float) -> None:
+    """Accept no more connections, and finish those that are open. A cancellation stops the waiting; everything is
+    closed all the same.
 
     A connection that is closed before it waits for its request stays open until the shutdown timeout: hence the turns.
     """
+    clock = asyncio.get_running_loop().time
+    end = clock() + stop_seconds
     try:
+        # Closes this process' descriptor only: others that have the socket go on accepting from its queue.
         for site in list(runner.sites):
             await site.stop()
         # Connections that the kernel has accepted already get as far as waiting for their request.
         for _ in range(ACCEPT_TURNS):
             await asyncio.sleep(0)
+        await limiter.drain(min(drain_seconds, stop_seconds))
+        runner.wait_for_requests(end - clock())
         await runner.cleanup()
     except asyncio.CancelledError:
-        runner.skip_waiting()
+        runner.wait_for_requests(0)
         await runner.cleanup()
         raise

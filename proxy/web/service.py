@@ -1,10 +1,27 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
+from proxy.web.figures import Figures
+from proxy.web.operator_endpoints import ReadinessCheck
 
 
 class RunningService:
-    """Service of this process. A reload replaces `gateway`: read it anew for each use."""
+    """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
 
-    def __init__(self, gateway: Gateway) -> None:
+    `checks` are the conditions of readiness, `figures` are those of all workers and machines.
+    """
+
+    def __init__(self, gateway: Gateway, checks: Sequence[ReadinessCheck], figures: Figures) -> None:
         self.gateway = gateway
+        self.checks = checks
+        self.figures = figures
+        self.metrics_text = figures.local.text
+        self.alerts = monitor.AlertMonitor(lambda: self.gateway)
+
+
+SERVICE = web.AppKey("service", RunningService)

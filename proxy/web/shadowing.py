@@ -30,6 +30,7 @@ from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
 from proxy.web.v3.responses import X_CACHE, X_COST
 from proxy.web.v3.routes import CLIENT, is_strict
+from proxy.web.v3.traced_requests import is_traced
 
 CACHED = ("hit", "stale")  # X-Cache of responses whose data may have changed since: not comparable
 SERVICE = "the shadow's other side"
@@ -87,8 +88,14 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
 
 
 def _is_refused_here_only(request: web.Request, client: Client, now: float) -> bool:
-    """Return whether this service may refuse what the old one serves: strict requests, and those after a sunset."""
-    return client.strict or is_strict(request) or (client.sunset is not None and client.sunset.has_passed(now))
+    """Return whether this service may refuse what the old one serves: strict requests, and those after a sunset; or
+    responds with something else, a trace."""
+    return (
+        client.strict
+        or is_strict(request)
+        or is_traced(request)
+        or (client.sunset is not None and client.sunset.has_passed(now))
+    )
 
 
 async def _start_shadow(

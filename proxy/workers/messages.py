@@ -13,21 +13,26 @@ import msgspec
 
 from proxy import config
 from proxy.telemetry import merging
+from proxy.workers import inherited
 
 STOP = b"stop\n"
 
 
 class StartMessage(NamedTuple):
-    """Configuration of the service, and the slot of this worker."""
+    """Configuration of the service, the slot of this worker, and sockets of the service manager, which the worker has
+    under the same file descriptors."""
 
     settings: config.Config
     slot: merging.WorkerSlot
+    sockets: inherited.InheritedSockets = inherited.NONE
 
 
 class StartReport(msgspec.Struct, frozen=True):
-    """Result of the start, as one line: the worker accepts connections at `url`, or `mistake` says why it cannot."""
+    """Result of the start, as one line: the worker accepts connections at `url`, and at `admin_url` those
+    of the admin interface if there is one, or `mistake` says why it cannot."""
 
     url: str = ""
+    admin_url: str = ""
     mistake: str = ""
 
 

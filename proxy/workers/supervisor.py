@@ -1,25 +1,28 @@
 """Supervisor of several workers on one port: starts, restarts and stops them. Serves no request itself.
 
 Used by the command line if `listen.workers` is above 1. Each worker is a process (worker.py) with its own event loop
-and listening socket; the kernel distributes connections among them (SO_REUSEPORT). Imports nothing of the web package,
-so that the supervisor stays small.
+and listening socket; the kernel distributes connections among them (SO_REUSEPORT). From a socket of the service manager
+all of them accept, so that connections in its queue outlive each of them. Imports nothing of the web package, so that
+the supervisor stays small.
 """
 
 import asyncio
 import signal
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import structlog
 
 from proxy import config, errors
-from proxy.kit import child_process
+from proxy.kit import child_process, service_manager
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging
-from proxy.workers import listening, messages
+from proxy.workers import inherited, listening, messages, watchdog
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
@@ -31,30 +34,50 @@ log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator[str]:
-    """Run `listen.workers` processes while the block runs; yields the base URL once all of them accept connections.
+async def running(
+    settings: config.Config,
+    clock: clocks.Clock,
+    sockets: inherited.InheritedSockets = inherited.NONE,
+    manager: service_manager.ServiceManager = service_manager.NONE,
+) -> AsyncIterator[listening.ServiceUrls]:
+    """Run `listen.workers` processes while the block runs; yields the base URLs once all of them accept connections.
 
-    Raises ConfigError if the address is in use or a worker cannot start.
+    They accept from the `sockets` of the service manager if there are any. Raises ConfigError if an address is in use
+    or a worker cannot start.
     """
     listen = settings.listen
     with (
-        listening.reserved(listen.host, listen.port) as port,
+        nullcontext(listen.port) if sockets.http else listening.reserved(listen.host, listen.port) as port,
+        nullcontext(settings.admin) if sockets.admin else _reserved_admin(settings.admin) as admin,
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
-        settings = _common_settings(settings, port, Path(folder))
+        settings = _common_settings(msgspec.structs.replace(settings, admin=admin), port, Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
-        workers = [_Worker(messages.StartMessage(settings, slot), clock) for slot in slots]
+        workers = [_Worker(messages.StartMessage(settings, slot, sockets), clock) for slot in slots]
         try:
-            url = await _start(workers)
+            urls = await _start(workers)
             restarts = [asyncio.create_task(each.restart_when_ended(), name=f"restart {each.name}") for each in workers]
             try:
-                yield url
+                async with watchdog.reporting(manager, partial(_unresponsive, workers)):
+                    yield urls
             finally:
                 for task in restarts:
                     task.cancel()
                 await asyncio.wait(restarts)
         finally:
             await asyncio.gather(*(each.stop() for each in workers))
+
+
+@contextmanager
+def _reserved_admin(
+    settings: Literal[False] | config.AdminSettings,
+) -> Iterator[Literal[False] | config.AdminSettings]:
+    """Reserve the port of the admin interface, which every worker serves; yields the settings with that port."""
+    if not settings:
+        yield settings
+        return
+    with listening.reserved(settings.host, settings.port, listening.ADMIN) as port:
+        yield msgspec.structs.replace(settings, port=port)
 
 
 def _common_settings(settings: config.Config, port: int, folder: Path) -> config.Config:
@@ -66,13 +89,19 @@ def _common_settings(settings: config.Config, port: int, folder: Path) -> config
     return msgspec.structs.replace(settings, listen=listen, store=store)
 
 
-async def _start(workers: list["_Worker"]) -> str:
+async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
     """Start all workers concurrently. Raises the first error: they have the same configuration, so all fail alike."""
     outcomes = await asyncio.gather(*(each.start() for each in workers), return_exceptions=True)
+    started = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
-    return str(outcomes[0])
+    return started[0]
+
+
+def _unresponsive(workers: list["_Worker"], seconds: float) -> list[int]:
+    """Return the numbers of the workers that gave no sign of life for so long."""
+    return [number for number, each in enumerate(workers, 1) if each.is_unresponsive(seconds)]
 
 
 def restart_delay(early_exits: int) -> float:
@@ -90,14 +119,21 @@ class _Worker:
         self._process: asyncio.subprocess.Process | None = None
         self._started = 0.0
         self._early_exits = 0
+        self._written: float | None = None
+        self._last_sign = 0.0
 
-    async def start(self) -> str:
-        """Start a process and return its URL once it accepts connections. Raises ConfigError with its error message."""
+    async def start(self) -> listening.ServiceUrls:
+        """Start a process and return its URLs once it accepts connections. Raises ConfigError with its message."""
         self._started = self._clock.monotonic()
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C at a terminal reaches only the supervisor, which then stops the workers.
         self._process = process = await asyncio.create_subprocess_exec(
-            *COMMAND, stdin=pipe, stdout=pipe, env=child_process.environment(), start_new_session=True
+            *COMMAND,
+            stdin=pipe,
+            stdout=pipe,
+            env=child_process.environment(),
+            start_new_session=True,
+            pass_fds=(*self._message.sockets.http, *self._message.sockets.admin),
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         with suppress(ConnectionError):  # an exit is detected below
@@ -111,7 +147,7 @@ class _Worker:
         if report.mistake:
             raise errors.ConfigError(report.mistake)
         log.info("worker started", worker=self._message.slot.number, pid=process.pid)
-        return report.url
+        return listening.ServiceUrls(report.url, report.admin_url)
 
     async def restart_when_ended(self) -> None:
         """Start a new process whenever the current one ends, until cancelled."""
@@ -126,6 +162,15 @@ class _Worker:
                 await self.start()
             except (errors.ConfigError, OSError) as error:  # such as no memory or processes left for now
                 log.error("worker start failed", worker=self._message.slot.number, exc_info=error)
+
+    def is_unresponsive(self, seconds: float) -> bool:
+        """Return whether the process runs, but its event loop did nothing for so long. To be called more often."""
+        now, written = self._clock.monotonic(), self._message.slot.last_write()
+        # Of the time of the file only its change counts: the system's clock may be set.
+        if written is None or written != self._written:
+            self._written, self._last_sign = written, now
+        runs = self._process is not None and self._process.returncode is None
+        return runs and now - max(self._started, self._last_sign) > seconds
 
     async def stop(self) -> None:
         """Let the worker finish its requests; kill it if that takes too long or the caller is cancelled."""

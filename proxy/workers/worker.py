@@ -33,8 +33,8 @@ async def _serve(message: messages.StartMessage, report: int) -> None:
     event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
     pipe, lifeline = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)
     try:
-        async with single_process.running(message.settings, message.slot) as url:
-            _send(report, messages.StartReport(url=url))
+        async with single_process.running(message.settings, message.slot, sockets=message.sockets) as urls:
+            _send(report, messages.StartReport(urls.public, urls.admin))
             await stop.wait()
     except errors.StartError as error:
         _send(report, messages.StartReport(mistake=error.message))

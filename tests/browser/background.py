@@ -26,7 +26,7 @@ class Background:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
-            self._run(self._stack.aclose())
+            self.run(self._stack.aclose())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(PATIENCE)
@@ -34,7 +34,8 @@ class Background:
 
     def enter(self, server: AbstractAsyncContextManager[T]) -> T:
         """Start a server; return the value of its `async with`."""
-        return self._run(self._stack.enter_async_context(server))
+        return self.run(self._stack.enter_async_context(server))
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop of the servers; return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)

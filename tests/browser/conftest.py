@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yarl
@@ -15,7 +16,10 @@ from aiohttp import web
 from browser.background import Background
 from browser.console import read_console
 from selenium import webdriver
-from support import running_proxy, scripted_upstream
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+from support import running_admin, running_proxy, scripted_upstream
 
 from proxy import config
 from proxy.sandbox import app, settings
@@ -88,6 +92,32 @@ def proxy_url(background: Background) -> str:
 
 
 @pytest.fixture(scope="session")
+def admin(background: Background) -> running_admin.AdminClient:
+    """An admin interface, with a proxy and the sandbox behind it. Its clients run in `background`."""
+    return background.enter(_admin_on_sandbox())
+
+
+@pytest.fixture
+def admin_window(browser: webdriver.Chrome, admin: running_admin.AdminClient) -> Iterator[webdriver.Chrome]:
+    """A browser that is signed in. Its size, media and cookies are restored at the end, and the policy was kept."""
+    sign_in(browser, admin.url)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.delete_all_cookies()
+    assert [line["message"] for line in read_console(browser) if "Policy" in line["message"]] == []
+
+
+def sign_in(browser: webdriver.Chrome, url: str, token: str = running_admin.TOKEN) -> None:
+    """Fill in and send the sign-in page."""
+    browser.get(f"{url}/sign-in")
+    browser.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
+    WebDriverWait(browser, PATIENCE).until(
+        lambda page: "Sign in" not in page.title or page.find_elements(By.ID, "mistake")
+    )
+
+
+@pytest.fixture(scope="session")
 def upstream(background: Background) -> scripted_upstream.ScriptedUpstream:
     """A scripted upstream."""
     return background.enter(scripted_upstream.running())
@@ -113,14 +143,27 @@ def _no_proxies_of_this_machine() -> Iterator[None]:
 @asynccontextmanager
 async def _proxy_on_sandbox() -> AsyncIterator[str]:
     async with app.serve(settings.SandboxSettings()) as sandbox:
-        application = sandbox.default_application
-        own = {
-            "client_id": config.ClientId(application.client_id),
-            "client_secret": config.Secret(application.client_secret),
-        }
-        chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
+        chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=_credentials(sandbox))
         async with running_proxy.running(chosen) as client:
             yield client.url
+
+
+def _credentials(sandbox: app.Sandbox) -> dict[str, Any]:
+    application = sandbox.default_application
+    return {
+        "client_id": config.ClientId(application.client_id),
+        "client_secret": config.Secret(application.client_secret),
+    }
+
+
+@asynccontextmanager
+async def _admin_on_sandbox() -> AsyncIterator[running_admin.AdminClient]:
+    async with app.serve(settings.SandboxSettings()) as sandbox:
+        chosen = running_proxy.settings(
+            sandbox.graphql_url, sandbox.token_url, application=_credentials(sandbox), cache={"seconds": 300}
+        )
+        async with running_admin.running(chosen) as client:
+            yield client
 
 
 @asynccontextmanager

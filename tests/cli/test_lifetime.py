@@ -82,6 +82,7 @@ def test_start_and_stop_are_logged_with_version_and_settings(start_service: Any,
     assert serving.stop(signal.SIGTERM) == 0
     (started,) = lines(serving, "service started")
     assert started.pop("timestamp")
+    assert started.pop("admin").startswith("http://127.0.0.1:")
     assert started == {
         "event": "service started",
         "level": "info",

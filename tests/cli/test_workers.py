@@ -25,7 +25,7 @@ SECONDS = 60.0  # that a condition may take before its test fails
 KEY = "a-key-of-our-own"
 TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long enough", algorithm="HS256")
 CONFIG = """
-listen: {{port: 0, stop_seconds: {stop_seconds}}}
+listen: {{port: 0, metrics: true, stop_seconds: {stop_seconds}}}
 upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
 applications: {{shop: {{apikeys: ["{key}"], client_id: an-id, client_secret: a-secret}}}}
 coalescing: {{enabled: false}}

@@ -19,7 +19,15 @@ def _settings(kind: Any = config.Config, prefix: str = "") -> Any:
     for field in msgspec.structs.fields(kind):
         name = f"{prefix}{field.name}"
         block = _block(kind, field.name)
-        if block is None or field.name in ("upstream", "applications", "apikeys", "reconcile", "sunset"):
+        if block is None or field.name in (
+            "upstream",
+            "applications",
+            "apikeys",
+            "reconcile",
+            "sunset",
+            "webhooks",
+            "commands",
+        ):
             yield name, field, kind
         if block is not None:
             yield from _settings(block, f"{name}.NAME." if field.name == "applications" else f"{name}.")

@@ -26,6 +26,7 @@ DEPLOY = ROOT / "deploy"
 SECRETS = {
     "NEXAR_CLIENT_ID": "an-id",
     "NEXAR_CLIENT_SECRET": "a-secret",
+    "V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators",
     "V3BRIDGE_STORE_KEY": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
 }
 UNSET = "sha256:replace-me"
@@ -105,7 +106,8 @@ def test_containers_have_no_right_that_they_do_not_need(compose: Any) -> None:
         assert service["read_only"], name
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
-    assert [name for name, service in compose["services"].items() if "ports" in service] == ["caddy"]
+    published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    assert published == {"caddy": ["80:80", "443:443"], "v3bridge": ["127.0.0.1:8088:8088"]}
     assert compose["networks"]["state"] == {"internal": True}
     assert compose["services"]["redis"]["networks"] == ["state"]
 
@@ -131,6 +133,7 @@ def test_configuration_of_the_containers_loads_once_an_api_key_is_set(compose: A
     file.write_text(text.replace(UNSET, f"sha256:{'0' * 64}"))
     settings = loader.load(file, SECRETS)
     assert compose["services"]["v3bridge"]["environment"].keys() == SECRETS.keys()
+    assert settings.admin == config.AdminSettings("0.0.0.0", 8088, config.Secret(SECRETS["V3BRIDGE_ADMIN_TOKEN"]))
     (subnet,) = [each["subnet"] for each in compose["networks"]["front"]["ipam"]["config"]]
     assert [str(each) for each in settings.listen.trusted_proxies] == [subnet]
     assert settings.listen.stop_seconds < float(compose["services"]["v3bridge"]["stop_grace_period"].rstrip("s"))

@@ -1,6 +1,7 @@
 """deploy/: nginx and Caddy pass v3 requests on with their configurations, and systemd accepts its unit."""
 
 import asyncio
+import configparser
 import contextlib
 import json
 import re
@@ -14,9 +15,13 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from support import certificates, running_proxy, scripted_upstream
+from support import certificates, running_admin, running_proxy, scripted_upstream
 
-from .conftest import ROOT
+from proxy.config import loader
+from proxy.web.admin import guard
+from proxy.workers import inherited
+
+from .conftest import ROOT, Page
 
 DEPLOY = ROOT / "deploy"
 HOST = "127.0.0.1"
@@ -227,9 +232,10 @@ async def test_caddy_logs_errors_without_request_lines(start_caddy: Starts, unus
 
 @pytest.fixture
 def unit(tmp_path: Path) -> str:
-    """The path of the unit, with a program that exists."""
+    """The path of the service's unit, with a program that exists, beside that of its socket."""
     program = "/srv/v3bridge/.venv/bin/v3bridge"
     file = tmp_path / "v3bridge.service"
+    shutil.copy(DEPLOY / "v3bridge.socket", tmp_path)
     file.write_text(_changed("v3bridge.service", {program: "/bin/sh"}))
     return str(file)
 
@@ -238,9 +244,19 @@ def _analyze(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]
     return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def test_systemd_accepts_the_unit(needs_program: Callable[[str], str], unit: str) -> None:
-    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", unit)
+def test_systemd_accepts_the_units(needs_program: Callable[[str], str], unit: str) -> None:
+    socket_unit = unit.replace(".service", ".socket")
+    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", unit, socket_unit)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_socket_unit_has_the_address_and_name_that_the_service_expects() -> None:
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign] # keys keep their case
+    unit.read(DEPLOY / "v3bridge.socket")
+    listen = loader.load(ROOT / "config.yaml", {}).listen
+    assert unit["Socket"]["ListenStream"] == f"{listen.host}:{listen.port}"
+    assert unit["Socket"]["FileDescriptorName"] == inherited.HTTP
 
 
 def test_the_unit_is_as_hardened_as_documented(needs_program: Callable[[str], str], pages: Any, unit: str) -> None:
@@ -260,3 +276,56 @@ def test_the_page_names_every_file_of_deploy(pages: Any) -> None:
     text = pages["docs/how-to/deploy.md"].text
     names = {file.name for file in DEPLOY.iterdir()} - {"Dockerfile.dockerignore"}
     assert [name for name in names if f"](../../deploy/{name})" not in text] == []
+
+
+@pytest.mark.parametrize("name", ["nginx", "caddy"])
+async def test_the_admin_interface_is_used_over_tls_behind_a_front(
+    needs_program: Callable[[str], str],
+    pages: dict[str, Page],
+    tmp_path: Path,
+    unused_tcp_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    authority = certificates.CertificateAuthority(tmp_path)
+    certificate, key = authority.issue(name)
+    settings = running_proxy.settings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/token")
+    async with running_admin.running(settings) as admin:
+        upstream = admin.url.removeprefix("http://")
+        if name == "nginx":
+            program = shutil.which("nginx", path="/usr/sbin") or needs_program("nginx")
+            (block,) = pages["docs/how-to/admin.md"].blocks("nginx", "")
+            text = AROUND.format(folder=tmp_path, block="access_log off;\n" + block.text)
+            text = text.replace("listen 443 ssl", f"listen {HOST}:{unused_tcp_port} ssl").replace(
+                "127.0.0.1:8088", upstream
+            )
+            text = text.replace("/etc/nginx/admin.pem", str(certificate)).replace("/etc/nginx/admin.key", str(key))
+            file = tmp_path / "nginx.conf"
+            command = [program, "-p", str(tmp_path), "-e", str(tmp_path / "start.log"), "-c", str(file)]
+        else:
+            program = needs_program("caddy")
+            monkeypatch.setenv("HOME", str(tmp_path))
+            (block,) = pages["docs/how-to/admin.md"].blocks("text", "caddy")
+            site = f"https://{HOST}:{unused_tcp_port} {{\n\ttls {certificate} {key}"
+            text = block.text.replace("v3-admin.example.com {", site).replace("127.0.0.1:8088", upstream)
+            file = tmp_path / "Caddyfile"
+            text = "{\n\tadmin off\n\tauto_https disable_redirects\n}\n" + text
+            command = [program, "run", "--config", str(file), "--adapter", "caddyfile"]
+        file.write_text(text)
+        async with _running(command, unused_tcp_port, tmp_path, authority.ca_file) as front:
+            # Browsers send the name that people use.
+            headers = {
+                "Host": "v3-admin.example.com",
+                "Origin": "https://v3-admin.example.com",
+                "Sec-Fetch-Site": "same-origin",
+            }
+            if name == "caddy":  # it finds the site by this name
+                del headers["Host"]
+            form = {"token": running_admin.TOKEN, "next": "/"}
+            url = f"{front.client.url}/sign-in"
+            async with front.client.session.post(url, data=form, headers=headers, allow_redirects=False) as response:
+                assert response.status == 303, await response.text()
+                cookie = response.cookies[guard.COOKIE]
+            sent = headers | {"Cookie": f"{guard.COOKIE}={cookie.value}", "Accept": "text/html"}
+            async with front.client.session.get(front.client.url, headers=sent) as response:
+                assert "<h1>Overview</h1>" in await response.text()

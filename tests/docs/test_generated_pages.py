@@ -21,11 +21,13 @@ def test_a_generated_page_is_what_its_script_prints(
     assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
 
 
-def test_the_man_page_is_what_its_script_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "script,name", [("man_page", "docs/v3bridge.1"), ("admin_openapi", "docs/reference/admin.openapi.json")]
+)
+def test_a_generated_file_is_what_its_script_prints(monkeypatch: pytest.MonkeyPatch, script: str, name: str) -> None:
     monkeypatch.syspath_prepend(ROOT)
-    fresh = importlib.import_module("docs.man_page").page()
-    name = "docs/v3bridge.1"
-    assert (ROOT / name).read_text() == fresh, f"{name} is stale; renew it with: python -m docs.man_page > {name}"
+    fresh = importlib.import_module(f"docs.{script}").page()
+    assert (ROOT / name).read_text() == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])

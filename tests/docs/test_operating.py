@@ -18,7 +18,8 @@ from proxy.config import loader
 from proxy.kit import clock
 from proxy.telemetry import metrics
 
-PAGES = ("docs/how-to/operate.md", "docs/how-to/deploy.md")
+PAGES = ("docs/how-to/operate.md", "docs/how-to/deploy.md", "docs/how-to/admin.md")
+ENVIRONMENT = {"V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ async def test_wrong_upstream_address_has_the_documented_message(page: Any) -> N
         async with running_proxy.running(running_proxy.settings(upstream.graphql_url, upstream.token_url)) as client:
             response = await client.get("/readyz")
     command, shown = block.text.splitlines()
-    assert command == "$ curl -s http://127.0.0.1:8080/readyz"
+    assert command == "$ curl -s http://127.0.0.1:8088/readyz"
     assert (response.status, await response.text()) == (503, shown)
 
 
@@ -63,7 +64,7 @@ async def test_documented_sunset_is_announced_and_ends_the_service(page: Any, tm
     (block,), (announced,), (refusal,) = (page.blocks(each, "sunset") for each in ("yaml", "http", "json"))
     file = tmp_path / "config.yaml"
     file.write_text(block.text)
-    demo = loader.load(file, {}).applications["demo"]
+    demo = loader.load(file, ENVIRONMENT).applications["demo"]
     sunsets = {name: demo.sunset_of(key) for name, key in demo.clients.items()}
     days = {name: str(sunset.date) if sunset else None for name, sunset in sunsets.items()}
     assert days == {"1": "2027-06-30", "erp": "2027-12-31", "archive": None}
@@ -121,4 +122,4 @@ def test_every_configuration_fragment_loads(pages: Any, tmp_path: Path) -> None:
     for fragment in known:
         file = tmp_path / "config.yaml"
         file.write_text(yaml.safe_dump({**fragment, "applications": {"demo": {"apikeys": ["a-key"]}}}))
-        assert loader.load(file, {}).applications
+        assert loader.load(file, ENVIRONMENT).applications

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment
-from support import log_lines, running_proxy
+from support import log_lines, running_admin, running_proxy
 
 from proxy import config
 from proxy.kit import clock
@@ -55,7 +55,8 @@ def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Ma
     """Return the value of the fixture `start`, for fixtures of other scopes.
 
     `sandbox`: fields of SandboxSettings; the rest: proxy configuration.
-    `upstream_time` gives the sandbox a clock of its own; `urls` replaces addresses that the proxy is given.
+    `upstream_time` gives the sandbox a clock of its own; `urls` replaces addresses that the proxy is given; `admin`
+    starts the admin interface, too.
     """
 
     @asynccontextmanager
@@ -63,6 +64,7 @@ def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Ma
         sandbox: Mapping[str, Any] | None = None,
         upstream_time: clock.Clock | None = None,
         urls: Mapping[str, str] | None = None,
+        admin: bool = False,
         **changes: Any,
     ) -> AsyncIterator[ProxyEnvironment]:
         chosen = settings.SandboxSettings(**(sandbox or {}))
@@ -73,8 +75,13 @@ def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Ma
             }
             changes["application"] = own | changes.get("application", {})
             addresses = {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, **(urls or {})}
-            async with running_proxy.running(running_proxy.settings(**addresses, **changes), time) as proxy:
-                yield ProxyEnvironment(proxy, upstream, time)
+            chosen_proxy = running_proxy.settings(**addresses, **changes)
+            if admin:
+                async with running_admin.running(chosen_proxy, time) as client:
+                    yield ProxyEnvironment(client.proxy, upstream, time, client)
+            else:
+                async with running_proxy.running(chosen_proxy, time) as proxy:
+                    yield ProxyEnvironment(proxy, upstream, time)
 
     return started
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import yarl
-from support import running_proxy
+from support import running_admin, running_proxy
 
 from proxy.kit import clock
 from proxy.sandbox import app, applications
@@ -37,6 +37,13 @@ class ProxyEnvironment:
     proxy: running_proxy.ProxyClient
     sandbox: app.Sandbox
     time: clock.ManualClock
+    admin_client: running_admin.AdminClient | None = None
+
+    @property
+    def admin(self) -> running_admin.AdminClient:
+        """Client of the admin interface, of an environment that was started with `admin=True`."""
+        assert self.admin_client is not None
+        return self.admin_client
 
     @property
     def billed_parts(self) -> int:

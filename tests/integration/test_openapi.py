@@ -31,6 +31,7 @@ from proxy.sandbox import app, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
 from proxy.web.v3.description import openapi
+from proxy.web.v3.traced_requests import X_EXPLAIN
 
 BOOK = loader.load(shipped.path("mappings"))
 DOCUMENT = openapi.document(BOOK)
@@ -269,7 +270,7 @@ CHECKS = [
 
 
 def _meant_to_find(case: Any) -> None:
-    """Replace half of the unknown part numbers and uids by known ones."""
+    """Replace half of the unknown part numbers and uids by known ones. Without the admin token no request is traced."""
     uid = openapi.UIDS[case.operation.definition.raw["tags"][0]]
     path, query = dict(case.path_parameters or {}), {**(case.query or {}), "apikey": running_proxy.KEY}
     if len(path.get("uid", "")) % 2:
@@ -279,6 +280,7 @@ def _meant_to_find(case: Any) -> None:
     if "queries" in query:
         query["queries"] = json.dumps([_known(each) for each in json.loads(query["queries"])])
     case.path_parameters, case.query = path, query
+    case.headers.pop(X_EXPLAIN, None)
 
 
 def _known(query: Any) -> Any:

@@ -167,6 +167,43 @@ async def test_refused_user_token_is_logged_without_its_value(
     assert await bench.state() == (0, 0)
 
 
+async def test_last_result_is_kept_for_every_worker(bench: _ReconcilerEnvironment) -> None:
+    await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 5),)))
+    bench.bill(40)
+    await bench.made().reconcile()
+    now = bench.environment.time.now()
+    assert await reconciliation.last_results(bench.store) == {
+        "demo": reconciliation.ReconciliationResult(
+            at=now, period="2023-11", ledger=10, uncertain=5, upstream=40, difference=30, upstream_limit=1000
+        )
+    }
+
+
+async def test_reconciling_now_begins_the_day_anew(bench: _ReconcilerEnvironment) -> None:
+    await bench.made().reconcile()
+    bench.environment.time.advance(60)
+    bench.bill(7)
+    result = await bench.made().reconcile_now("demo")
+    assert result is not None
+    assert (result.problem, result.difference, await bench.state()) == (None, 7, (7, 0))
+    assert await bench.made().reconcile_now("demo") is None  # by another worker, a moment ago
+    with pytest.raises(LookupError):
+        await bench.made().reconcile_now("another")
+
+
+async def test_failed_reconciliation_is_a_result_that_says_why(bench: _ReconcilerEnvironment) -> None:
+    bench.file.write_text("t0kenPLANTED")
+    refused = await bench.made().reconcile_now("demo")
+    bench.file.unlink()
+    without_token = await bench.made().reconcile_now("demo")
+    assert refused is not None
+    assert without_token is not None
+    assert refused.problem is not None
+    assert "t0kenPLANTED" not in refused.problem
+    assert str(without_token.problem).startswith("the token the file")
+    assert await reconciliation.last_results(bench.store) == {"demo": without_token}
+
+
 async def test_configured_proxy_reconciles_by_itself(bench: _ReconcilerEnvironment) -> None:
     bench.bill(40)
     entry = config.ReconciliationSettings(bench.account_id, config.SecretSource(f"file:{bench.file}", Path(), {}))

@@ -22,7 +22,7 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        if tag == "form" and given["method"] == "post":
+        if tag == "form" and given.get("method") == "post":
             self._open = HtmlForm(given["action"])
             self.forms.append(self._open)
         elif self._open is None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from proxy.cli.comparing import judgement, local_service
+from proxy.cli.comparing import local_service
 from proxy.compare import loader, requests
 from proxy.compare.judging import judge, summary
 from proxy.compare.judging.findings import Comparison
 from proxy.compare.judging.tally import Tally
 from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.compare.results import ComparisonResult
-from proxy.compare.running import http_side
+from proxy.compare.running import http_side, judgement
 from proxy.kit import clock, shipped
 from proxy.upstream import replay
 

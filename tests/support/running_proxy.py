@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import aiohttp
 import yarl
+from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock
@@ -41,12 +42,16 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         ),
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),
-        listen=config.ListenSettings(**changes.pop("listen", {})),
+        # On the same port as v3, so that a test needs no second listener to read them.
+        listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
+        admin=False,
         overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
         coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
+        clients=changes.pop("clients", config.ClientSettings()),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
+        alerts=config.AlertSettings(**changes.pop("alerts", {})),
     )
 
 
@@ -74,7 +79,16 @@ class ProxyClient:
 @asynccontextmanager
 async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[ProxyClient]:
     """Serve while the block runs."""
+    async with serving(settings, time) as (_, client):
+        yield client
+
+
+@asynccontextmanager
+async def serving(
+    settings: config.Config, time: clock.Clock | None = None
+) -> AsyncIterator[tuple[web.Application, ProxyClient]]:
+    """Serve while the block runs; also gives the application, for tests that need more of it than requests."""
     service = await app.create_app(settings, time or clock.SystemClock())
     limits = connections.ConnectionLimits.of(settings.listen)
     async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
-        yield ProxyClient(url, session)
+        yield service, ProxyClient(url, session)

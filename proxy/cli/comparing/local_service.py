@@ -70,8 +70,8 @@ async def running(
         client = (
             None if upstream_recorder is None else partial(replay.RecordingGraphQLClient, recorder=upstream_recorder)
         )
-        url = await stack.enter_async_context(single_process.running(local, client=client))
-        yield LocalService(url, local, keys, legacy)
+        urls = await stack.enter_async_context(single_process.running(local, client=client))
+        yield LocalService(urls.public, local, keys, legacy)
 
 
 @asynccontextmanager
@@ -85,8 +85,8 @@ async def replaying(settings: config.Config, player: replay.ResponseReplayer) ->
     # A replay must not touch the ledger and the tokens of the real service.
     store = config.StoreUrl("memory:")
     local = msgspec.structs.replace(local, applications=applications, upstream=site, store=store)
-    async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
-        yield LocalService(url, local, keys, None)
+    async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as urls:
+        yield LocalService(urls.public, local, keys, None)
 
 
 def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
@@ -106,6 +106,7 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         applications=applications,
         # The run has received all of its responses when it ends, so there is nothing to wait for.
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        admin=False,
         # Each recorded response has to belong to one request.
         coalescing=config.CoalescingSettings(enabled=False),
         cache=config.CacheSettings(seconds=0.0),

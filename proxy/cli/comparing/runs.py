@@ -14,13 +14,13 @@ import msgspec
 import typer
 
 from proxy.cli import spending
-from proxy.cli.comparing import checks, judgement, options, setup
+from proxy.cli.comparing import checks, options, run_settings, setup
 from proxy.compare.judging import summary, verdict
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
 from proxy.compare.recording.recorder import Recorder, RecordingHeader
 from proxy.compare.results import ComparisonResult
-from proxy.compare.running import estimate, plan, run
+from proxy.compare.running import estimate, judgement, plan, run
 from proxy.compare.running.progress import ProgressFile, ProgressHeader
 from proxy.kit import event_loop
 from proxy.kit.wording import counted
@@ -142,7 +142,7 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
         baseline=str(ready.baseline),
         candidate=str(ready.candidate),
         source=ready.source.place,
-        settings=judgement.digest(ready.settings, chosen.config),
+        settings=run_settings.digest(ready.settings, chosen.config),
         requests=ready.source.plan.digest,
     )
     path = chosen.progress or _usual(header, chosen)

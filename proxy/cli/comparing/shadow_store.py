@@ -6,13 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proxy import config, errors
-from proxy.cli.comparing import checks, judgement, options
-from proxy.compare.judging import summary
+from proxy.cli.comparing import checks, options
 from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.judging.tally import Tally
 from proxy.compare.results import ComparisonResult
-from proxy.compare.running import http_side
-from proxy.compare.shadow import results
+from proxy.compare.shadow import report
 from proxy.config import loader
 from proxy.kit import clock, shipped
 from proxy.stores.protocols import Store
@@ -43,9 +40,6 @@ async def open_store(settings: config.Config) -> AsyncIterator[Store]:
         await opened.aclose()
 
 
-SOURCE = "live requests"
-
-
 def rules_file(chosen: options.ComparisonOptions, service: config.Config) -> Path | None:
     """Return the file of rules: the chosen one, else that of the shadow settings."""
     return chosen.rules or (None if service.shadow.rules is None else Path(service.shadow.rules))
@@ -56,21 +50,14 @@ async def result(
 ) -> ComparisonResult:
     """Return the result of all comparisons in the store. Raises ConfigError if there are none."""
     async with open_store(service) as store:
-        tally = await results.read(store)
-    if tally is None:
+        read = await report.read(
+            store,
+            service,
+            settings,
+            clock.SystemClock(),
+            budget=chosen.budget,
+            ignored_counts=checks.ignored_counts(chosen),
+        )
+    if read is None:
         raise errors.ConfigError("there are no results yet: no request has been compared with this store")
-    site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None
-    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.ignored_counts(chosen))
-    return judged.summary.result(tally, _about(tally, service, chosen.budget))
-
-
-def _about(tally: Tally, service: config.Config, budget: int | None) -> summary.RunInfo:
-    listen = service.listen
-    return summary.RunInfo(
-        started=tally.first or 0.0,
-        ended=tally.last or 0.0,
-        source=SOURCE,
-        baseline=http_side.base_url(service.shadow.baseline_url) if service.shadow.baseline_url else "the old service",
-        candidate=http_side.base_url(f"http://{listen.host}:{listen.port}"),
-        budget=budget,
-    )
+    return read

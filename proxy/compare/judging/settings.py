@@ -12,8 +12,8 @@ from proxy import endpoints
 from proxy.compare.judging.findings import KINDS, Kind
 from proxy.compare.judging.thresholds import Threshold
 from proxy.compare.judging.tolerances import FORMS, NORMAL_FORMS, Form, NormalForm, Tolerance
+from proxy.config.base import Settings as Block
 from proxy.config.secret import Digest, Secret
-from proxy.config.settings import Settings as Block
 
 ENDPOINTS = tuple(each.path for each in endpoints.ENDPOINTS if each.alias_of is None)
 

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from msgspec import Meta
 
 from proxy.compare.judging.findings import ABSENT
-from proxy.config.settings import Settings
+from proxy.config.base import Settings
 
 NormalForm = Literal[
     "lower-case",  # text, case-insensitive

@@ -137,13 +137,13 @@ LONG = 4_000  # characters of a curl line; a longer one is omitted, because shel
 
 def render(result: ComparisonResult) -> str:
     """Render the page."""
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = _assets()
     page = _templates().get_template("page.html.j2")
     return page.render(
         result=result,
         style=Markup(style),  # noqa: S704 - the page's own files, which hold no data
         script=Markup(script),  # noqa: S704
-        policy=_policy(style, script),
+        policy=policy(),
         groups=ordering.groups(result),
         rows=ordering.rows(result),
         rules=ordering.rules(result),
@@ -176,7 +176,13 @@ def _asset(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
+def _assets() -> tuple[str, str]:
+    return _asset("page.css"), _asset("page.js")
+
+
+def policy() -> str:
+    """Return the Content-Security-Policy of the page: it permits its own style and script, by their hashes."""
+    style, script = _assets()
     own = {"script-src": script, "style-src": style}
     hashes = [f"{what} 'sha256-{_digest(text)}'" for what, text in own.items()]
     return "; ".join(["default-src 'none'", *hashes, "base-uri 'none'", "form-action 'none'"])

@@ -11,7 +11,7 @@ from itertools import count
 import msgspec
 
 from proxy.compare.judging.tally import Tally
-from proxy.stores.protocols import Store
+from proxy.stores.protocols import NoteStore, Store
 
 TALLIES = "shadow-2"  # kinds of notes
 CONTROL = "shadow control"
@@ -32,30 +32,30 @@ class TallyNote(msgspec.Struct, frozen=True):
     tally: msgspec.Raw
 
 
-async def control(store: Store) -> ShadowControl:
+async def control(store: NoteStore) -> ShadowControl:
     """Read the shared state; the default is on. Raises StoreUnavailable, as all functions here do."""
     notes = await store.notes(CONTROL)
     return ShadowControl(notes.get(SWITCH) != "off", notes.get(EPOCH, ""))
 
 
-async def switch(store: Store, on: bool) -> None:
+async def switch(store: NoteStore, on: bool) -> None:
     """Switch shadowing on or off; workers follow within two seconds."""
     await store.put_note(CONTROL, SWITCH, "on" if on else "off")
 
 
-async def reset(store: Store) -> None:
+async def reset(store: NoteStore) -> None:
     """Discard the results by beginning a new epoch."""
     await store.put_note(CONTROL, EPOCH, secrets.token_hex(8))
     await store.drop_notes(TALLIES)
 
 
-async def read(store: Store) -> Tally | None:
+async def read(store: NoteStore) -> Tally | None:
     """Read the sum of all workers' tallies, including workers that have ended; None where there is none."""
     epoch = (await control(store)).epoch
     notes = await store.notes(TALLIES)
     tallies = [tally for owner in sorted(notes) if (tally := _tally(notes[owner], epoch)) is not None]
-    for other in tallies[1:]:
-        tallies[0].merge(other)
+    for tally in tallies[1:]:
+        tallies[0].merge(tally)
     return tallies[0] if tallies else None
 
 

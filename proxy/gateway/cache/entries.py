@@ -21,7 +21,6 @@ from proxy.planning.operations import QueryResult
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
-ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
 _encode_items = JsonEncoder().encode
@@ -97,9 +96,7 @@ class ResponseCache:
         self._seconds = settings.seconds
         self._lifetime = settings.lifetime
         self._clock = clock
-        self._entries: ExpiringCache[Hashable, tuple[_Variant, ...]] = ExpiringCache(
-            settings.bytes - settings.bytes // ENCODED_SHARE, clock
-        )
+        self._entries: ExpiringCache[Hashable, tuple[_Variant, ...]] = ExpiringCache(settings.query_bytes, clock)
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
         """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
@@ -167,6 +164,14 @@ class ResponseCache:
         if useful:
             self._put(key, tuple(useful[:VARIANTS_MAX]))
 
+    def usage(self) -> tuple[int, int]:
+        """Return the number of queries with an entry and the bytes of memory that they take."""
+        return len(self._entries), self._entries.size
+
+    def clear(self, application: str | None) -> None:
+        """Remove the entries of an application, or all."""
+        self._entries.clear(None if application is None else lambda key: _application_of(key) == application)
+
     def _items(self, variant: _Variant, variants: tuple[_Variant, ...], key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)
         if items is None:
@@ -187,3 +192,8 @@ class ResponseCache:
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""
         return variant.until - self._seconds + self._lifetime
+
+
+def _application_of(key: Hashable) -> object:
+    """Return the application of a key, which is its first element (`GatewayRequest.key`)."""
+    return key[0] if isinstance(key, tuple) else None

@@ -37,6 +37,20 @@ class QueryCache:
         self.shared = shared
         self.in_flight: Coalescing[Hashable, RenderedResult] | None = Coalescing() if coalesces else None
         self.metrics = metrics
+        # Clears the cache of responses that are made of these entries.
+        self.clear_responses: Callable[[], None] | None = None
+        if entries is not None:
+            metrics.caches["queries"] = entries.usage
+
+    def clear(self, application: str | None) -> None:
+        """Remove the entries of an application, or all, from the memory of this process.
+
+        Responses that are made of them are removed as a whole: to make them again costs no parts.
+        """
+        if self.entries is not None:
+            self.entries.clear(application)
+        if self.clear_responses is not None:
+            self.clear_responses()
 
     def look_up(self, request: GatewayRequest, queries: QuerySet) -> "Lookup":
         """Look up the queries of a request."""

@@ -21,7 +21,7 @@ from proxy.gateway.applications import Application
 from proxy.gateway.cache.cached_records import UNREADABLE, CachedRecords, EntryFormat
 from proxy.gateway.cache.shared_keys import SharedKeys
 from proxy.kit.clock import Clock
-from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore
+from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore, CacheUsage
 from proxy.telemetry.metrics import Counter, Metrics
 
 CLAIM_SECONDS = 3.0  # lease of a claim in Redis, which outlives an owner that has died
@@ -288,6 +288,15 @@ class SharedCache:
     async def flush(self) -> None:
         """Wait until the results so far are stored, or could not be."""
         await self._writes.flush()
+
+    async def usage(self) -> list[CacheUsage]:
+        """Return the usage of every application with entries, by name. Raises StoreUnavailable."""
+        return await self._store.cache_usage()
+
+    async def clear(self, application: str | None) -> int:
+        """Delete the entries of an application, or all; return how many. Raises StoreUnavailable."""
+        await self.flush()  # else what is waiting would be stored after it
+        return await self._store.clear(application)
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims, except of keys whose results are about to be stored."""

@@ -32,6 +32,11 @@ class ExhaustedQuotas:
         self._exhausted: dict[str, ExhaustedQuota] = {}
         self._unsaved: dict[str, ExhaustedQuota] = {}
 
+    def active(self) -> list[ExhaustedQuota]:
+        """Return the quotas that are exhausted now, as known here."""
+        now = self._clock.now()
+        return [quota for quota in self._exhausted.values() if quota.until > now]
+
     def check(self, account: QuotaAccount) -> None:
         """Raise QuotaExhausted while the account's quota is exhausted."""
         if not self._exhausted:

@@ -19,13 +19,18 @@ def runs_out(used: int, limit: int | None, ends: float | None, days: Sequence[in
         return None
     if used >= limit:
         return now
-    total = sum(days)
-    # An idle quota never runs out; and the pace would be a division by 0.
-    if not total:
+    parts_a_second = pace(days, now)
+    if not parts_a_second:  # an idle quota never runs out
         return None
     # Linear: the rest at the pace of the last days.
-    moment = now + (limit - used) * _elapsed(days, now) / total
+    moment = now + (limit - used) / parts_a_second
     return moment if ends is None or moment < ends else None
+
+
+def pace(days: Sequence[int], now: float) -> float:
+    """Return the parts a second of the last days (UTC), today's last; 0.0 without any usage."""
+    total = sum(days)
+    return total / _elapsed(days, now) if total else 0.0
 
 
 def _elapsed(days: Sequence[int], now: float) -> float:

@@ -72,6 +72,11 @@ class Ledger:
         self._awaited: set[str] = set()
         self._available = True
 
+    @property
+    def is_available(self) -> bool:
+        """Whether the last access to the store has succeeded."""
+        return self._available
+
     def usage(self, entry: LedgerEntry) -> EntryUsage:
         """Return the usage of an entry as known here: up to a refresh old for other processes, exact for this one."""
         return self._cached.get(entry) or EntryUsage(entry, 0, 0, 0)

@@ -2,24 +2,29 @@
 
 Other programs may use the same application's parts, and uncertain usage may have been billed or not: upstream knows.
 What it has counted is used, at the least; what was uncertain before is so no longer; an exhausted quota that has parts
-left again is cleared. The configured limit is not changed: where upstream's differs, that is logged.
+left again is cleared. The configured limit is not changed: where upstream's differs, that is logged. The last result of
+each application is kept in the store, for the admin interface of any worker.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
 import structlog
 
 from proxy import config, errors
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota.accounts import BillingCalendar, QuotaAccount
 from proxy.kit.clock import Clock
-from proxy.stores.protocols import EntryUsage, Store
+from proxy.stores.protocols import EntryUsage, NoteStore, Store
 from proxy.upstream.supply_counts import PartCounts, SupplyCountsClient
 
 INTERVAL_SECONDS = 86_400.0  # between two reconciliations of an application
 CHECK_SECONDS = 60.0  # between two checks whether an interval is over
+EXCLUSIVE_SECONDS = 10.0  # in which an application is reconciled once, by whichever worker
+RESULTS = "reconciliation"  # kind of the notes with the last results
 
 log = structlog.get_logger()
 
@@ -29,6 +34,32 @@ class ReconciledApplication(NamedTuple):
 
     account: QuotaAccount
     source: config.ReconciliationSettings
+
+
+class ReconciliationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of one reconciliation. `at` is in seconds since 1970; `ledger` and `uncertain` are usage as it was before.
+
+    With a `problem` nothing was compared, and the counts are null.
+    """
+
+    at: float
+    problem: str | None = None
+    period: str | None = None
+    ledger: int | None = None
+    uncertain: int | None = None
+    upstream: int | None = None
+    difference: int | None = None
+    upstream_limit: int | None = None
+
+
+async def last_results(store: NoteStore) -> dict[str, ReconciliationResult]:
+    """Read the last result of each application. Raises StoreUnavailable."""
+    notes = await store.notes(RESULTS)
+    results = {}
+    for application, text in notes.items():
+        with suppress(msgspec.DecodeError):  # written by another version
+            results[application] = msgspec.json.decode(text, type=ReconciliationResult)
+    return results
 
 
 def reconciled_applications(configured: Mapping[str, config.ApplicationSettings]) -> list[ReconciledApplication]:
@@ -55,6 +86,7 @@ class Reconciler:
         self._store = store
         self._applications = tuple(applications)
         self._counts = counts
+        self._clock = clock
         self._calendar = BillingCalendar(clock)
         self._interval = interval
         self._without_token: set[str] = set()
@@ -74,16 +106,25 @@ class Reconciler:
     async def reconcile(self) -> None:
         """Reconcile each application whose day is over. A failure is logged, and waits for the next day."""
         for application in self._applications:
-            name = application.account.name
             # Before the claim: an application without a token must not use up its turn of the day.
             token = self._token(application)
             try:
-                if token is not None and await self._store.claim_once(f"reconcile:{name}", INTERVAL_SECONDS):
+                if isinstance(token, config.Secret) and await self._claim_day(application):
                     await self._compare(application, token)
             except errors.StoreUnavailable:
                 return  # the ledger has logged it
-            except errors.BridgeError as error:
-                log.warning("usage reconciliation failed", quota_account=name, exc_info=error)
+
+    async def reconcile_now(self, name: str) -> ReconciliationResult | None:
+        """Reconcile an application whether its day is over or not, which then begins. Returns None while another worker
+        does, or did so a moment ago. Raises LookupError for one without `reconcile`, and StoreUnavailable."""
+        application = next((each for each in self._applications if each.account.name == name), None)
+        if application is None:
+            raise LookupError(f"{name!r} has no `reconcile` block")
+        token = self._token(application)
+        if not isinstance(token, config.Secret):
+            return await self._keep(application, ReconciliationResult(at=self._clock.now(), problem=token))
+        await self._claim_day(application)
+        return await self._compare(application, token)
 
     async def _keep_reconciling(self) -> None:
         while True:
@@ -93,33 +134,64 @@ class Reconciler:
                 log.error("usage reconciliation failed", exc_info=error)
             await asyncio.sleep(self._interval)
 
-    def _token(self, application: ReconciledApplication) -> config.Secret | None:
-        """Read the user's token. That there is none is logged once."""
+    async def _claim_day(self, application: ReconciledApplication) -> bool:
+        """Return True to the first worker of this day: the vendor asks for one such request a day."""
+        return await self._store.claim_once(f"reconcile:{application.account.name}", INTERVAL_SECONDS)
+
+    def _token(self, application: ReconciledApplication) -> config.Secret | str:
+        """Read the user's token; return why there is none, which is logged once."""
         name = application.account.name
         try:
             token = application.source.token.read()
         except ValueError as error:
+            reason = f"the token {error}"
             if name not in self._without_token:
-                log.warning("usage reconciliation skipped", quota_account=name, reason=f"the token {error}")
+                log.warning("usage reconciliation skipped", quota_account=name, reason=reason)
             self._without_token.add(name)
-            return None
+            return reason
         self._without_token.discard(name)
         return token
 
-    async def _compare(self, application: ReconciledApplication, token: config.Secret) -> None:
+    async def _compare(self, application: ReconciledApplication, token: config.Secret) -> ReconciliationResult | None:
+        """Compare the counts, and keep the result; None where another worker does at this moment."""
         account = application.account
+        # Of two at once the second would take off uncertain usage that is newer than upstream's count.
+        if not await self._store.claim_once(f"reconciling:{account.name}", EXCLUSIVE_SECONDS):
+            return None
+        try:
+            return await self._keep(application, await self._compared(application, token))
+        except errors.StoreUnavailable:
+            raise
+        except errors.BridgeError as error:
+            log.warning("usage reconciliation failed", quota_account=account.name, exc_info=error)
+            return await self._keep(application, ReconciliationResult(at=self._clock.now(), problem=error.message))
+
+    async def _compared(self, application: ReconciledApplication, token: config.Secret) -> ReconciliationResult:
+        account, now = application.account, self._clock.now()
         entry = account.entry(self._calendar.today())
         # Read before the count: it settles only what was uncertain by then.
         (before,) = await self._store.usage([entry])
         counts = await self._counts.fetch(application.source.application_id, token)
         if counts is None:
-            log.warning(
-                "usage reconciliation skipped",
-                quota_account=account.name,
-                reason="the upstream counts no parts for this application_id",
-            )
-        elif entry == account.entry(self._calendar.today()):  # else another period has begun meanwhile
-            await self._adjust(account, before, counts)
+            reason = "the upstream counts no parts for this application_id"
+            log.warning("usage reconciliation skipped", quota_account=account.name, reason=reason)
+            return ReconciliationResult(at=now, problem=reason)
+        if entry != account.entry(self._calendar.today()):
+            return ReconciliationResult(at=now, problem="another period began meanwhile")
+        await self._adjust(account, before, counts)
+        return ReconciliationResult(
+            at=now,
+            period=entry.period,
+            ledger=before.used,
+            uncertain=before.uncertain,
+            upstream=counts.used,
+            difference=counts.used - before.used,
+            upstream_limit=counts.limit,
+        )
+
+    async def _keep(self, application: ReconciledApplication, result: ReconciliationResult) -> ReconciliationResult:
+        await self._store.put_note(RESULTS, application.account.name, msgspec.json.encode(result).decode())
+        return result
 
     async def _adjust(self, account: QuotaAccount, before: EntryUsage, counts: PartCounts) -> None:
         await self._store.adjust(before.entry, counts.used, before.uncertain)

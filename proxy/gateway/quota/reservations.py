@@ -15,19 +15,25 @@ from typing import NamedTuple
 import structlog
 
 from proxy import errors
-from proxy.gateway.quota import forecast
 from proxy.gateway.quota.accounts import BillingCalendar, BillingPeriods, ChargedAccounts, QuotaAccount
 from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.gateway.quota.usage import UsageMonitor
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
-from proxy.stores.protocols import EntryGroup, EntryUsage, LedgerEntry, QuotaLimit, ReservationRecord, Store
+from proxy.stores.protocols import (
+    EntryGroup,
+    EntryUsage,
+    LedgerEntry,
+    QuotaLimit,
+    ReservationRecord,
+    Store,
+)
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 10.0  # that reservations of a worker without heartbeat are held
-DAYS_KEPT = 2 * forecast.DAYS  # of each account; a clock that was ahead for some days takes none from the forecast
+DAYS_KEPT = 62  # of each account: a month twice, so that a clock that was ahead for some days takes none from its chart
 MONTHS_KEPT = 24
 REFRESH_SECONDS = 1.0  # between two readings of what other workers have used
 
@@ -41,6 +47,17 @@ class QuotaStatus(NamedTuple):
     used: int
     limit: int | None
     reset: int | None
+
+
+class RefusedRequest(NamedTuple):
+    """Request that was refused in a period, because a limit of the configuration did not cover its worst case."""
+
+    period: str
+    parts: int
+
+    def smaller(self, before: "RefusedRequest | None") -> "RefusedRequest":
+        """Return the smaller of two of the same period."""
+        return before if before and before.period == self.period and before.parts < self.parts else self
 
 
 class Reservation:
@@ -82,7 +99,8 @@ class Reservation:
 
 
 class Quota:
-    """Quotas of all API keys. `owner` is this process in the store: no other, before or after, has the same."""
+    """Quotas of all API keys. `owner` is this process in the store: no other, before or after, has the same. `refused`
+    has the smallest refused request of each account, `exhaustion` what upstream has refused."""
 
     def __init__(
         self,
@@ -103,12 +121,13 @@ class Quota:
         self._interval = interval
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
-        self._exhausted = ExhaustedQuotas(store, clock)
+        self.exhaustion = ExhaustedQuotas(store, clock)
         self._monitor = UsageMonitor(store, metrics)
         self._numbers = count(1)
         self._periods = self._calendar.today()
         self._pruned: BillingPeriods | None = None
         self._charges: dict[ChargedAccounts, _Charge] = {}
+        self.refused: dict[QuotaAccount, RefusedRequest] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -135,7 +154,7 @@ class Quota:
         return reservation
 
     async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
-        self._exhausted.check(accounts.application)
+        self.exhaustion.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         # Such as a search with limit=0: free, and not worth a transaction.
         if not parts:
@@ -169,6 +188,16 @@ class Quota:
         )
         return QuotaStatus(used, account.limit, account.reset(periods, now))
 
+    @property
+    def store_available(self) -> bool:
+        """Whether usage can be written to the store."""
+        return self._ledger.is_available
+
+    def usages(self) -> list[tuple[QuotaAccount, EntryUsage]]:
+        """Return the usage of each account in its current period, as of the last refresh."""
+        periods = self._calendar.today()
+        return [(account, self._ledger.usage(account.entry(periods))) for account in self._accounts]
+
     async def book(
         self, accounts: ChargedAccounts, used: int, uncertain: int, reservation: str, intent: int | None
     ) -> None:
@@ -183,7 +212,7 @@ class Quota:
     async def mark_exhausted(self, accounts: ChargedAccounts, error: errors.QuotaExhausted) -> None:
         """Mark an application's quota as exhausted, for its reservation."""
         try:
-            await self._exhausted.mark(accounts.application, self._calendar.today(), error)
+            await self.exhaustion.mark(accounts.application, self._calendar.today(), error)
         except errors.StoreUnavailable as failure:
             self._ledger.store_failed(failure)
 
@@ -194,14 +223,14 @@ class Quota:
         try:
             # The lease covers several refreshes, so that one that fails or is late loses no reservation.
             await self._store.heartbeat(self._owner, self._lease)
-            await self._exhausted.refresh()
+            await self.exhaustion.refresh()
             if periods is not self._pruned:  # once a day
                 await self._store.prune(DAYS_KEPT, MONTHS_KEPT)
                 self._pruned = periods
         except errors.StoreUnavailable as error:
             self._ledger.store_failed(error)
         await self._ledger.refresh(entries)
-        usages = [(account, self._ledger.usage(entry)) for account, entry in zip(self._accounts, entries, strict=True)]
+        usages = self.usages()
         self._monitor.update_gauges(usages)
         try:
             await self._monitor.log_thresholds(usages)
@@ -247,6 +276,7 @@ class Quota:
         """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
         remaining = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > remaining:
+            self.refused[account] = RefusedRequest(usage.entry.period, parts).smaller(self.refused.get(account))
             reset = account.reset(self._calendar.today(), self._clock.now())
             raise errors.QuotaExhausted(
                 f"{account.name} has {remaining} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "

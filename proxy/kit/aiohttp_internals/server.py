@@ -1,7 +1,7 @@
 """aiohttp's server with our own connection handler, for which aiohttp has no setting."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from aiohttp import http_exceptions, web
@@ -74,6 +74,18 @@ class ConnectionHandler(RequestHandler):
         response.force_close()
         return response
 
+    def announces_close(self) -> bool:
+        """Return whether the next response is to be the last one of the connection, and to say so."""
+        return False
+
+    # Called for every response: a coroutine of its own would cost more than all of this.
+    def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
+        if self.announces_close():
+            resp.force_close()
+        return super().finish_response(request, resp, start_time)
+
     async def _handle_request(self, *request: Any) -> tuple[web.StreamResponse, bool]:
         # aiohttp waits for the next request only in a later turn of the event loop, and under load the request comes
         # first: its own state would not tell that this connection is idle.
@@ -98,9 +110,9 @@ class HandlerRunner(web.AppRunner):
         self._make_handler = make_handler
         self._dispatch = dispatch
 
-    def skip_waiting(self) -> None:
-        """Make the next `cleanup` cancel requests under way instead of waiting for them."""
-        self._shutdown_timeout = IMMEDIATELY
+    def wait_for_requests(self, seconds: float) -> None:
+        """Let the next `cleanup` wait so long for requests under way; 0 cancels them at once."""
+        self._shutdown_timeout = max(seconds, IMMEDIATELY)
 
     async def _make_server(self) -> web.Server:
         usual = await super()._make_server()

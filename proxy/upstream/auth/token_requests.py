@@ -8,17 +8,16 @@ lease, renewed while its owner lives, so that a worker that died delays the othe
 import asyncio
 import math
 import random
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import aiohttp
-import cachetools
 import structlog
 
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
+from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import steps
 from proxy.upstream import policies
@@ -36,9 +35,6 @@ RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
 LOCK_SECONDS = 10.0  # that the lock outlives its owner
 POLL_SECONDS = 0.05  # between two looks for the result of another worker; plus jitter
 LOCK_WAIT_MAX = 60.0  # seconds
-
-# Back-offs that are remembered; a bound, not a limit that a configuration reaches.
-_APPLICATIONS_MAX = 10_000
 
 log = structlog.get_logger()
 
@@ -58,7 +54,9 @@ class TokenRequester:
         rng: random.Random,
         metrics: metering.Metrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        activity: activities.Activity | None = None,
     ) -> None:
+        self._activity = activity or activities.Activity(clock)
         self._session = session
         self._token_url = token_url
         self._scope = scope
@@ -69,10 +67,11 @@ class TokenRequester:
         self._metrics = metrics
         self._sleep = sleep
         self._owner = f"{rng.getrandbits(64):016x}"
-        self._failures: dict[Credentials, int] = defaultdict(int)
-        self._backoffs: cachetools.TLRUCache[Credentials, backoff.Backoff] = cachetools.TLRUCache(
-            _APPLICATIONS_MAX, lambda _, active, __: active.until, timer=clock.now
-        )
+        self._backoffs: dict[Credentials, backoff.Backoff] = {}  # of applications whose last request has failed
+
+    def failure(self, credentials: Credentials) -> backoff.Backoff | None:
+        """Return the last failure of an application; None once a token has been had since."""
+        return self._backoffs.get(credentials)
 
     async def get(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
         """Return a token other than `unwanted`, of another worker or a new one. Raises the errors of TokenCache.get."""
@@ -99,8 +98,8 @@ class TokenRequester:
 
     async def back_off(self, credentials: Credentials, error: errors.ServerError) -> backoff.Backoff:
         """Start a back-off after an error, in all workers."""
-        self._failures[credentials] += 1
-        started = backoff.after(error, self._failures[credentials], self._clock.now())
+        before = self._backoffs.get(credentials)
+        started = backoff.after(error, before.failures + 1 if before else 1, self._clock.now())
         self._backoffs[credentials] = started
         keys = token_store.keys(self._token_url, self._scope, credentials)
         await self._store.start_cooldown(keys.backoff, started.encode(), started.until)
@@ -113,13 +112,12 @@ class TokenRequester:
         stored = await self._store.token(keys.token)
         if stored is not None and stored[0] != unwanted:
             steps.add(source="store", expires_in=round(stored[1] - self._clock.now()))
-            self._failures.pop(credentials, None)
+            self._backoffs.pop(credentials, None)
             return AccessToken(*stored)
         encoded = await self._store.cooldown(keys.backoff)
         active = None if encoded is None else backoff.decode(encoded)
         if active is not None and active.is_active(self._clock.now()):
             self._backoffs[credentials] = active
-            self._failures[credentials] = active.failures
             raise active.error(self._clock.now())
         if refusal := self._breaker.refusal():
             raise refusal
@@ -151,6 +149,7 @@ class TokenRequester:
         """Request a token and store it for all workers; store a failure before the lock is released."""
         # What the metric says if neither branch below is reached.
         outcome = "cancelled"
+        began = self._clock.monotonic()
         try:
             token = await self._request(credentials, keys)
         except errors.ServerError as error:
@@ -161,7 +160,11 @@ class TokenRequester:
             outcome = "ok"
         finally:
             self._metrics.token_requests[credentials.name, outcome] += 1
-        self._failures.pop(credentials, None)
+            ms = (self._clock.monotonic() - began) * 1000
+            self._activity.add_operation(
+                activities.OperationRecord(self._clock.now(), activities.TOKEN_REQUEST, credentials.name, ms, outcome)
+            )
+        self._backoffs.pop(credentials, None)
         self._log_token(credentials, token)
         await self._store.keep_token(keys.token, token.token, token.expires)
         return token

@@ -73,6 +73,16 @@ class EncodedResponseCache:
         self._heads: OrderedDict[bytes, RequestHead] = OrderedDict()
         self._entries: ExpiringCache[Key, EncodedResponse] = ExpiringCache(size, clock)
 
+    def usage(self) -> tuple[int, int]:
+        """Return the number of entries, and the bytes of memory that they take."""
+        return len(self._entries), self._entries.size
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._entries.clear()
+        self._heads.clear()
+        self._recent.clear()
+
     def get(self, target: str, gzip: bool) -> EncodedResponse | None:
         """The entry of a request target, if there is one."""
         return self._entries.get((_digest(target), gzip)) if self._entries.size else None  # saves the digest

@@ -28,6 +28,7 @@ from proxy.web.v3.encoded_cache import (
     RequestInFlight,
     RequestKey,
 )
+from proxy.web.v3.traced_requests import TracedRequests, is_traced
 from proxy.web.v3.unparsed import UnparsedHits
 
 log = structlog.get_logger()
@@ -56,6 +57,7 @@ class V3Routes:
         hits: UnparsedHits,
         coalesces: bool,
         metrics: Metrics,
+        traced_requests: TracedRequests,
     ) -> None:
         self._cache = cache
         self._hits = hits
@@ -65,6 +67,7 @@ class V3Routes:
         self._actions = V3Actions(pipeline, mappings, metrics)
         self._metrics = metrics
         self._clock = metrics.clock
+        self._traced_requests = traced_requests
         self._retired: set[str] = set()  # names of the accounts of API keys whose sunset has been logged
 
     def add_to(self, app: web.Application) -> dict[str, Handler]:
@@ -83,6 +86,8 @@ class V3Routes:
 
     def _handler(self, endpoint: Endpoint) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
+            if is_traced(request):
+                return await self._trace(request)
             target = (_target(request), responses.accepts_gzip(request))
             cached = self._cache.get(*target)
             if cached is not None:
@@ -123,6 +128,18 @@ class V3Routes:
             leader.end(result)
         self._cache.add(*target, body, client, metadata)
         return self._response(body, client, metadata)
+
+    async def _trace(self, request: web.Request) -> web.Response:
+        """Execute a request and respond with its trace. It shares nothing with others, and no cache keeps its response;
+        results are looked up and stored as usual."""
+        request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic(), is_strict(request))
+
+        def authenticate(apikey: str | None) -> Client:
+            client = self._authenticator.client(request, apikey)
+            self._identify(request, client)
+            return client
+
+        return await self._traced_requests.respond(request, metadata, authenticate)
 
     async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
         """The response to a request that waits for an equal one; None if it has to be executed after all. Limits of

@@ -23,9 +23,9 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
-from proxy.parameters import shown_target
+from proxy.parameters import without_keys
 from proxy.serving import unsupported
-from proxy.telemetry.activity import TARGET_MAX, Activity, RequestRecord, shown_user_agent
+from proxy.telemetry.activity import Activity, held_target, shown_user_agent
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
@@ -33,6 +33,7 @@ from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestKey, RequestLabels
+from proxy.web.v3.traced_requests import X_EXPLAIN
 
 # Paths without a uid: they are their own route.
 PATHS = frozenset(
@@ -42,8 +43,9 @@ PATHS = frozenset(
     for slash in ("", "/")
     if "{" not in endpoint.path
 )
-# Fields that make equal bytes no equal requests: ids differ each time, and an upgrade changes the connection.
-EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE)
+# Fields that make equal bytes no equal requests: ids differ each time, an upgrade changes the connection, and a trace
+# belongs to one execution.
+EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE, X_EXPLAIN)
 
 
 class HitContext(NamedTuple):
@@ -96,9 +98,8 @@ class UnparsedHits:
             and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
         ):
             forwarded = self._context.addresses.forwarded(request)
-            shown = shown_target(request.raw_path, TARGET_MAX)
-            agent = shown_user_agent(request.headers.get(hdrs.USER_AGENT, ""))
-            self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
+            agent = shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path))
+            self._cache.link(head, *target, RequestLabels(route, held_target(request.raw_path), agent, forwarded))
 
     def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
         """The bytes that aiohttp would write for the handler's response."""
@@ -117,24 +118,13 @@ class UnparsedHits:
         metrics.queries["hit",] += cached.results
         metrics.requests[route, "200"] += 1
         metrics.request_seconds.observe(route, seconds)
-        now, ms = self._clock.now(), round(seconds * 1000, 1)
-        self._context.activity.add_request(
-            RequestRecord(
-                now,
-                request_id,
-                "GET",
-                labels.target,
-                route,
-                200,
-                ms,
-                address,
-                labels.user_agent,
-                name,
-                client.key,
-                0,
-                "hit",
-            )
-        )
+        now, agent = self._clock.now(), labels.user_agent
+        # fmt: off
+        self._context.activity.add_request((
+            now, request_id, "GET", labels.target, route, 200, seconds * 1000, address, agent, name, client.key, 0,
+            "hit", None,
+        ))
+        # fmt: on
         if self._logs:
             self._log.write(RequestFields("GET", route, 200, address, name, client.key, 0, "hit"), seconds, request_id)
 

@@ -30,6 +30,7 @@ from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import ExplainedOperation, Explanation
 from proxy.gateway import assembly
 from proxy.kit import clock
+from proxy.telemetry import activity
 from proxy.upstream import classify, graphql, http_post
 from proxy.upstream.auth import identity
 
@@ -102,6 +103,7 @@ class AnsweringClient(graphql.GraphQLClient):
         credentials: identity.Credentials,
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
+        record: activity.OperationRecord | None = None,
     ) -> Any:
         reply = self._responses.take(operation.payload)
         return self._data(operation, reply, classify.decode(operation, reply))

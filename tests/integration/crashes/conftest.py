@@ -35,6 +35,7 @@ applications:
   limited: {{client_id: limited, client_secret: secret-1, apikeys: [KEY-limited], parts: {LIMIT}, period: lifetime}}
   unlimited: {{client_id: unlimited, client_secret: secret-1, apikeys: [KEY-unlimited]}}
 cache: {{seconds: 0}}
+listen: {{metrics: true}}
 log: {{level: error}}
 """)
     return file

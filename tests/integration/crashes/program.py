@@ -17,9 +17,9 @@ LIMIT = 1_000
 
 
 @contextmanager
-def serving(file: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def serving(file: Path, python: tuple[str, ...] = ("-m", "proxy")) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """`v3bridge serve` in a process of its own, and its address."""
-    command = [sys.executable, "-m", "proxy", "serve", "--config", str(file), "--port", "0"]
+    command = [sys.executable, *python, "serve", "--config", str(file), "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

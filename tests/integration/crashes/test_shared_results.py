@@ -45,7 +45,7 @@ def cached(configured: Path) -> Path:
 @pytest.fixture
 def four_workers(cached: Path) -> Path:
     """The same with four workers."""
-    cached.write_text(cached.read_text() + "listen: {workers: 4}\n")
+    cached.write_text(cached.read_text().replace("metrics: true", "workers: 4"))
     return cached
 
 

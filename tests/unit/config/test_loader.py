@@ -341,3 +341,16 @@ def test_renamed_keys_lead_to_keys_that_exist_and_removed_ones_do_not() -> None:
         assert not set(keys) & set(kind.__struct_fields__)
     for kind, removed in mistakes.REMOVED.items():
         assert not set(removed) & set(kind.__struct_fields__)
+
+
+def test_admin_interface_is_on_unless_it_is_switched_off(load: Any) -> None:
+    assert load(SANDBOX).admin == config.AdminSettings()
+    assert load(f"admin: false\n{SANDBOX}").admin is False
+    own = load(f"admin: {{host: 10.0.0.1, port: 9000, token: env:TOKEN}}\n{SANDBOX}", TOKEN="sixteen letters.")
+    assert own.admin == config.AdminSettings("10.0.0.1", 9000, config.Secret("sixteen letters."))
+
+
+def test_short_admin_token_is_refused_without_showing_it(load: Any) -> None:
+    with pytest.raises(errors.ConfigError, match=r"admin\.token: is shorter than 16 characters") as caught:
+        load(f"admin: {{token: fifteen-letters}}\n{SANDBOX}")
+    assert "fifteen-letters" not in caught.value.message

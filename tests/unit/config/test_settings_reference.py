@@ -14,13 +14,17 @@ from proxy.config import loader
 FILE = Path(__file__).parents[3] / "config.yaml"
 BLOCKS = {
     "listen": config.ListenSettings,
+    "admin": config.AdminSettings,
     "overload": config.OverloadSettings,
     "upstream": config.UpstreamSettings,
     "translation": config.TranslationSettings,
     "cache": config.CacheSettings,
+    "clients": config.ClientSettings,
     "log": config.LogSettings,
     "tracing": config.TracingSettings,
     "shadow": config.ShadowSettings,
+    "alerts": config.AlertSettings,
+    "schema_check": config.SchemaCheckSettings,
 }
 INNER = {"timeouts": config.TimeoutSettings, "breaker": config.BreakerSettings, "tls": config.TlsSettings}
 
@@ -52,6 +56,10 @@ def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
     assert {name: set(written["shadow"][name]) for name in ("timeouts", "breaker")} == {
         name: set(INNER[name].__struct_fields__) for name in ("timeouts", "breaker")
     }
+    lists = {"webhooks": config.WebhookSettings, "commands": config.CommandSettings}
+    assert {name: set(written["alerts"][name][0]) for name in lists} == {
+        name: set(kind.__struct_fields__) for name, kind in lists.items()
+    }
     assert set(demo["shadow"]) == set(config.ApplicationShadowSettings.__struct_fields__)
     assert set(demo["sunset"]) == set(config.SunsetSettings.__struct_fields__)
     assert set(demo["reconcile"]) == set(config.ReconciliationSettings.__struct_fields__)
@@ -66,7 +74,9 @@ def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: st
             "NEXAR_CLIENT_ID": "id",
             "NEXAR_CLIENT_SECRET": "secret",
             "V3BRIDGE_STORE_KEY": f"{'A' * 43}=",
-            "V3BRIDGE_ADMIN_TOKEN": "token",
+            "V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators",
+            "V3BRIDGE_ALERT_URL": "https://chat.example/hooks/1",
+            "V3BRIDGE_ALERT_SECRET": f"whsec_{'A' * 32}",
         },
     )
     assert loaded.upstream == config.UpstreamSettings(
@@ -85,6 +95,8 @@ def test_commented_block_is_the_real_upstream_with_defaults(uncommented_file: st
         config.ReconciliationSettings,
         config.SunsetSettings,
         config.ApplicationShadowSettings,
+        config.WebhookSettings,
+        config.CommandSettings,
     ],
     ids=lambda kind: kind.__name__,
 )

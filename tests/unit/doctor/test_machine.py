@@ -17,6 +17,8 @@ from .conftest import Examine, diagnoses, the_finding
 
 SANDBOX = "applications: {demo: {apikeys: [sha256:%s]}}\n" % ("0" * 64)
 
+ALONE = SANDBOX + "admin: false\n"
+
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
@@ -27,13 +29,13 @@ def taken_port() -> Iterator[int]:
 
 
 async def test_a_machine_that_has_everything_passes(examine: Examine) -> None:
-    findings = await examine(machine.check, SANDBOX + "listen: {port: 0}\n")
+    findings = await examine(machine.check, ALONE + "listen: {port: 0}\n")
     assert diagnoses(findings) == []
     assert [finding.code for finding in findings] == ["secrets_protected", "port_free", "open_files", "memory", "disk"]
 
 
 async def test_nothing_is_made(examine: Examine, tmp_path: Path) -> None:
-    await examine(machine.check, SANDBOX + "listen: {port: 0}\n")
+    await examine(machine.check, ALONE + "listen: {port: 0}\n")
     assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
 
 
@@ -54,9 +56,22 @@ async def test_a_port_of_another_program_is_named(
     examine: Examine, taken_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "RUNNING_SECONDS", 0.05)  # that program never responds
-    findings = await examine(machine.check, SANDBOX + f"listen: {{port: {taken_port}}}\n")
+    findings = await examine(machine.check, ALONE + f"listen: {{port: {taken_port}}}\n")
     assert diagnoses(findings) == ["port_in_use"]
-    assert the_finding(findings, "port_in_use").text == f"another program listens on 127.0.0.1:{taken_port}"
+    assert (
+        the_finding(findings, "port_in_use").text == f"another program listens on 127.0.0.1:{taken_port} (listen.port)"
+    )
+
+
+async def test_a_port_of_the_admin_interface_that_another_program_has_is_named(
+    examine: Examine, taken_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "RUNNING_SECONDS", 0.05)
+    findings = await examine(machine.check, SANDBOX + f"listen: {{port: 0}}\nadmin: {{port: {taken_port}}}\n")
+    assert diagnoses(findings) == ["port_in_use"]
+    assert (
+        the_finding(findings, "port_in_use").text == f"another program listens on 127.0.0.1:{taken_port} (admin.port)"
+    )
 
 
 async def test_a_service_that_runs_already_is_no_mistake(examine: Examine) -> None:
@@ -72,7 +87,7 @@ async def test_a_service_that_runs_already_is_no_mistake(examine: Examine) -> No
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         port = runner.addresses[0][1]
-        findings = await examine(machine.check, SANDBOX + f"listen: {{port: {port}}}\n")
+        findings = await examine(machine.check, ALONE + f"listen: {{port: {port}}}\n")
     finally:
         await runner.cleanup()
     assert diagnoses(findings) == []
@@ -81,7 +96,7 @@ async def test_a_service_that_runs_already_is_no_mistake(examine: Examine) -> No
 
 @pytest.mark.parametrize("port", [0, 8080])
 async def test_an_address_of_another_machine_is_named(examine: Examine, port: int) -> None:
-    findings = await examine(machine.check, SANDBOX + f"listen: {{host: 192.0.2.1, port: {port}}}\n")
+    findings = await examine(machine.check, ALONE + f"listen: {{host: 192.0.2.1, port: {port}}}\n")
     assert diagnoses(findings) == ["host_unusable"]
 
 
@@ -90,7 +105,7 @@ async def test_an_unknown_host_is_named(examine: Examine, monkeypatch: pytest.Mo
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(ports, "addresses", unknown)
-    findings = await examine(machine.check, SANDBOX + "listen: {host: no.example}\n")
+    findings = await examine(machine.check, ALONE + "listen: {host: no.example}\n")
     assert diagnoses(findings) == ["host_unusable"]
     assert "Name or service not known" in the_finding(findings, "host_unusable").text
 
@@ -100,7 +115,7 @@ async def test_a_port_that_needs_a_privilege_is_named(examine: Examine, monkeypa
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(ports, "bind", forbidden)
-    assert diagnoses(await examine(machine.check, SANDBOX + "listen: {port: 80}\n")) == ["port_not_allowed"]
+    assert diagnoses(await examine(machine.check, ALONE + "listen: {port: 80}\n")) == ["port_not_allowed"]
 
 
 @pytest.mark.parametrize("limit, expected", [(1384, []), (1383, ["open_files_short"]), (resource.RLIM_INFINITY, [])])
@@ -122,7 +137,7 @@ async def test_memory_must_suffice_for_full_caches_of_all_workers(
     examine: Examine, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
 ) -> None:
     monkeypatch.setattr(machine, "memory_size", lambda: size)
-    assert diagnoses(await examine(machine.check, SANDBOX + "listen: {port: 0, workers: 2}\n")) == expected
+    assert diagnoses(await examine(machine.check, ALONE + "listen: {port: 0, workers: 2}\n")) == expected
 
 
 def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +152,7 @@ def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pyt
 async def test_the_disk_must_have_room_for_the_shared_cache(
     examine: Examine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    text = SANDBOX + "listen: {port: 0}\nstore: sqlite:kept/state.sqlite\n"
+    text = ALONE + "listen: {port: 0}\nstore: sqlite:kept/state.sqlite\n"
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, 310_000_000))
     findings = await examine(machine.check, text)
     assert diagnoses(findings) == ["disk_short"]
@@ -146,4 +161,4 @@ async def test_the_disk_must_have_room_for_the_shared_cache(
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "state.sqlite.cache").write_bytes(bytes(20_000_000))
     assert diagnoses(await examine(machine.check, text)) == []
-    assert diagnoses(await examine(machine.check, SANDBOX + "listen: {port: 0}\ncache: {shared: false}\n")) == []
+    assert diagnoses(await examine(machine.check, ALONE + "listen: {port: 0}\ncache: {shared: false}\n")) == []

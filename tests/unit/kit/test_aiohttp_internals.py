@@ -44,7 +44,10 @@ UNDOCUMENTED: list[tuple[Any, set[str]]] = [
     (client_proto.ResponseHandler, {"set_response_params", "start_timeout", "read", "close"}),
     (client_reqrep, {"ConnectionKey"}),
     (connector.Connection, {"protocol", "close", "release"}),
-    (web_protocol.RequestHandler, {"connection_made", "data_received", "handle_error", "force_close", "close"}),
+    (
+        web_protocol.RequestHandler,
+        {"connection_made", "data_received", "handle_error", "finish_response", "force_close", "close"},
+    ),
     (web.Server, {"__call__", "request_factory", "handler_cancellation"}),
     (web.Response, {"prepare", "write_eof"}),
     (abc.AbstractStreamWriter, {"write_headers", "write_eof", "output_size"}),

@@ -1,5 +1,7 @@
 """Cache bounded by size and time, compared with a plain model of it on random operations."""
 
+import math
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -46,3 +48,13 @@ def test_entries_last_until_they_expire_or_the_least_recently_used_are_evicted(
 
 def _size(entries: list[tuple[object, int, int, float]]) -> int:
     return sum(size for _, _, size, _ in entries)
+
+
+def test_clear_removes_what_fulfils_the_condition_and_its_size() -> None:
+    cache: ExpiringCache[str, int] = ExpiringCache(SIZE_MAX, ManualClock())
+    for number, key in enumerate(("a1", "b1", "a2")):
+        cache.put(key, number, 2, math.inf)
+    cache.clear(lambda key: key.startswith("a"))
+    assert (len(cache), cache.size, cache.get("b1"), cache.get("a1")) == (1, 2, 1, None)
+    cache.clear()
+    assert (len(cache), cache.size) == (0, 0)

@@ -333,6 +333,9 @@ async def test_last_note_of_an_owner_is_stored_per_kind(store: Store) -> None:
         await store.put_note("shadow", owner, text)
     await store.put_note("other", "one", "apart")
     assert await store.notes("shadow") == {"one": "second", "two": "Ω \x00 é"}
+    await store.drop_note("shadow", "two")
+    await store.drop_note("shadow", "nobody")
+    assert await store.notes("shadow") == {"one": "second"}
     await store.drop_notes("shadow")
     assert (await store.notes("shadow"), await store.notes("other")) == ({}, {"one": "apart"})
     await store.put_note("shadow", "one", "")

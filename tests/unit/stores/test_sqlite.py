@@ -81,7 +81,7 @@ async def test_newer_schema_is_refused_with_file_and_version(file: Any, manual_c
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
     newer.close()
-    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 5"):
+    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 6"):
         await SqliteStore.open(file, manual_clock)
 
 

@@ -9,7 +9,7 @@ import prometheus_client
 import pytest
 
 from proxy.kit import clock
-from proxy.telemetry import merging, metrics
+from proxy.telemetry import activity, merging, metrics
 
 PARTS = 'v3bridge_parts_returned_total{application="demo"}'
 
@@ -23,14 +23,14 @@ def time() -> clock.ManualClock:
 def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
     """`worker(n)` starts the process of place n: its metrics, and the page of all."""
 
-    def start(number: int) -> tuple[metrics.Metrics, merging.MergedMetrics]:
+    def start(number: int) -> tuple[metrics.Metrics, merging.WorkerFigures]:
         own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
-        return own, merging.MergedMetrics(own, merging.WorkerSlot(tmp_path, number))
+        return own, merging.WorkerFigures(own, activity.Activity(time), merging.WorkerSlot(tmp_path, number))
 
     return start
 
 
-def value(merged: merging.MergedMetrics, sample: str) -> float | None:
+def value(merged: merging.WorkerFigures, sample: str) -> float | None:
     """One sample of the page; None where it is not there."""
     found = [line for line in merged.text().decode().splitlines() if line.startswith(f"{sample} ")]
     return float(found[0].rpartition(" ")[2]) if found else None
@@ -135,3 +135,44 @@ async def test_event_loop_tasks_are_sampled_on_each_scrape(worker: Any) -> None:
     await asyncio.wait(waiting)
     second.write()
     assert value(first, "v3bridge_event_loop_tasks") == 2
+
+
+async def test_any_worker_has_the_activity_of_all(worker: Any, tmp_path: Path, time: clock.ManualClock) -> None:
+    recent = [activity.Activity(time) for _ in range(2)]
+    figures = [
+        merging.WorkerFigures(
+            metrics.Metrics(prometheus_client.CollectorRegistry(), time),
+            each,
+            merging.WorkerSlot(tmp_path, number),
+            memory=lambda: 5,
+        )
+        for number, each in enumerate(recent, 1)
+    ]
+    for at in range(6):
+        recent[at % 2].add_request((at, str(at), "GET", "/", "/", 200, 1.0, "", "", None, None, None, None, None))
+        recent[at % 2].add_operation(activity.OperationRecord(at, str(at)))
+    for each in figures:
+        each.write()
+    for each in figures:
+        together = each.recent()
+        assert [record.id for record in together.requests] == list("543210")
+        assert [record.name for record in together.operations] == list("543210")
+        states = [snapshot.worker for snapshot in each.snapshots()]
+        assert sorted((state.number, state.memory) for state in states if state) == [(1, 5), (2, 5)]
+
+
+def test_activity_is_written_only_when_there_is_more(worker: Any, tmp_path: Path, time: clock.ManualClock) -> None:
+    recent = activity.Activity(time)
+    own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
+    figures = merging.WorkerFigures(own, recent, merging.WorkerSlot(tmp_path, 1))
+    file = tmp_path / f"worker-1{merging.ACTIVITY}"
+    figures.write()
+    assert not file.exists()
+    recent.add_operation(activity.OperationRecord(1.0))
+    figures.write()
+    file.unlink()
+    figures.write()
+    assert not file.exists()
+    recent.add_operation(activity.OperationRecord(2.0))
+    figures.write()
+    assert file.exists()

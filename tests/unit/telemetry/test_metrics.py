@@ -11,10 +11,13 @@ from proxy.telemetry import metrics
 
 LABELS = {
     "route",
+    "cache",
     "stage",
     "status",
     "operation",
     "outcome",
+    "event",
+    "receiver",
     "application",
     "quota_account",
     "source",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy.telemetry import activity
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import batching
 from proxy.upstream.auth.identity import Credentials
@@ -41,6 +42,9 @@ class Words:
     def read(self, data: Any) -> list[str]:
         return list(data)
 
+    def returned_parts(self, results: list[str]) -> int:
+        return self.each * len(results)
+
     def decoded(self, results: list[str]) -> list[str]:
         return results
 
@@ -51,6 +55,7 @@ class _Service:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
         self.since: list[float] = []
+        self.records: list[activity.OperationRecord] = []
         self.waiting: list[asyncio.Event] = []
         self.refused: set[str] = set()
         self.error: Exception | None = None
@@ -61,8 +66,11 @@ class _Service:
     def remaining(self, since: float) -> float:
         return self.seconds - since
 
-    async def execute(self, words: tuple[str, ...], credentials: Credentials, since: float) -> list[str]:
+    async def execute(
+        self, words: tuple[str, ...], credentials: Credentials, since: float, record: activity.OperationRecord
+    ) -> list[str]:
         self.asked.append(words)
+        self.records.append(record)
         self.since.append(since)
         if self.held:
             self.waiting.append(asyncio.Event())
@@ -118,6 +126,15 @@ async def test_queries_of_one_turn_of_the_event_loop_are_sent_together(service: 
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
     assert metrics.batched_requests[()] == 4
+
+
+async def test_operation_record_has_the_queries_and_parts_of_all_callers(service: _Service, metrics: Metrics) -> None:
+    calls = batcher(service, metrics)
+    tasks = await ask(calls, *of("a", "b"), Words(("c", "d")))
+    service.let_go()
+    await asyncio.gather(*tasks)
+    (record,) = service.records
+    assert (record.queries, record.parts) == (4, 12)
 
 
 async def test_queries_of_successive_turns_are_sent_together(service: _Service, metrics: Metrics) -> None:
@@ -341,7 +358,7 @@ async def test_batch_without_callers_is_cancelled(service: _Service, metrics: Me
 
 async def test_response_with_too_few_results_fails_all_callers(service: _Service, metrics: Metrics) -> None:
     calls = batcher(service, metrics)
-    service.execute = lambda words, credentials, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
+    service.execute = lambda *_, **__: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
     tasks = await ask(calls, Words(("b", "c")), Words(("d",)))
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2

@@ -22,7 +22,7 @@ async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch:
     worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.0)
     monkeypatch.setattr(supervisor, "COMMAND", ONCE)
-    assert await worker.start() == "http://127.0.0.1:1"
+    assert (await worker.start()).public == "http://127.0.0.1:1"
     first = worker._process
     tried = asyncio.Event()
     start = asyncio.create_subprocess_exec

@@ -1,1 +1,56 @@
-"""Pages of the admin interface, one module each: the data of the page, which is also its JSON."""
+"""Pages of the admin interface, a module each.
+
+How to add a page:
+
+1. `pages/NAME.py` has the data as a frozen struct with a docstring, derived from `page.PageData` (structs within it are
+   plain frozen `msgspec.Struct`s), an async function that makes it, and the page as a value:
+
+       class CachePage(PageData, frozen=True):
+           "Response cache: entries, hits, and what they saved."
+
+           entries: int
+
+       async def _data(context: AdminContext, query: Query) -> CachePage:
+           return CachePage(entries=...)
+
+       PAGE = AdminPage("cache", "Cache", "Response cache of all workers.", CachePage, _data)
+
+   Read `context.service.gateway` in the function, never keep it: a reload replaces it. Dependencies that the context
+   lacks become fields of `context.AdminContext`. Import heavy packages within the function. Parameters of the URL are
+   in `query`; describe them in `AdminPage.parameters`, and raise `errors.BadRequest` for wrong ones.
+
+2. `templates/NAME.html` extends `layout.html` and fills the block `main` with what is in `data`, the struct. Elements
+   with `id` and `data-live` are replaced every two seconds, except where somebody fills in a field or has selected
+   text. Text is escaped, and characters that do not print are made visible.
+
+   Filters: `time` (seconds since 1970, to a <time>), `number(digits)`, `percent` (a share), `duration` (seconds),
+   `bytes`. Classes: `figures` (a <dl> of large numbers), `rows` (a <dl> of names and values), `scroll` around each
+   table, `n` for cells with numbers, `wide` for long text, `ok`, `warn`, `bad` and `quiet`, `cards` and `card`,
+   `actions` around forms. No style and no script (CSP); charts are inline SVG with classes `line`, `area`, `axis`,
+   `limit` and `forecast`, and a text alternative.
+
+3. `PAGES` below lists `NAME.PAGE`. The page then is in the navigation, at `/NAME`, as JSON at `/NAME.json`, in the
+   OpenAPI document, and visited by the tests of all pages. Renew the document's file:
+   `python -m docs.admin_openapi > docs/reference/admin.openapi.json`.
+
+A change is an `AdminAction` in `ACTIONS` below, never a GET. Its form is in the template of its page:
+
+       <form method="post" action="/cache/clear">{{ csrf_field() }}<button>Clear the cache</button></form>
+
+The message that it returns is shown once at the top of its page; scripts get it as JSON.
+"""
+
+from proxy.web.admin.page import AdminAction, AdminPage
+from proxy.web.admin.pages import alerts, clients, overview, requests, schema, upstream
+
+# In the order of the navigation.
+PAGES: tuple[AdminPage, ...] = (
+    overview.PAGE,
+    clients.PAGE,
+    requests.PAGE,
+    upstream.PAGE,
+    schema.PAGE,
+    alerts.PAGE,
+)
+
+ACTIONS: tuple[AdminAction, ...] = (alerts.TEST, schema.CHECK)

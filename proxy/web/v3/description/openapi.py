@@ -20,6 +20,7 @@ from proxy.serving import unsupported
 from proxy.web.v3 import routes
 from proxy.web.v3.description import field_names, object_schemas, response_schemas
 from proxy.web.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
+from proxy.web.v3.traced_requests import TRACE, X_EXPLAIN
 
 PATH = "/openapi.json"
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}
@@ -40,6 +41,31 @@ UNSUPPORTED = {
         "`+3` at the end stands for three more",
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9\-._~%\[\]=]+(, [A-Za-z0-9\-._~%\[\]=]+)*(, \+\d+)?$"},
     }
+}
+# Fields of requests; v3 had none.
+REQUEST_HEADERS: dict[str, dict[str, Any]] = {
+    "Strict": {
+        "name": str(routes.X_STRICT),
+        "in": "header",
+        "description": "1: a request that names fields without source, or ignored parameters, is a 400 that names "
+        "them; any other value has no effect",
+        "schema": TEXT,
+    },
+    "Explain": {
+        "name": str(X_EXPLAIN),
+        "in": "header",
+        "description": "trace: the response is the trace of the request, which needs the admin token "
+        "(`Authorization: Bearer TOKEN`), else it is a 403; any other value is a 400",
+        "schema": {"enum": [TRACE]},
+    },
+}
+# For operators, so that its many fields are not part of this description.
+TRACED: Schema = {
+    "type": "object",
+    "description": "as `v3bridge explain --trace --json` prints it",
+    "properties": {"explanation": {"type": "object"}, "trace": {"type": "object"}},
+    "required": ["explanation", "trace"],
+    "additionalProperties": False,
 }
 RETRY_AFTER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
 KINDS: dict[v3_parameters.Kind, Schema] = {
@@ -110,7 +136,8 @@ def document(mappings: loader.Mappings) -> dict[str, Any]:
         "security": [{"apikey": []}],
         "paths": {endpoint.path: {"get": _operation(mappings, endpoint)} for endpoint in ENDPOINTS},
         "components": {
-            "schemas": object_schemas.components(mappings) | response_schemas.components(),
+            "schemas": object_schemas.components(mappings) | response_schemas.components() | {"Trace": TRACED},
+            "parameters": REQUEST_HEADERS,
             "responses": {f"Error{status}": refused[status] for status in sorted(refused)},
             "securitySchemes": {"apikey": _apikey()},
         },
@@ -127,12 +154,13 @@ def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
         str(status): {"$ref": f"#/components/responses/Error{status}"}
         for status in response_schemas.error_statuses(endpoint)
     }
+    request_headers = [{"$ref": f"#/components/parameters/{name}"} for name in REQUEST_HEADERS]
     operation = {
         "operationId": f"{endpoint.path.split('/')[1]}_{endpoint.action}",
         "summary": f"{ACTIONS[endpoint.action]}: {endpoint.object}",
         "description": f"Parts billed: {endpoint.cost}.",
         "tags": [endpoint.object],
-        "parameters": list(parameters_of(mappings, endpoint)),
+        "parameters": [*parameters_of(mappings, endpoint), *request_headers],
         "responses": {"200": _answered(endpoint), **failures},
     }
     return operation | ({"deprecated": True} if endpoint.alias_of else {})
@@ -141,9 +169,9 @@ def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
 def _answered(endpoint: Endpoint) -> dict[str, Any]:
     errors = [ref(each.name) for each in response_schemas.ERRORS]
     return {
-        "description": "the answer; with suppress_status_codes also any error",
+        "description": "the answer; with suppress_status_codes also any error; with X-Explain a trace",
         "headers": HEADERS | UNSUPPORTED,
-        "content": _content(either(response_schemas.answer(endpoint), *errors)),
+        "content": _content(either(response_schemas.answer(endpoint), *errors, ref("Trace"))),
     }
 
 

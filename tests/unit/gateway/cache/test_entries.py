@@ -181,3 +181,17 @@ def test_no_shared_record_is_used_beyond_its_lifetime(
     old = memory.get(QUESTION, asked, stale=True)
     if old is not None:
         assert max(0.0, old.details) + later < min(seconds + stale, 86_400) + 0.01
+
+
+def test_clear_removes_the_entries_of_one_application_or_all(time: clock.ManualClock, renderer: Renderers) -> None:
+    kept = memory(time)
+    keep(kept, renderer("mpn"))
+    keep(kept, renderer("mpn"), OTHER)
+    entries, size = kept.usage()
+    assert entries == 2
+    kept.clear("demo")
+    assert kept.get(QUESTION, renderer("mpn"), stale=True) is None
+    assert kept.get(OTHER, renderer("mpn")) is not None
+    assert kept.usage() == (1, size // 2)
+    kept.clear(None)
+    assert kept.usage() == (0, 0)

@@ -264,24 +264,24 @@ async def test_unlimited_quota_account_has_no_remaining_gauge(quotas: Quotas, co
 
 
 async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
-    plan = accounts(parts=90)
+    plan = accounts(parts=93)
     worker = quotas(plan)
     applications = {
-        "demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("a"), name="erp"),), parts=90)
+        "demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("a"), name="erp"),), parts=93)
     }
 
     async def shown() -> Any:
         return usage.rows(applications, await store.all_usage(), await store.exhausted_quotas(), time.now())
 
-    for _ in range(40):
-        await (await worker.reserve(plan, 5)).settle(3)
+    for _ in range(reservations.DAYS_KEPT + 10):
+        await (await worker.reserve(plan, 3)).settle(3)
         time.advance(86_400)
-    await (await worker.reserve(plan, 5)).settle(3)
+    await (await worker.reserve(plan, 3)).settle(3)
     before = await shown()
     await worker.refresh()
     assert await shown() == before
-    assert (before[0].used, before[0].runs_out_at[:10]) == (72, "2023-12-30")
-    assert len(await store.all_usage()) == 2 * (reservations.DAYS_KEPT + 2 + 1)
+    assert (before[0].used, before[0].runs_out_at[:10]) == (75, "2024-01-31")
+    assert len(await store.all_usage()) == 2 * (reservations.DAYS_KEPT + 3 + 1)
     store.asked.clear()
     await worker.refresh()
     assert "prune" not in store.asked

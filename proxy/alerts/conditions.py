@@ -1,0 +1,260 @@
+"""Conditions that are reported as alerts, read from the state of a gateway; nothing here sends or waits.
+
+A condition is true while it is returned. What is over before the next reading must still be seen: circuit breakers
+count how often they opened.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import config
+from proxy.alerts.alert import Severity, rfc3339
+from proxy.alerts.schema_check import SchemaReport
+from proxy.gateway.assembly import Gateway
+from proxy.gateway.callers import NewClient
+from proxy.gateway.quota.accounts import LIFETIME, QuotaAccount
+from proxy.gateway.quota.exhaustion import NEVER
+from proxy.kit.wording import counted
+from proxy.stores.protocols import EntryUsage
+from proxy.upstream import policies
+from proxy.upstream.auth import backoff
+
+FAILURES = 3  # failed token requests in a row that are reported
+CRITICAL_PERCENT = 95  # thresholds from here are critical
+PLACES_MAX = 20  # differences of the schema that an alert names
+CLIENTS_MAX = 10  # new clients that an alert names
+
+_MONTH_SECONDS = 62 * 86_400.0  # longer than a month, so that a threshold is reported once in it
+_LIFETIME_SECONDS = 36_525 * 86_400.0  # a hundred years: once
+_SERVICES = {"graphql": "the GraphQL service", "identity": "the identity service"}
+
+
+class AlertCondition(NamedTuple):
+    """Condition that holds now. `key` names it over all workers, `title` and `over` are sentences for begin and end.
+
+    `fingerprint`: with another one it is reported again. `flaps`: it may come and go, and is reported once in the
+    setting `repeat_seconds`. `once`: seconds in which it is reported once, for one that has no end (0: it has one);
+    those in `implied` need no report of their own then.
+    """
+
+    key: str
+    event: config.AlertEvent
+    severity: Severity
+    title: str
+    details: dict[str, Any]
+    over: str = ""
+    fingerprint: str = ""
+    flaps: bool = False
+    once: float = 0.0
+    implied: tuple[str, ...] = ()
+
+
+class Observer:
+    """Reads the conditions of this process, with the memory that this needs."""
+
+    def __init__(self) -> None:
+        self._openings: dict[str, float] = {}
+
+    def read(self, gateway: Gateway, report: SchemaReport | None) -> list[AlertCondition]:
+        """Return every condition that holds now, or did since the last reading."""
+        return [
+            *_quotas(gateway),
+            *self._breakers(gateway),
+            *_tokens(gateway),
+            *_store(gateway),
+            *(_drift(report) if report is not None else ()),
+        ]
+
+    def _breakers(self, gateway: Gateway) -> Iterator[AlertCondition]:
+        metrics = gateway.metrics
+        for name, service in _SERVICES.items():
+            openings = metrics.circuit_breaker_openings[name,]
+            # Fewer than before: the metrics are new, because the configuration was reloaded.
+            has_opened = bool(openings) and openings != self._openings.get(name)
+            self._openings[name] = openings
+            state = metrics.circuit_breaker_state.get((name,), policies.CLOSED)
+            if has_opened or state != policies.CLOSED:
+                yield AlertCondition(
+                    f"breaker {name}",
+                    "breaker.open",
+                    "critical",
+                    f"The circuit breaker of {service} is open: it failed repeatedly, and requests are refused.",
+                    {"service": name, "openings": int(openings)},
+                    over=f"The circuit breaker of {service} is closed.",
+                    flaps=True,
+                )
+
+
+def new_clients(clients: Sequence[NewClient]) -> AlertCondition:
+    """Return the report of clients that called for the first time: all of some minutes together."""
+    first, count = clients[0], len(clients)
+    user_agent = first.user_agent or "no User-Agent"
+    title = f"API key {first.application}/{first.key} is used by a program that had not used it before: {user_agent}."
+    return AlertCondition(
+        "new clients",
+        "client.new",
+        "info",
+        title if count == 1 else f"{count} programs use API keys that they had not used before.",
+        {
+            "count": count,
+            "clients": [
+                {
+                    "application": each.application,
+                    "key": each.key,
+                    "user_agent": each.user_agent,
+                    "first_seen": rfc3339(each.first),
+                }
+                for each in clients[:CLIENTS_MAX]
+            ],
+        },
+    )
+
+
+def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:
+    quota = gateway.quota
+    for account, usage in quota.usages():
+        yield from _threshold(account, usage, gateway.settings.alerts.thresholds)
+        refused = quota.refused.get(account)
+        remaining = _remaining(account, usage)
+        # A limit of 0 is how an operator switches a key off: no news.
+        if account.limit and (
+            remaining == 0 or (refused and refused.period == usage.entry.period and refused.parts > remaining)
+        ):
+            yield AlertCondition(
+                f"limit {account.name}",
+                "quota.exhausted",
+                "critical",
+                f"{account.name} has {remaining:,} of {counted(account.limit, 'part')} left ({usage.entry.period}): "
+                "requests that may cost more are refused.",
+                {**_figures(account, usage), "cause": "limit of the configuration"},
+                over=f"{account.name} has parts again: no request is refused for want of them.",
+            )
+    for exhausted in quota.exhaustion.active():
+        until = None if exhausted.until >= NEVER else rfc3339(exhausted.until)
+        yield AlertCondition(
+            f"exhausted {exhausted.account}",
+            "quota.exhausted",
+            "critical",
+            f"The upstream refuses requests of {exhausted.account}: its parts are used.",
+            {"quota_account": exhausted.account, "until": until, "cause": exhausted.reason},
+            over=f"Requests of {exhausted.account} are sent to the upstream again.",
+        )
+
+
+def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, ...]) -> Iterator[AlertCondition]:
+    """Yield the highest threshold that is reached: a service that starts with 96 % used reports 95 %, not 50 %, too."""
+    limit, used = account.limit, usage.used + usage.uncertain
+    reached = sorted(each for each in thresholds if limit and used * 100 >= each * limit)
+    if not reached:
+        return
+    period = usage.entry.period
+    # With the limit: 80 % of a larger plan is news.
+    keys = [f"threshold {account.name} {period} {each} of {limit}" for each in reached]
+    yield AlertCondition(
+        keys[-1],
+        "quota.threshold",
+        "critical" if reached[-1] >= CRITICAL_PERCENT else "warning",
+        f"{account.name} has used {reached[-1]} % of its {counted(limit or 0, 'part')} ({period}).",
+        {**_figures(account, usage), "threshold": reached[-1]},
+        once=_LIFETIME_SECONDS if period == LIFETIME else _MONTH_SECONDS,
+        implied=tuple(keys[:-1]),
+    )
+
+
+def _remaining(account: QuotaAccount, usage: EntryUsage) -> int:
+    return max(0, (account.limit or 0) - usage.used - usage.uncertain)
+
+
+def _figures(account: QuotaAccount, usage: EntryUsage) -> dict[str, Any]:
+    return {
+        "quota_account": account.name,
+        "period": usage.entry.period,
+        "used": usage.used,
+        "uncertain": usage.uncertain,
+        "limit": account.limit,
+        "remaining": _remaining(account, usage),
+    }
+
+
+def _tokens(gateway: Gateway) -> Iterator[AlertCondition]:
+    tokens = gateway.services.tokens
+    for name, application in gateway.applications.applications.items():
+        refusal, failure = tokens.refusal(application.credentials), tokens.failure(application.credentials)
+        if refusal is not None:
+            yield _refused(name, refusal.message)
+        elif failure is not None and failure.kind == "CredentialsRefused":
+            yield _refused(name, failure.message)
+        elif failure is not None and failure.kind == "TokenLimit":
+            yield _token_limit(name, failure)
+        elif failure is not None and failure.failures >= FAILURES:
+            yield AlertCondition(
+                f"token {name}",
+                "token.failing",
+                "critical",
+                f"Application {name} gets no token: {counted(failure.failures, 'request')} failed in a row.",
+                {"application": name, "failures": failure.failures, "reason": failure.message},
+                over=f"Application {name} gets tokens again.",
+                flaps=True,
+            )
+
+
+def _refused(name: str, reason: str) -> AlertCondition:
+    return AlertCondition(
+        f"credentials {name}",
+        "token.refused",
+        "critical",
+        f"The credentials of application {name} are refused, so that its requests fail.",
+        {"application": name, "reason": reason},
+        over=f"The credentials of application {name} are accepted.",
+        flaps=True,
+    )
+
+
+def _token_limit(name: str, failure: backoff.Backoff) -> AlertCondition:
+    return AlertCondition(
+        f"token limit {name}",
+        "token.limit",
+        "critical",
+        f"Application {name} gets no token: the rate limit of token requests is exceeded.",
+        {"application": name, "until": rfc3339(failure.until), "reason": failure.message},
+        over=f"Application {name} gets tokens again.",
+        flaps=True,
+    )
+
+
+def _store(gateway: Gateway) -> Iterator[AlertCondition]:
+    if not gateway.quota.store_available:
+        yield AlertCondition(
+            "store",
+            "store.unavailable",
+            "critical",
+            "The store is unavailable: usage is kept in memory, and accounts with a limit get 503.",
+            {"store": gateway.settings.store.shown},
+            over="The store is available again.",
+            flaps=True,
+        )
+
+
+def _drift(report: SchemaReport) -> Iterator[AlertCondition]:
+    if not report.drifts:
+        return
+    breaking = [each for each in report.drifts if each.breaks]
+    affected = list(dict.fromkeys(name for each in report.drifts for name in each.affected))
+    yield AlertCondition(
+        "schema",
+        "schema.drift",
+        "critical" if breaking else "warning",
+        f"The upstream's schema has changed in {counted(len(report.drifts), 'place')} that the mappings read.",
+        {
+            "drifts": msgspec.to_builtins(report.drifts[:PLACES_MAX]),
+            "count": len(report.drifts),
+            "breaking": len(breaking),
+            "affected": affected[: 5 * PLACES_MAX],
+        },
+        over="The upstream's schema has all that the mappings read.",
+        # So that a second field that goes is reported, too.
+        fingerprint=hashlib.sha256(repr([(each.place, each.problem) for each in report.drifts]).encode()).hexdigest(),
+    )

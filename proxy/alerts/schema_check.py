@@ -1,0 +1,201 @@
+"""Schema check: compares the upstream's schema once a day with what the mappings read, before clients notice a drift.
+
+One of all workers sends the introspection, which costs no parts, and stores the result for the others. A check that
+fails, because the upstream is unreachable or forbids introspection, is no drift: the last comparison stands, and the
+check is repeated within the hour. A new version of the mappings is compared at once.
+"""
+
+import asyncio
+import random
+import socket
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import structlog
+
+from proxy import errors
+from proxy.gateway.assembly import Gateway
+from proxy.kit import shipped
+from proxy.mapping import drift
+from proxy.upstream import introspection
+
+NOTE = "schema check"
+OWNER = "last"
+RETRY_SECONDS = 3600.0  # after a check that failed
+POLL_SECONDS = 60.0  # between two looks whether a check is due
+DELAY_MAX = 600.0  # seconds at most that a check that is due waits, so that not all installations ask at once
+CLAIM_SECONDS = 120.0  # that one worker has for a check
+
+State = Literal["never", "complete", "drift", "unknown"]
+
+log = structlog.get_logger()
+
+
+class SchemaReport(msgspec.Struct, frozen=True):
+    """Result of the last check. Times are seconds since 1970.
+
+    `attempted`: the last check; `compared`: the last that compared, None if none has. `failure` says why the last one
+    did not, empty if it did. `drifts` are those of the last comparison, with the schema `expected` (a digest), of
+    `fields` fields; `machine` is the one that compared.
+    """
+
+    attempted: float
+    expected: str
+    machine: str
+    compared: float | None = None
+    failure: str = ""
+    fields: int = 0
+    drifts: tuple[drift.Drift, ...] = ()
+
+    @property
+    def state(self) -> State:
+        """`unknown`: no check has been able to compare."""
+        if self.compared is None:
+            return "unknown"
+        return "drift" if self.drifts else "complete"
+
+
+class SchemaCheck:
+    """Background task of the check. `report` is the last result of any worker, None before the first; `expected` is
+    the digest of the schema and the mappings of this process."""
+
+    def __init__(
+        self,
+        current: Callable[[], Gateway],
+        *,
+        rng: random.Random | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._current = current
+        self._rng = rng or random.SystemRandom()
+        self._poll_seconds = poll_seconds
+        self.expected = expected_schema()
+        self._due: float | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.report: SchemaReport | None = None
+
+    def start(self) -> None:
+        """Begin in the background."""
+        self._task = asyncio.create_task(self._keep_checking(), name="schema check")
+
+    async def close(self) -> None:
+        """Cancel the task."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    async def check(self) -> SchemaReport:
+        """Compare now, and store the result. Raises StoreUnavailable."""
+        gateway = self._current()
+        names = gateway.mappings.schema.named_types()
+        before = await self.refresh()
+        try:
+            types = await _introspected(gateway, introspection.operation(names))
+        except errors.BridgeError as error:
+            log.warning("schema check failed", exc_info=error)
+            report = self._failed(before, error.message)
+        else:
+            fields = sum(len(getattr(kind, "fields", ())) for kind in names.values())
+            now = gateway.clock.now()
+            drifts = tuple(drift.compare(gateway.mappings, types.types))
+            report = SchemaReport(now, self.expected, socket.gethostname(), now, "", fields, drifts)
+            _log(report)
+        await gateway.store.put_note(NOTE, OWNER, msgspec.json.encode(report).decode())
+        self._adopt(report)
+        return report
+
+    async def refresh(self) -> SchemaReport | None:
+        """Read the last result of any worker. Raises StoreUnavailable."""
+        report = await stored_report(self._current())
+        if report is not None:
+            self._adopt(report)
+        return report
+
+    async def check_if_due(self) -> None:
+        """Check if the time has come and no other worker does. Raises StoreUnavailable."""
+        gateway = self._current()
+        hours = gateway.settings.schema_check.hours
+        report = await self.refresh()
+        if not hours:
+            return
+        now = gateway.clock.now()
+        if not self._is_due(report, hours, now):
+            self._due = None
+        elif self._due is None:
+            self._due = now + self._rng.random() * min(DELAY_MAX, hours * 360)
+        elif now >= self._due and await gateway.store.claim_once("schema check", CLAIM_SECONDS):
+            self._due = None
+            await self.check()
+
+    def _is_due(self, report: SchemaReport | None, hours: float, now: float) -> bool:
+        if report is None or report.expected != self.expected:
+            return True
+        seconds = min(RETRY_SECONDS, hours * 3600) if report.failure else hours * 3600
+        # Also after a clock that was ahead: its result would else stand for as long.
+        return not 0 <= now - report.attempted < seconds
+
+    def _failed(self, before: SchemaReport | None, reason: str) -> SchemaReport:
+        now, machine = self._current().clock.now(), socket.gethostname()
+        if before is None or before.expected != self.expected:
+            return SchemaReport(now, self.expected, machine, failure=reason)
+        return msgspec.structs.replace(before, attempted=now, failure=reason)
+
+    def _adopt(self, report: SchemaReport) -> None:
+        self.report = report
+        if report.compared is not None:
+            metrics = self._current().metrics
+            metrics.schema_check_age[()] = report.compared
+            metrics.schema_drifts[()] = len(report.drifts)
+
+    async def _keep_checking(self) -> None:
+        while True:
+            try:
+                await self.check_if_due()
+            except errors.StoreUnavailable:
+                pass  # logged by the ledger
+            except Exception as error:  # a failure must not be the last one
+                log.error("schema check failed", exc_info=error)
+            await asyncio.sleep(self._poll_seconds)
+
+
+async def stored_report(gateway: Gateway) -> SchemaReport | None:
+    """Return the last result; None without one, or where another version wrote it. Raises StoreUnavailable."""
+    text = (await gateway.store.notes(NOTE)).get(OWNER)
+    try:
+        return None if text is None else msgspec.json.decode(text, type=SchemaReport)
+    except msgspec.MsgspecError:
+        return None
+
+
+def expected_schema() -> str:
+    """Return a digest of the schema and the mapping files, by which a result of others is known."""
+    return shipped.digest(shipped.mapping_files())[:12]
+
+
+async def _introspected(
+    gateway: Gateway, operation: introspection.IntrospectionOperation
+) -> introspection.IntrospectedTypes:
+    """Send the operation for the first application whose token is accepted: the schema is the same for all."""
+    refusal: errors.BridgeError | None = None
+    for application in gateway.applications.applications.values():
+        try:
+            return await gateway.services.client.execute(operation, application.credentials)
+        except (errors.CredentialsRefused, errors.TokenLimit) as error:
+            refusal = refusal or error
+    assert refusal is not None  # noqa: S101 - a configuration has an application
+    raise refusal
+
+
+def _log(report: SchemaReport) -> None:
+    if not report.drifts:
+        log.info("schema compared", fields=report.fields)
+        return
+    for each in report.drifts:
+        log.error(
+            "schema drift found",
+            place=each.place,
+            problem=each.problem,
+            breaks=each.breaks,
+            affected=list(each.affected),
+        )

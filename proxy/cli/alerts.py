@@ -1,0 +1,138 @@
+"""`v3bridge alerts`: a test alert to every receiver, and the last alerts from the store."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from proxy import config, errors
+from proxy.cli.shown import FILE_WIDTH
+from proxy.config import loader
+from proxy.kit import clock, event_loop, shipped
+from proxy.kit.wording import printable
+
+if TYPE_CHECKING:
+    from proxy.alerts.records import AlertRecord
+
+app = typer.Typer(help="Alerts: receivers, and what they got.", no_args_is_help=True)
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
+_NO_RECEIVERS = "alerts: the configuration has no webhooks and no commands; docs/how-to/alerts.md shows how to add one"
+_COLOURS = {"delivered": "green", "pending": "yellow"}
+
+
+class AttemptRow(NamedTuple):
+    """Outcome of a test alert at one receiver."""
+
+    receiver: str
+    target: str
+    outcome: str
+    ms: int
+
+
+@app.command("test")
+def send_test(config_file: ConfigFile = None) -> None:
+    """Send a test alert to every receiver, and print the outcomes. The exit code is 1 if any has not accepted it."""
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ)
+    if not settings.alerts.receivers:
+        raise errors.ConfigError(_NO_RECEIVERS)
+    rows = event_loop.run(_send(settings.alerts))
+    table = Table(title="Test alert")
+    table.add_column("receiver", no_wrap=True)
+    table.add_column("sent to", overflow="fold")
+    table.add_column("outcome", overflow="fold")
+    table.add_column("ms", justify="right", no_wrap=True)
+    for row in rows:
+        outcome = Text(printable(row.outcome), style="green" if row.outcome == "delivered" else "red")
+        table.add_row(Text(row.receiver), Text(printable(row.target)), outcome, str(row.ms))
+    _print(table)
+    raise typer.Exit(any(row.outcome != "delivered" for row in rows))
+
+
+@app.command("list")
+def list_(
+    config_file: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Print the last alerts and their deliveries, the newest first."""
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
+        raise errors.ConfigError(
+            "store: nothing is stored with `upstream: sandbox` or `store: memory:`; look at the page Alerts of the "
+            "admin interface"
+        )
+    found = event_loop.run(_recent(settings))
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    elif not found:
+        typer.echo("No alerts.")
+    else:
+        _print(_table(found))
+
+
+async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
+    from proxy.alerts import alert as alerts
+    from proxy.alerts import receivers
+
+    time = clock.SystemClock()
+    alert = alerts.test(time.now())
+
+    async def attempt(name: str, receiver: config.WebhookSettings | config.CommandSettings) -> AttemptRow:
+        began = time.monotonic()
+        outcome = await receivers.deliver(receiver, alert, time.now())
+        # The program without its arguments, and the host without the path: both may hold a secret.
+        target = receiver.url.shown if isinstance(receiver, config.WebhookSettings) else receiver.command[0]
+        return AttemptRow(name, target, outcome.reason or "delivered", round((time.monotonic() - began) * 1000))
+
+    return await asyncio.gather(*(attempt(name, receiver) for name, receiver in settings.receivers.items()))
+
+
+async def _recent(settings: config.Config) -> "list[AlertRecord]":
+    from proxy.alerts import records
+    from proxy.stores import open as opening
+
+    store = await opening.open_store(settings.store, clock.SystemClock())
+    try:
+        return await records.recent(store)
+    except errors.StoreUnavailable as error:
+        raise errors.ConfigError(f"store: {error.message}") from error
+    finally:
+        await store.aclose()
+
+
+def _table(found: "list[AlertRecord]") -> Table:
+    table = Table(title="Alerts")
+    for name in ("time (UTC)", "event"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("alert", overflow="fold")
+    table.add_column("deliveries", overflow="fold")
+    for record in found:
+        alert = record.alert
+        state = Text("resolved", "green") if alert.status == "resolved" else Text(alert.severity)
+        deliveries = [
+            Text.assemble(
+                f"{each.receiver} ",
+                (each.state, _COLOURS.get(each.state, "red")),
+                f" ({each.reason})" if each.reason else "",
+            )
+            for each in record.deliveries
+        ]
+        table.add_row(
+            alert.at.replace("T", " ").removesuffix("Z"),
+            Text.assemble(alert.event, "\n", state),
+            Text(printable(alert.title)),
+            Text("\n").join(deliveries) if deliveries else Text("no receiver", "dim"),
+        )
+    return table
+
+
+def _print(table: Table) -> None:
+    terminal = Console()
+    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(table)

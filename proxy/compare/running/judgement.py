@@ -1,0 +1,40 @@
+"""Judge and summary of a run, assembled from settings, rules and causes."""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from proxy.compare.judging import causes, diff, judge, paths, rules, summary, v3_fields
+from proxy.compare.judging.settings import ComparisonSettings
+from proxy.kit.clock import Clock
+from proxy.mapping import loader as mapping
+
+SITE = "octopart"  # default; it is part of a field's name, and does not influence a judgement
+
+
+class Judgement(NamedTuple):
+    """A judge, and the summary that makes a result of its findings."""
+
+    judge: judge.Judge
+    summary: summary.Summary
+
+
+def build(
+    chosen: ComparisonSettings,
+    site: str | None,
+    clock: Clock,
+    redact: Callable[[str], str],
+    *,
+    baseline: rules.IgnoredCounts | None = None,
+    own_uids: str | None = None,
+) -> Judgement:
+    """Build judge and summary; rules that expire are checked against today's date. `site` and `own_uids` (a file)
+    are those of the service whose responses are judged; `baseline` limits how much rules may hide. Raises
+    MappingError."""
+    why = causes.Causes(v3_fields.load(site or SITE))
+    today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
+    book = rules.RuleSet(chosen.rules, why, today)
+    uids = frozenset(mapping.known_uids(Path(own_uids)) if own_uids else ())
+    judged = judge.Judge(chosen, book, why, diff.diff_documents, redact, uids=uids)
+    return Judgement(judged, summary.Summary(chosen, book, why, paths.subject, baseline))

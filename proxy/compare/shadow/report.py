@@ -1,0 +1,40 @@
+"""Result of all comparisons of shadowing that are in the store, with a verdict as that of a run."""
+
+from proxy import config
+from proxy.compare.judging import rules, summary
+from proxy.compare.judging.settings import ComparisonSettings
+from proxy.compare.results import ComparisonResult
+from proxy.compare.running import http_side, judgement
+from proxy.compare.shadow import results
+from proxy.kit.clock import Clock
+from proxy.stores.protocols import NoteStore
+
+SOURCE = "live requests"
+
+
+async def read(
+    store: NoteStore,
+    service: config.Config,
+    settings: ComparisonSettings,
+    clock: Clock,
+    *,
+    budget: int | None = None,
+    ignored_counts: rules.IgnoredCounts | None = None,
+) -> ComparisonResult | None:
+    """Return the result; None where no request has been compared. `service` is the configuration of the service whose
+    requests they were. Raises StoreUnavailable."""
+    tally = await results.read(store)
+    if tally is None:
+        return None
+    site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None
+    judged = judgement.build(settings, site, clock, str, baseline=ignored_counts)
+    listen, old = service.listen, service.shadow.baseline_url
+    about = summary.RunInfo(
+        started=tally.first or 0.0,
+        ended=tally.last or 0.0,
+        source=SOURCE,
+        baseline=http_side.base_url(old) if old else "the old service",
+        candidate=http_side.base_url(f"http://{listen.host}:{listen.port}"),
+        budget=budget,
+    )
+    return judged.summary.result(tally, about)

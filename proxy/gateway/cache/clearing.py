@@ -1,0 +1,77 @@
+"""Clearing of the response cache while the service runs, in all workers and machines that use the same store.
+
+What is to be cleared is noted in the store; each process looks for new notes once a second.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import structlog
+
+from proxy import errors
+from proxy.gateway.cache.shared import SharedCache
+from proxy.stores.protocols import CacheStore, NoteStore
+
+NOTES = "cache cleared"  # kind of the notes; the owner is the application
+ALL = "*"  # owner of the note for all applications, whose names begin with a letter or a digit
+LOOK_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+async def note_clearing(store: NoteStore, application: str | None) -> None:
+    """Let every process clear the entries of an application, or all, in its memory. Raises StoreUnavailable."""
+    await store.put_note(NOTES, application or ALL, secrets.token_hex(8))
+
+
+async def clear(store: NoteStore, shared: SharedCache | CacheStore | None, application: str | None) -> int:
+    """Clear the caches of all processes; return how many entries of the shared cache are deleted. Raises
+    StoreUnavailable."""
+    # The shared cache first: a process whose memory is cleared would read its entries again.
+    deleted = await shared.clear(application) if shared is not None else 0
+    await note_clearing(store, application)
+    return deleted
+
+
+class CacheClearing:
+    """Task that calls `clear_memory` with the application of each new note, None for all."""
+
+    def __init__(self, store: NoteStore, clear_memory: Callable[[str | None], None]) -> None:
+        self._store = store
+        self._clear = clear_memory
+        self._known: Mapping[str, str] | None = None  # notes that were there before, or are done
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read the notes that are there already, and start to look for new ones."""
+        with suppress(errors.StoreUnavailable):
+            await self.refresh()
+        self._task = asyncio.create_task(self._keep_looking(), name="cache clearing")
+
+    async def close(self) -> None:
+        """Stop the task."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    async def refresh(self) -> None:
+        """Clear what new notes name. Raises StoreUnavailable."""
+        notes = await self._store.notes(NOTES)
+        # What was cleared before this process began, its memory never had.
+        known, self._known = notes if self._known is None else self._known, notes
+        for application, mark in notes.items():
+            if known.get(application) != mark:
+                self._clear(None if application == ALL else application)
+                log.info("response cache cleared", application="all" if application == ALL else application)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self.refresh()
+            except errors.StoreUnavailable:
+                continue  # the ledger has logged it
+            except Exception as error:  # an unexpected error must not be the last one
+                log.error("cache clearing failed", exc_info=error)

@@ -1,0 +1,131 @@
+"""Recording of callers: writes this process's counts to the store, and tells which clients are new.
+
+Counts are written every INTERVAL_SECONDS and at the end. A process that is killed loses what it has counted since its
+last write. While the store is unavailable counts wait in memory, bounded (telemetry/callers.py).
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import structlog
+
+from proxy import errors
+from proxy.kit.clock import Clock
+from proxy.stores.protocols import CallerStore
+from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen
+
+INTERVAL_SECONDS = 10.0  # between two writes
+BATCH_MAX = 1_000  # counts that are written at once
+LEARNING_SECONDS = 86_400.0  # after recording began, in which no client counts as new
+
+log = structlog.get_logger()
+
+
+class _Batch(NamedTuple):
+    """Counts that are written together. The id stays with a retry, so that a batch is added once."""
+
+    id: str
+    seen: list[CallerSeen]
+    counts: list[CallerCount]
+
+
+def _batches(seen: list[CallerSeen], counts: list[CallerCount]) -> list[_Batch]:
+    """Return batches of a size that keeps no other user of the store waiting."""
+    times = {each.caller: each for each in seen}
+    batches = []
+    for start in range(0, len(counts), BATCH_MAX):
+        part = counts[start : start + BATCH_MAX]
+        batches.append(_Batch(secrets.token_hex(8), [times[each] for each in {count.caller for count in part}], part))
+    return batches
+
+
+class CallerRecorder:
+    """Background task that writes counts, and deletes those older than `days` days; 0 deletes all."""
+
+    def __init__(
+        self, counts: CallerCounts, store: CallerStore, days: int, clock: Clock, *, interval: float = INTERVAL_SECONDS
+    ) -> None:
+        self._counts = counts
+        self._store = store
+        self._days = days
+        self._clock = clock
+        self._interval = interval
+        self._batches: deque[_Batch] = deque()  # that the store has not confirmed
+        self._pruned = -1
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to write, in the background."""
+        self._task = asyncio.create_task(self._keep_writing(), name="callers")
+
+    async def close(self) -> None:
+        """Write what is left, and end."""
+        # Not cancelled: a write that is interrupted may have been carried out.
+        self._closing.set()
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+            self._task = None
+
+    async def write(self) -> None:
+        """Write all counts; once a day, delete old ones. Raises StoreUnavailable: the counts wait for the next call."""
+        was_waiting = bool(self._batches)
+        await self._write_batches()
+        if was_waiting:
+            await self._write_batches()
+        today = int(self._clock.now() // DAY_SECONDS)
+        if today != self._pruned:
+            await self._store.prune_callers(today - self._days + 1)
+            self._pruned = today
+
+    async def _write_batches(self) -> None:
+        # New counts are taken when all earlier ones are written: until then they add up where they are bounded.
+        if not self._batches:
+            self._batches.extend(_batches(*self._counts.take()))
+        while self._batches:
+            await self._store.add_callers(*self._batches[0])
+            self._batches.popleft()
+
+    async def _keep_writing(self) -> None:
+        is_last = False
+        while not is_last:
+            with contextlib.suppress(TimeoutError):
+                is_last = await asyncio.wait_for(self._closing.wait(), self._interval)
+            try:
+                await self.write()
+            except errors.StoreUnavailable:
+                pass  # the ledger has logged it
+            except Exception as error:  # a write that fails must not be the last one
+                log.error("caller counts failed", exc_info=error)
+        if self._batches:
+            lost = sum(count.requests for batch in self._batches for count in batch.counts)
+            log.warning("caller counts lost", requests=lost)
+
+
+class NewClient(NamedTuple):
+    """Application, API key and user agent that were first seen at a moment, in seconds since 1970."""
+
+    application: str
+    key: str
+    user_agent: str
+    first: int
+
+
+def new_clients(callers: Iterable[CallerSeen], since: float) -> list[NewClient]:
+    """Return the clients that were first seen at `since` or later, oldest first: those whose application, API key and
+    user agent are in no earlier caller. Requests without a valid API key are of no client.
+
+    In the first LEARNING_SECONDS of recording every client would be new, so that none counts as new.
+    """
+    first_seen: dict[tuple[str, str, str], int] = {}
+    for (application, key, _, user_agent), first, _ in callers:
+        if application:
+            client = application, key, user_agent
+            first_seen[client] = min(first, first_seen.get(client, first))
+    known_from = max(since, min(first_seen.values(), default=0) + LEARNING_SECONDS)
+    fresh = [NewClient(*client, first) for client, first in first_seen.items() if first >= known_from]
+    return sorted(fresh, key=lambda each: each.first)

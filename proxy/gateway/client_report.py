@@ -1,0 +1,242 @@
+"""Report on clients: who still calls, how much and from which program, and which API keys nobody uses."""
+
+import asyncio
+import csv
+import io
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from proxy import config
+from proxy.gateway.applications import Sunset
+from proxy.stores.protocols import CallerStore
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+
+
+class DayUsage(msgspec.Struct, frozen=True):
+    """Requests of a day: all, those with an error response, and the parts that they used."""
+
+    day: str
+    requests: int
+    errors: int
+    parts: int
+
+
+class CallerUsage(msgspec.Struct, frozen=True):
+    """Requests of an API key to one endpoint from one program, in the days of the report; `days` are those with
+    requests. Times are of all recorded days."""
+
+    endpoint: str
+    user_agent: str
+    requests: int
+    errors: int
+    parts: int
+    first_seen: str
+    last_seen: str
+    days: list[DayUsage]
+
+
+class ClientUsage(msgspec.Struct, frozen=True):
+    """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
+
+    `requests`, `errors`, `parts`, `days` and `callers` are of the days of the report; `first_seen` and `last_seen` of
+    all recorded days, null for a key that was never seen. `days` has a row for each day, `callers` for each caller that
+    was seen on one of them, most requests first. `configured`: the configuration has such a key. `sunset` is the last
+    day of service, `strict` whether all of its requests are strict.
+    """
+
+    application: str | None
+    key: str | None
+    configured: bool
+    strict: bool
+    sunset: str | None
+    sunset_passed: bool
+    requests: int
+    errors: int
+    parts: int
+    first_seen: str | None
+    last_seen: str | None
+    days: list[DayUsage]
+    callers: list[CallerUsage]
+
+    @property
+    def name(self) -> str:
+        """Name of the client for people, as in the names of quota accounts."""
+        return "(no valid API key)" if self.key is None else f"{self.application}/{self.key}"
+
+
+class ClientReport(msgspec.Struct, frozen=True):
+    """Usage of every API key from `first_day` to `last_day` (today, UTC): most requests first, then last seen first.
+
+    `recorded_since` is the time of the first request that is recorded; null where there is none.
+    """
+
+    first_day: str
+    last_day: str
+    recorded_since: str | None
+    clients: list[ClientUsage]
+
+
+async def read(
+    store: CallerStore, applications: Mapping[str, config.ApplicationSettings], days: int, now: float
+) -> ClientReport:
+    """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
+    today = int(now // DAY_SECONDS)
+    # Day by day: the store serves others in between.
+    counts = [await store.caller_counts(day, day) for day in range(today - days + 1, today + 1)]
+    # Callers last: one that is written meanwhile is then known to have been seen.
+    seen = await store.callers()
+    return await asyncio.to_thread(_report, applications, itertools.chain(*counts), seen, days, now)
+
+
+def _report(
+    applications: Mapping[str, config.ApplicationSettings],
+    counts: Iterable[CallerCount],
+    seen: Sequence[CallerSeen],
+    days: int,
+    now: float,
+) -> ClientReport:
+    keys = {
+        (name, key_name): (entry.sunset_of(key), key.strict)
+        for name, entry in applications.items()
+        for key_name, key in entry.clients.items()
+    }
+    calls = {client: _Calls({}, []) for client in keys}
+    for each in seen:
+        calls.setdefault(each.caller[:2], _Calls({}, [])).seen[each.caller] = each
+    for count in counts:
+        client_calls = calls.get(count.caller[:2])
+        if client_calls is not None and count.caller in client_calls.seen:  # else it was just deleted
+            client_calls.counts.append(count)
+    today = int(now // DAY_SECONDS)
+    named_days = range(today - days + 1, today + 1)
+    clients = [_client(client, keys.get(client), its, named_days, now) for client, its in calls.items()]
+    clients.sort(key=lambda each: (each.requests, each.last_seen or ""), reverse=True)
+    recorded = min((each.first for each in seen), default=None)
+    return ClientReport(*day_names(days, now), _time(recorded), clients)
+
+
+class _Calls(NamedTuple):
+    """What the store has of one API key."""
+
+    seen: dict[Caller, CallerSeen]
+    counts: list[CallerCount]
+
+
+def _client(
+    client: tuple[str, str],
+    settings: tuple[config.SunsetSettings | None, bool] | None,
+    calls: _Calls,
+    days: Iterable[int],
+    now: float,
+) -> ClientUsage:
+    application, key = client
+    configured_sunset, strict = settings or (None, False)
+    sunset = Sunset.of(configured_sunset)
+    by_day: dict[int, list[CallerCount]] = defaultdict(list)
+    for count in calls.counts:
+        by_day[count.day].append(count)
+    requests, failed, parts = _total(calls.counts)
+    return ClientUsage(
+        application=application or None,
+        key=key or None,
+        configured=settings is not None,
+        strict=strict,
+        sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
+        sunset_passed=sunset is not None and sunset.has_passed(now),
+        requests=requests,
+        errors=failed,
+        parts=parts,
+        first_seen=_time(min((each.first for each in calls.seen.values()), default=None)),
+        last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
+        days=[DayUsage(_day(day), *_total(by_day[day])) for day in days],
+        callers=_callers(calls),
+    )
+
+
+def _callers(calls: _Calls) -> list[CallerUsage]:
+    """Return the callers that were seen on the days of the report, most requests first."""
+    days: dict[Caller, list[CallerCount]] = defaultdict(list)
+    for count in calls.counts:
+        days[count.caller].append(count)
+    callers = [
+        CallerUsage(
+            caller.endpoint,
+            caller.user_agent,
+            *_total(counts),
+            _at(calls.seen[caller].first),
+            _at(calls.seen[caller].last),
+            [DayUsage(_day(count.day), *count[2:]) for count in sorted(counts)],
+        )
+        for caller, counts in days.items()
+    ]
+    return sorted(callers, key=lambda each: (-each.requests, each.endpoint, each.user_agent))
+
+
+def _total(counts: Iterable[CallerCount]) -> tuple[int, int, int]:
+    """Return requests, errors and parts."""
+    requests = failed = parts = 0
+    for count in counts:
+        requests += count.requests
+        failed += count.errors
+        parts += count.parts
+    return requests, failed, parts
+
+
+def day_names(days: int, now: float) -> tuple[str, str]:
+    """Return the first and the last of so many days, today's last."""
+    today = int(now // DAY_SECONDS)
+    return _day(today - days + 1), _day(today)
+
+
+def _day(day: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+
+
+def _at(seconds: int) -> str:
+    """Format a time as RFC 3339 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _time(seconds: int | None) -> str | None:
+    return None if seconds is None else _at(seconds)
+
+
+CSV_COLUMNS = (
+    "application",
+    "key",
+    "endpoint",
+    "user_agent",
+    "day",
+    "requests",
+    "errors",
+    "parts",
+    "first_seen",
+    "last_seen",
+)
+
+
+def csv_text(report: ClientReport) -> str:
+    """Return a report as CSV (RFC 4180): a row for each caller and day; for a client without requests one row without
+    a day, so that it is not missed."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(CSV_COLUMNS)
+    for client in report.clients:
+        names = (client.application or "", client.key or "")
+        if not client.callers:
+            rows.writerow((*names, "", "", "", 0, 0, 0, client.first_seen or "", client.last_seen or ""))
+        for caller in client.callers:
+            for day in caller.days:
+                numbers = (day.day, day.requests, day.errors, day.parts, caller.first_seen, caller.last_seen)
+                rows.writerow((*names, caller.endpoint, _inert(caller.user_agent), *numbers))
+    return text.getvalue()
+
+
+def _inert(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula: user agents are what clients send."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -1,0 +1,13 @@
+-- KEYS[1]: the prefix of all keys. ARGV: the first day that stays, and its beginning in seconds since 1970.
+local callers, days = KEYS[1] .. 'callers', KEYS[1] .. 'caller_days'
+for _, day in ipairs(redis.call('SMEMBERS', days)) do
+  if tonumber(day) < tonumber(ARGV[1]) then
+    redis.call('DEL', KEYS[1] .. 'caller_day:' .. day)
+    redis.call('SREM', days, day)
+  end
+end
+local stored = redis.call('HGETALL', callers)
+for place = 1, #stored, 2 do
+  local last = string.match(stored[place + 1], ' (%d+)$')
+  if tonumber(last) < tonumber(ARGV[2]) then redis.call('HDEL', callers, stored[place]) end
+end

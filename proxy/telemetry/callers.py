@@ -1,0 +1,134 @@
+"""Callers of the v3 API, counted in this process until they are written to the store: who still calls, and how much.
+
+To count a request is to update one dictionary entry: it is on the way of every request. Texts of clients are bounded:
+of an API key and day only so many callers are told apart, so that a program that sends a new User-Agent with each
+request fills neither the memory nor the store.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from proxy.endpoints import ENDPOINTS, PREFIXES
+from proxy.telemetry.activity import RequestValues
+
+DAY_SECONDS = 86_400
+OTHERS = "(others)"  # the user agent of callers beyond the limits
+CALLERS_MAX = 100  # of an API key and day, in one process
+UNKNOWN_MAX = 20  # the same without a valid API key: anybody can send such requests
+PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
+
+# Refusals for want of a valid API key; the last is that of an address that sent too many wrong ones.
+_KEY_ERRORS = frozenset({"ForbiddenKey", "MissingKey", "TooManyRequests"})
+_ENDPOINTS = {
+    f"{prefix}{endpoint.path}{slash}": endpoint.path.removeprefix("/")
+    for endpoint in ENDPOINTS
+    for prefix in PREFIXES
+    for slash in ("", "/")
+}
+
+
+class Caller(NamedTuple):
+    """API key, named by its application and its own name, with an endpoint such as `parts/match` and a User-Agent.
+
+    Both names are empty where the API key is missing or unknown; the user agent is empty where none was sent.
+    """
+
+    application: str
+    key: str
+    endpoint: str
+    user_agent: str
+
+
+class CallerCount(NamedTuple):
+    """Requests of a caller on one day (in days since 1970, UTC): all, those with an error response; and parts."""
+
+    day: int
+    caller: Caller
+    requests: int
+    errors: int
+    parts: int
+
+
+class CallerSeen(NamedTuple):
+    """Times of the first and the last request of a caller, in whole seconds since 1970."""
+
+    caller: Caller
+    first: int
+    last: int
+
+
+class _Tally:
+    """Counts of one caller on one day."""
+
+    __slots__ = ("errors", "first", "last", "parts", "requests")
+
+    def __init__(self, at: float) -> None:
+        self.requests = self.errors = self.parts = 0
+        self.first = self.last = at
+
+
+_Key = tuple[float, str | None, str | None, str, str]  # day, application, API key, route or endpoint, user agent
+
+
+class CallerCounts:
+    """Counts of this process that are not in the store yet."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[_Key, _Tally] = {}
+        self._day = 0.0
+        self._callers: dict[tuple[str | None, str | None], set[tuple[str, str]]] = defaultdict(set)
+
+    def add(self, record: RequestValues) -> None:
+        """Count a request that was responded to."""
+        at, _, _, _, route, status, _, _, user_agent, application, name, parts, _, error = record
+        key = (at // DAY_SECONDS, application, name, route, user_agent)
+        tally = self._tallies.get(key) or self._open(key, at, error)
+        if tally is None:
+            return
+        tally.requests += 1
+        # Both: the clock may be set back.
+        if at > tally.last:
+            tally.last = at
+        elif at < tally.first:
+            tally.first = at
+        if error is not None or status >= 400:
+            tally.errors += 1
+        if parts:
+            tally.parts += parts
+
+    def take(self) -> tuple[list[CallerSeen], list[CallerCount]]:
+        """Return all counts, and begin again from zero."""
+        tallies, self._tallies = self._tallies, {}
+        seen: dict[Caller, CallerSeen] = {}
+        counts: dict[tuple[int, Caller], CallerCount] = {}
+        for (day, application, key, route, user_agent), tally in tallies.items():
+            # Several routes are one endpoint: with either prefix, with and without a trailing slash.
+            caller = Caller(application or "", key or "", _ENDPOINTS[route], user_agent)
+            first, last = int(tally.first), int(tally.last)
+            _, earlier, later = seen.get(caller, (caller, first, last))
+            seen[caller] = CallerSeen(caller, min(earlier, first), max(later, last))
+            place = int(day), caller
+            _, _, requests, failed, parts = counts.get(place, (*place, 0, 0, 0))
+            counts[place] = CallerCount(*place, requests + tally.requests, failed + tally.errors, parts + tally.parts)
+        return list(seen.values()), list(counts.values())
+
+    def _open(self, key: _Key, at: float, error: str | None) -> _Tally | None:
+        """Return the tally of a caller that has none yet; None for a request that is not counted, such as one that
+        was refused under overload before its API key was read."""
+        day, application, name, route, user_agent = key
+        if route not in _ENDPOINTS or (name is None and error not in _KEY_ERRORS):
+            return None
+        if day != self._day:
+            self._day = day
+            self._callers.clear()
+        callers = self._callers[application, name]
+        limit = UNKNOWN_MAX if name is None else CALLERS_MAX
+        if (route, user_agent) not in callers:
+            if len(callers) >= limit or len(self._tallies) >= PENDING_MAX:
+                key = (day, application, name, route, OTHERS)
+            else:
+                callers.add((route, user_agent))
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = _Tally(at)
+        return tally

@@ -1,0 +1,175 @@
+"""Access to the admin interface: every request needs the admin token or a session, except for those of OPEN.
+
+Security headers on every response, errors as pages or JSON, a limit of wrong tokens for each address.
+"""
+
+import math
+
+import cachetools
+import structlog
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
+
+from proxy import errors
+from proxy.kit.windows import Window, Windows
+from proxy.web.admin import pages, rendering, requests
+from proxy.web.admin.context import AdminContext
+from proxy.web.admin.sessions import Sessions
+from proxy.web.operator_endpoints import PATHS as CHECKS
+
+OPEN = CHECKS | {"/sign-in", "/static/{name}"}
+"""Routes without authentication. A new route needs it unless it is named here."""
+
+COOKIE = "__Host-v3bridge"  # the prefix: only over TLS (or loopback), for this host alone, for all paths
+WRONG_TOKENS = Window(10, 60.0)  # for each address
+ADDRESSES_MAX = 4_096  # addresses whose wrong tokens are counted
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self';"
+        " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: with it browsers send `Origin: null` with forms of this interface, too.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+CSRF = web.RequestKey("csrf", str)
+"""CSRF token of the request's session; missing where a script has sent the bearer token."""
+
+log = structlog.get_logger()
+
+
+class Unauthorized(errors.ClientError):
+    """Neither token nor session."""
+
+    status = 401
+
+
+class Guard:
+    """Middleware that authenticates, and the check of tokens for signing in."""
+
+    def __init__(self, context: AdminContext, transport: requests.Transport) -> None:
+        self._context = context
+        self.transport = transport
+        self._sessions: Sessions | None = None
+        self._wrong: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
+
+    def sessions(self) -> Sessions:
+        """Return the sessions of the current token: a reload may have changed it."""
+        settings = self._context.service.gateway.settings.admin
+        if not settings or settings.token is None:
+            raise Unauthorized("the admin interface has no token")
+        if self._sessions is None or self._sessions.token != settings.token:
+            self._sessions = Sessions(settings.token, self._context.clock)
+        return self._sessions
+
+    def check_token(self, request: web.Request, text: str) -> None:
+        """Raise Unauthorized for a wrong token, and TooManyRequests for an address with many of them."""
+        client = self.transport.addresses.of(request)
+        windows = self._wrong.get(client.group)
+        # Before the token is compared, so that a right guess is refused like a wrong one.
+        if windows is not None and (wait := windows.wait()):
+            raise errors.TooManyRequests("too many wrong tokens from your address", retry_after=math.ceil(wait))
+        if self.sessions().is_token(text):
+            return
+        if windows is None:
+            windows = self._wrong[client.group] = Windows((WRONG_TOKENS,), self._context.clock)
+        windows.try_take()
+        log.warning("admin token refused", address=client.address)
+        raise Unauthorized("this is not the admin token")
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Authenticate a request, and add the security headers to its response."""
+        return await self.wrap(request, handler, authenticates=True)
+
+    async def refused(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Handle a request that is refused before its route is known."""
+        return await self.wrap(request, handler, authenticates=False)
+
+    async def wrap(self, request: web.Request, handler: Handler, *, authenticates: bool) -> web.StreamResponse:
+        try:
+            if authenticates:
+                self.transport.check_host(request)
+                if _route(request) not in OPEN and (redirect := await self._authenticate(request)) is not None:
+                    response: web.StreamResponse = redirect
+                else:
+                    response = await handler(request)
+            else:
+                response = await handler(request)
+        except errors.BridgeError as error:
+            response = self._error(request, error.status, error.message, error.retry_after)
+        except web.HTTPException as error:
+            response = self._error(request, error.status, _reason(error), None)
+            if hdrs.ALLOW in error.headers:
+                response.headers[hdrs.ALLOW] = error.headers[hdrs.ALLOW]
+        except Exception as error:
+            # A bug: the log has its type and place, the response nothing of it.
+            log.error("internal error caught", exc_info=error)
+            response = self._error(request, 500, "internal error; the log has its place", None)
+        response.headers.update(HEADERS)
+        return response
+
+    async def _authenticate(self, request: web.Request) -> web.Response | None:
+        """Return None for the token or a session, a redirect to the sign-in page for a browser without. Raises
+        Unauthorized and ForbiddenOrigin."""
+        kind, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if kind.lower() == "bearer":
+            self.check_token(request, token.strip())
+            return None
+        cookie, sessions = request.cookies.get(COOKIE, ""), self.sessions()
+        if not cookie or not sessions.is_valid(cookie):
+            if request.method in ("GET", "HEAD") and requests.wants_page(request):
+                # Browsers send the session (SameSite=Strict) only after a link of this site, which this page follows.
+                if request.headers.get("Sec-Fetch-Site") == "cross-site":
+                    return web.Response(text=rendering.render("continue.html", "Continue"), content_type="text/html")
+                location = request.rel_url.with_path("/sign-in").with_query(next=request.path_qs)
+                return web.Response(status=303, headers={hdrs.LOCATION: str(location)})
+            raise Unauthorized("send the header Authorization: Bearer TOKEN with the admin token, or sign in")
+        request[CSRF] = sessions.csrf_token(cookie)
+        if request.method not in ("GET", "HEAD"):
+            requests.check_same_site(request)
+            fields = await request.post()
+            if not sessions.is_csrf_token(cookie, str(fields.get("csrf", ""))):
+                raise requests.ForbiddenOrigin
+        return None
+
+    def _error(self, request: web.Request, status: int, message: str, retry_after: int | None) -> web.Response:
+        if requests.wants_page(request):
+            # With the navigation for somebody who is signed in.
+            csrf = request.get(CSRF, "")
+            listed = pages.PAGES if csrf else ()
+            title = _TITLES.get(status, "Error")
+            text = rendering.render("error.html", title=title, message=message, pages=listed, csrf=csrf)
+            response = web.Response(text=text, status=status, content_type="text/html")
+        else:
+            response = web.json_response({"message": message}, status=status)
+        if status == 401:
+            response.headers[hdrs.WWW_AUTHENTICATE] = 'Bearer realm="v3bridge admin"'
+        if retry_after is not None:
+            response.headers[hdrs.RETRY_AFTER] = str(retry_after)
+        return response
+
+
+_TITLES = {
+    400: "Bad request",
+    401: "Sign in",
+    403: "Refused",
+    404: "No such page",
+    405: "Not possible here",
+    429: "Too many requests",
+}
+
+
+def _reason(error: web.HTTPException) -> str:
+    return "there is no such page" if error.status == 404 else error.reason.lower()
+
+
+def _route(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else ""

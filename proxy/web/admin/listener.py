@@ -1,0 +1,201 @@
+"""The admin interface as an aiohttp application: its routes, and handlers of pages, actions, sign-in and files."""
+
+import functools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import structlog
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
+
+from proxy import config, errors
+from proxy.kit.clock import Clock
+from proxy.web import fast_path, operator_endpoints
+from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
+from proxy.web.admin.context import AdminContext
+from proxy.web.admin.page import AdminAction, AdminPage, Query
+from proxy.web.service import RunningService
+
+STATIC = Path(__file__).parent / "static"
+# Files that pages load, and their types.
+FILES = {"admin.css": "text/css", "admin.js": "text/javascript", "icon.svg": "image/svg+xml"}
+NOTICE = "__Host-v3bridge-notice"  # cookie with the result of an action, for the page that is shown next
+NOTICE_SECONDS = 30
+NOTICE_MAX = 1_000  # characters
+
+log = structlog.get_logger()
+
+
+def create(service: RunningService, settings: config.AdminSettings, clock: Clock) -> web.Application:
+    """Build the application around the running service, in its event loop."""
+    context = AdminContext(service, clock, started=clock.now())
+    trusted = service.gateway.settings.listen.trusted_proxies
+    guarded = guard.Guard(context, requests.Transport(trusted, settings.host))
+    app = web.Application(middlewares=[guarded.middleware])
+
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        return await guarded.refused(request, fast_path.refuse)
+
+    app[fast_path.REFUSED] = refuse
+    operator_endpoints.add_health(app)
+    operator_endpoints.add_monitoring(app, service)
+    _SignIn(guarded).add_to(app)
+    app.router.add_get("/static/{name}", _file)
+    app.router.add_get("/openapi.json", _openapi)
+    for page in pages.PAGES:
+        app.router.add_get(page.url, _page_handler(page, context))
+        app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
+        if page.csv is not None:
+            app.router.add_get(f"/{page.name}.csv", _csv_handler(page.name, page.csv, context))
+    for action in pages.ACTIONS:
+        app.router.add_post(action.path, _action_handler(action, context, guarded))
+    return app
+
+
+def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
+    async def show(request: web.Request) -> web.Response:
+        data = await page.data(context, request.query)
+        notice = _decoded(request.cookies.get(NOTICE, ""))
+        text = rendering.page(page, pages.PAGES, data, csrf=request.get(guard.CSRF, ""), notice=notice)
+        response = web.Response(text=text, content_type="text/html")
+        if notice:
+            _set_cookie(response, NOTICE, "", 0)
+        return response
+
+    return show
+
+
+def _json_handler(page: AdminPage, context: AdminContext) -> Handler:
+    async def show(request: web.Request) -> web.Response:
+        data = await page.data(context, request.query)
+        return web.Response(body=msgspec.json.encode(data), content_type="application/json")
+
+    return show
+
+
+def _csv_handler(name: str, text: Callable[[AdminContext, Query], Awaitable[str]], context: AdminContext) -> Handler:
+    async def download(request: web.Request) -> web.Response:
+        headers = {hdrs.CONTENT_DISPOSITION: f'attachment; filename="{name}.csv"'}
+        return web.Response(text=await text(context, request.query), content_type="text/csv", headers=headers)
+
+    return download
+
+
+def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.Guard) -> Handler:
+    """POST: a form's result is shown by its page, after a redirect, so that reloading does not repeat the action."""
+    page = next(each for each in pages.PAGES if each.name == action.page)
+
+    async def run(request: web.Request) -> web.Response:
+        fields = await request.post()
+        form = {name: value for name in fields if isinstance(value := fields[name], str)}
+        address = guarded.transport.addresses.of(request).address
+        log.info("admin action requested", action=action.path, address=address)
+        if not requests.wants_page(request):
+            return web.Response(
+                body=msgspec.json.encode(await action.run(context, form)), content_type="application/json"
+            )
+        response = web.Response(status=303, headers={hdrs.LOCATION: page.url})
+        _set_cookie(response, NOTICE, _encoded((await action.run(context, form)).message), NOTICE_SECONDS)
+        return response
+
+    return run
+
+
+class _SignIn:
+    """The sign-in page, and signing out."""
+
+    def __init__(self, guarded: guard.Guard) -> None:
+        self._guard = guarded
+
+    def add_to(self, app: web.Application) -> None:
+        app.router.add_get("/sign-in", self._show)
+        app.router.add_post("/sign-in", self._sign_in)
+        app.router.add_post("/sign-out", self._sign_out)
+
+    async def _show(self, request: web.Request) -> web.Response:
+        self._check_transport(request)
+        return _sign_in_page(request.query.get("next", ""))
+
+    async def _sign_in(self, request: web.Request) -> web.Response:
+        self._check_transport(request)
+        requests.check_same_site(request)
+        form = await request.post()
+        target = _page_target(str(form.get("next", "")))
+        try:
+            self._guard.check_token(request, str(form.get("token", "")).strip())
+        except errors.ClientError as error:
+            response = _sign_in_page(target, error.message)
+            response.set_status(error.status)
+            if error.retry_after is not None:
+                response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
+            return response
+        log.info("admin signed in", address=self._guard.transport.addresses.of(request).address)
+        response = web.Response(status=303, headers={hdrs.LOCATION: target})
+        _set_cookie(response, guard.COOKIE, self._guard.sessions().new(), sessions.SESSION_SECONDS)
+        return response
+
+    async def _sign_out(self, _: web.Request) -> web.Response:
+        response = web.Response(status=303, headers={hdrs.LOCATION: "/sign-in"})
+        _set_cookie(response, guard.COOKIE, "", 0)
+        return response
+
+    def _check_transport(self, request: web.Request) -> None:
+        """Raise InsecureTransport where the token could be read on the way, and browsers drop the session's cookie."""
+        if not self._guard.transport.is_private(request):
+            raise InsecureTransport
+
+
+class InsecureTransport(errors.ClientError):
+    """Signing in over plain HTTP from another machine."""
+
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__(
+            "signing in needs an encrypted connection: open a tunnel (ssh -L 8088:127.0.0.1:8088 HOST) and then"
+            " http://127.0.0.1:8088, or put a TLS server in front that sends X-Forwarded-Proto and is in"
+            " listen.trusted_proxies"
+        )
+
+
+def _sign_in_page(target: str, mistake: str = "") -> web.Response:
+    text = rendering.render("sign_in.html", title="Sign in", next=_page_target(target), mistake=mistake)
+    return web.Response(text=text, content_type="text/html")
+
+
+def _page_target(text: str) -> str:
+    """Return a target that is a page of this interface, else the overview: never another site (open redirect)."""
+    path = text.partition("?")[0]
+    return text if any(page.url == path for page in pages.PAGES) and text.isprintable() else "/"
+
+
+def _set_cookie(response: web.Response, name: str, value: str, seconds: int) -> None:
+    response.set_cookie(name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Strict")
+
+
+def _encoded(message: str) -> str:
+    return message[:NOTICE_MAX].encode().hex()
+
+
+def _decoded(cookie: str) -> str:
+    try:
+        return bytes.fromhex(cookie).decode()[:NOTICE_MAX]
+    except ValueError:
+        return ""
+
+
+async def _openapi(_: web.Request) -> web.Response:
+    return web.json_response(openapi.document())
+
+
+async def _file(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    if name not in FILES:
+        raise web.HTTPNotFound
+    return web.Response(body=_content(name), content_type=FILES[name], charset="utf-8")
+
+
+@functools.cache
+def _content(name: str) -> bytes:
+    return (STATIC / name).read_bytes()

@@ -1,0 +1,65 @@
+"""A page of the admin interface, and an action of its forms and of scripts, as values that pages/__init__.py lists."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.web.admin.context import AdminContext
+
+Query = Mapping[str, str]
+"""Parameters of a page's URL, or fields of a form; the first of a repeated one."""
+
+
+class PageParameter(NamedTuple):
+    """A parameter of a page or an action, as the OpenAPI document describes it."""
+
+    name: str
+    description: str
+    required: bool = False
+
+
+class PageData(msgspec.Struct, frozen=True):
+    """Base class of a page's data: what its template shows and its JSON holds."""
+
+
+class ActionResult(msgspec.Struct, frozen=True):
+    """Result of an action: a sentence for people."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdminPage:
+    """A page: `data` returns a `struct`, which is shown by `templates/NAME.html` at `path` and is JSON at `/NAME.json`.
+
+    `summary` is its description in the OpenAPI document. `data` raises errors.BadRequest for wrong parameters. `csv`
+    makes the text of a file for spreadsheets at `/NAME.csv`.
+    """
+
+    name: str
+    title: str
+    summary: str
+    struct: type[PageData]
+    data: Callable[[AdminContext, Query], Awaitable[PageData]]
+    path: str = ""
+    parameters: tuple[PageParameter, ...] = ()
+    csv: Callable[[AdminContext, Query], Awaitable[str]] | None = None
+
+    @property
+    def url(self) -> str:
+        """Path of the HTML page."""
+        return self.path or f"/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AdminAction:
+    """A change, by POST to `path`: from a form of the page `page` with the CSRF token, or by a script with the bearer
+    token. `run` returns an ActionResult, and raises BridgeError with the reason why it could not be done."""
+
+    path: str
+    page: str
+    summary: str
+    run: Callable[[AdminContext, Query], Awaitable[ActionResult]]
+    parameters: tuple[PageParameter, ...] = ()

@@ -1,0 +1,106 @@
+"""Alerts: receivers, conditions that are open, and the last alerts with their deliveries."""
+
+import msgspec
+
+from proxy import config
+from proxy.alerts import alert as alert_values
+from proxy.alerts import records
+from proxy.web.admin.context import AdminContext
+from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
+
+
+class ReceiverRow(msgspec.Struct, frozen=True):
+    """Receiver: a `webhook` with the host that it is at, or a `command` with its program; `events` is empty for all.
+    `is_signed`: requests have a signature; null for commands."""
+
+    name: str
+    kind: str
+    target: str
+    events: tuple[str, ...]
+    is_signed: bool | None
+
+
+class OpenConditionRow(msgspec.Struct, frozen=True):
+    """Condition that was reported and is not over; times in seconds since 1970."""
+
+    event: str
+    severity: str
+    key: str
+    since: float
+    last: float
+
+
+class DeliveryRow(msgspec.Struct, frozen=True):
+    """Delivery of an alert: `pending`, `delivered`, `failed` or `dropped`. `next_at`: the next attempt, in seconds
+    since 1970; `reason`: of the last failure."""
+
+    receiver: str
+    state: str
+    attempts: int
+    reason: str
+    next_at: float | None
+
+
+class AlertRow(msgspec.Struct, frozen=True):
+    """One alert; `made` is in seconds since 1970. `status`: `firing` or `resolved`."""
+
+    id: str
+    made: float
+    event: str
+    status: str
+    severity: str
+    title: str
+    machine: str
+    deliveries: tuple[DeliveryRow, ...]
+
+
+class AlertsPage(PageData, frozen=True):
+    """Receivers, open conditions and the last alerts, the newest first; `events` are all that there are, with their
+    meanings."""
+
+    receivers: tuple[ReceiverRow, ...]
+    open: tuple[OpenConditionRow, ...]
+    alerts: tuple[AlertRow, ...]
+    events: dict[str, str]
+
+
+async def _data(context: AdminContext, _: Query) -> AlertsPage:
+    gateway = context.service.gateway
+    open_conditions = (await records.open_alerts(gateway.store)).values()
+    return AlertsPage(
+        receivers=tuple(_receiver(name, each) for name, each in gateway.settings.alerts.receivers.items()),
+        open=tuple(
+            OpenConditionRow(each.event, each.severity, each.key, each.since, each.last)
+            for each in sorted(open_conditions, key=lambda each: each.since)
+        ),
+        alerts=tuple(map(_row, await records.recent(gateway.store))),
+        events=alert_values.MEANINGS,
+    )
+
+
+def _receiver(name: str, receiver: config.WebhookSettings | config.CommandSettings) -> ReceiverRow:
+    events = () if receiver.events == "all" else receiver.events
+    if isinstance(receiver, config.CommandSettings):
+        return ReceiverRow(name, "command", receiver.command[0], events, None)
+    return ReceiverRow(name, "webhook", receiver.url.shown, events, receiver.secret is not None)
+
+
+def _row(record: records.AlertRecord) -> AlertRow:
+    alert = record.alert
+    deliveries = tuple(
+        DeliveryRow(each.receiver, each.state, each.attempts, each.reason, each.next_at) for each in record.deliveries
+    )
+    return AlertRow(
+        alert.id, record.made, alert.event, alert.status, alert.severity, alert.title, alert.machine, deliveries
+    )
+
+
+async def _test(context: AdminContext, _: Query) -> ActionResult:
+    if not context.service.gateway.settings.alerts.receivers:
+        return ActionResult("The configuration has no receivers.")
+    context.service.alerts.send_test()
+    return ActionResult("A test alert is on its way to every receiver; its deliveries are shown below.")
+
+
+PAGE = AdminPage("alerts", "Alerts", "Receivers of alerts, open conditions and the last alerts.", AlertsPage, _data)
+TEST = AdminAction("/alerts/test", "alerts", "Send a test alert to every receiver.", _test)

@@ -1,0 +1,72 @@
+"""Schema: the last comparison of the upstream's schema with what the mappings read, and what drifted."""
+
+import msgspec
+
+from proxy.alerts import schema_check
+from proxy.web.admin.context import AdminContext
+from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
+
+
+class SchemaDifference(msgspec.Struct, frozen=True):
+    """One difference. `breaks`: operations that use the place are refused, or their responses cannot be read.
+    `affected`: v3 fields and endpoints that lose their source."""
+
+    place: str
+    problem: str
+    breaks: bool
+    affected: tuple[str, ...]
+
+
+class SchemaPage(PageData, frozen=True):
+    """State of the schema: `never` checked, `complete`, `drift`, or `unknown` where no check could compare.
+
+    Times are in seconds since 1970: of the last check, and of the last that compared, on `machine`. `failure`: why the
+    last check did not compare. `hours` between two checks, 0: off. `fields` that the mappings read. `is_current`: the
+    result is of the mappings that this process runs with. `affected`: all v3 fields and endpoints of the differences.
+    """
+
+    state: schema_check.State
+    attempted: float | None
+    compared: float | None
+    machine: str | None
+    failure: str
+    hours: float
+    fields: int
+    is_current: bool
+    differences: tuple[SchemaDifference, ...]
+    affected: tuple[str, ...]
+
+
+async def _data(context: AdminContext, _: Query) -> SchemaPage:
+    gateway = context.service.gateway
+    report = await schema_check.stored_report(gateway)
+    hours = gateway.settings.schema_check.hours
+    if report is None:
+        return SchemaPage("never", None, None, None, "", hours, 0, True, (), ())
+    return SchemaPage(
+        state=report.state,
+        attempted=report.attempted,
+        compared=report.compared,
+        machine=report.machine,
+        failure=report.failure,
+        hours=hours,
+        fields=report.fields,
+        is_current=report.expected == context.service.alerts.schema.expected,
+        differences=tuple(SchemaDifference(*msgspec.structs.astuple(each)) for each in report.drifts),
+        affected=tuple(dict.fromkeys(name for each in report.drifts for name in each.affected)),
+    )
+
+
+async def _check(context: AdminContext, _: Query) -> ActionResult:
+    report = await context.service.alerts.schema.check()
+    if report.failure:
+        return ActionResult(f"The schema could not be compared: {report.failure}")
+    if not report.drifts:
+        return ActionResult(f"The schema has all {report.fields} fields that the mappings read.")
+    return ActionResult(f"The schema differs in {len(report.drifts)} places from what the mappings read.")
+
+
+PAGE = AdminPage(
+    "schema", "Schema", "Comparison of the upstream's schema with what the mappings read.", SchemaPage, _data
+)
+CHECK = AdminAction("/schema/check", "schema", "Compare the upstream's schema now. Costs no parts.", _check)

@@ -1,0 +1,162 @@
+"""HTML of the admin interface: jinja2 templates with one layout. Everything shown is escaped and printable."""
+
+import functools
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from proxy.telemetry.metrics import SECONDS
+from proxy.web.admin.page import AdminPage, PageData
+
+if TYPE_CHECKING:
+    import jinja2
+
+FOLDER = Path(__file__).parent / "templates"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, *, csrf: str, notice: str = "") -> str:
+    """Render a page with its data."""
+    return render(
+        f"{page.name}.html",
+        title=page.title,
+        name=page.name,
+        pages=pages,
+        json=f"/{page.name}.json",
+        csrf=csrf,
+        notice=notice,
+        data=data,
+    )
+
+
+def render(template: str, title: str, **values: Any) -> str:
+    """Render a template. Values that the layout needs have defaults: without `pages` it has no navigation."""
+    frame = {"pages": (), "name": "", "json": "", "csrf": "", "notice": ""}
+    return _environment().get_template(template).render(title=title, **{**frame, **values})
+
+
+@functools.cache
+def _environment() -> "jinja2.Environment":
+    # Imported with the first page: a service whose pages nobody opens has no use for it.
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+    )
+    environment.filters |= {
+        "time": lambda value: Markup(time_element(value)),  # noqa: S704 - it is made of digits
+        "number": number,
+        "percent": percent,
+        "duration": duration,
+        "bytes": size,
+        "latency": latency,
+        "short_time": lambda value, now: Markup(short_time_element(value, now)),  # noqa: S704 - as above
+        "readable": lambda value: unquote(value.replace("+", " ")),
+        "points": points,
+    }
+
+    @jinja2.pass_context
+    def csrf_field(context: jinja2.runtime.Context) -> Markup:
+        return Markup('<input type="hidden" name="csrf" value="{}">').format(context["csrf"])
+
+    environment.globals["csrf_field"] = csrf_field
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    """Make control characters and marks of writing direction visible: names and targets come from anybody."""
+    if type(value) is not str or value.isprintable():
+        return value
+    return "".join(each if each.isprintable() or each == "\n" else _visible(each) for each in value)
+
+
+def _visible(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
+
+
+def time_element(value: float | None) -> str:
+    """Return the element of a time in seconds since 1970, in UTC; a dash for None."""
+    if value is None:
+        return "–"
+    when = datetime.fromtimestamp(value, UTC)
+    return f'<time datetime="{when:%Y-%m-%dT%H:%M:%SZ}">{when:%Y-%m-%d %H:%M:%S}</time>'
+
+
+def short_time_element(value: float, now: float) -> str:
+    """Return the element of a time in UTC, without the date where it is today's."""
+    element, today = time_element(value), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
+    return element.replace(f">{today} ", ">")
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """Return a number with separators of thousands; a dash for None."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Return a share as a percentage; a dash for None."""
+    return "–" if value is None else f"{value * 100:.{digits}f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds in the two largest units, such as `2 h 5 min`; below a second in ms; a dash for None."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    whole = int(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def latency(seconds: float | None) -> str:
+    """Return a percentile of durations; outside of the bounds of the histogram the bound is all that is known."""
+    if seconds is None:
+        return "–"
+    if seconds <= SECONDS[0]:
+        return f"< {SECONDS[0] * 1000:.0f} ms"
+    if seconds >= SECONDS[-1]:
+        return f"> {SECONDS[-1]:.0f} s"
+    return f"{seconds:.1f} s" if seconds >= 1 else duration(seconds)
+
+
+def points(values: Sequence[float | None], width: float, height: float, top: float | None = None) -> list[str]:
+    """Return the points of the lines of a sparkline, for SVG's `polyline`: one line for each run without a gap.
+
+    `top` is the value at the upper edge; without it, it is the largest.
+    """
+    highest = top or max((each for each in values if each is not None), default=0.0) or 1.0
+    step = width / max(1, len(values) - 1)
+    lines: list[list[str]] = [[]]
+    for place, value in enumerate(values):
+        if value is None:
+            lines.append([])
+        else:
+            lines[-1].append(f"{place * step:.1f},{height - height * min(1.0, value / highest):.1f}")
+    # A single value is no line: it is drawn as a short one.
+    return [" ".join(line if len(line) > 1 else [*line, *line]) for line in lines if line]
+
+
+def size(value: float | None) -> str:
+    """Return bytes in the largest binary unit, such as `64.0 MiB`; a dash for None."""
+    if value is None:
+        return "–"
+    for unit in ("B", "KiB", "MiB"):
+        if abs(value) < 1024:
+            return f"{value:,.0f} B" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} GiB"

@@ -1,0 +1,99 @@
+"""Requests with `X-Explain: trace`: executed as any other, and answered with their trace instead of their response.
+
+For operators, who see what a client's request does in the running service. The admin token is needed beside the API
+key, because a trace shows how the service works and what its quota is.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+from multidict import istr
+
+from proxy import errors
+from proxy.gateway.applications import Client
+from proxy.gateway.assembly import Gateway
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.parsing import path_suggestions
+from proxy.parsing.request_parameters import RequestParameters
+from proxy.web.authentication import Authenticator
+
+if TYPE_CHECKING:
+    from proxy.compare.requests import V3Request
+    from proxy.explain.explainer import Explainer
+    from proxy.explain.explanation import Explanation
+
+X_EXPLAIN = istr("X-Explain")
+TRACE = "trace"
+NEEDED = "X-Explain needs the admin token beside the API key: send the header Authorization: Bearer TOKEN"
+
+
+def is_traced(request: web.BaseRequest) -> bool:
+    """Return whether the request asks for its trace, with whatever right."""
+    return X_EXPLAIN in request.headers
+
+
+class TracedRequests:
+    """Authorizes, executes and traces such requests under one configuration."""
+
+    def __init__(self, gateway: Gateway, authenticator: Authenticator) -> None:
+        self._gateway = gateway
+        self._authenticator = authenticator
+        self._explainer: Explainer | None = None
+        # An explainer keeps the documents that it compiles, and is not made for several threads.
+        self._explaining = asyncio.Lock()
+
+    async def respond(
+        self, request: web.Request, metadata: ResponseMetadata, authenticate: Callable[[str | None], Client]
+    ) -> web.Response:
+        """Return the trace of a request as JSON, as `v3bridge explain --trace --json` prints it. `authenticate` returns
+        the client of an API key. Raises BadRequest, ForbiddenToken and TooManyRequests; an error of the request itself
+        is in its trace."""
+        token = self._authorize(request)
+        # Imported with the first such request: no other one needs them.
+        import msgspec
+
+        from proxy.compare.redaction import Redaction
+        from proxy.compare.requests import V3Request, parse_target
+        from proxy.explain import trace
+
+        try:
+            path, query, _ = parse_target(request.raw_path)
+        except ValueError:
+            raise errors.NotFound(path_suggestions.message(request.path)) from None
+        apikey = RequestParameters(request.raw_path).text("apikey")
+        v3_request = V3Request(path, query)
+        executed = await trace.trace(self._gateway, v3_request, lambda: authenticate(apikey), metadata)
+        traced = trace.TracedRequest(await self._explain(v3_request, apikey, request.method), executed)
+        # Clients may have their key in any parameter, and its value in the response.
+        body = Redaction([apikey or "", token]).body(msgspec.json.format(msgspec.json.encode(traced), indent=2))
+        headers = {hdrs.CACHE_CONTROL: "no-store"}
+        return web.Response(body=body + b"\n", headers=headers, content_type="application/json")
+
+    def _authorize(self, request: web.Request) -> str:
+        """Return the admin token, which the request has."""
+        value = request.headers[X_EXPLAIN]
+        if value != TRACE:
+            raise errors.BadRequest(f"X-Explain: {value[:40]!r} is unknown; the only value is {TRACE}")
+        settings = self._gateway.settings.admin
+        if not settings or settings.token is None:
+            raise errors.ForbiddenToken("X-Explain needs the admin interface, which is off (admin: false)")
+        scheme, _, text = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise errors.ForbiddenToken(NEEDED)
+        token = settings.token.reveal()
+        self._authenticator.check_token(request, text.strip(), token, errors.ForbiddenToken(NEEDED))
+        return token
+
+    async def _explain(self, request: "V3Request", apikey: str | None, method: str) -> "Explanation":
+        # In a thread: documents are compiled and printed, which would delay the requests of this process.
+        async with self._explaining:
+            return await asyncio.to_thread(self._explanation, request, apikey, method)
+
+    def _explanation(self, request: "V3Request", apikey: str | None, method: str) -> "Explanation":
+        from proxy.explain.explainer import Explainer
+
+        if self._explainer is None:
+            self._explainer = Explainer(self._gateway.settings, self._gateway.mappings)
+        return self._explainer.explain(request, apikey=apikey, method=method)

@@ -1,0 +1,121 @@
+"""`v3bridge serve` and its admin interface: address, token, and errors of its port."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CONFIG = """
+listen: {{port: 0}}
+admin: {admin}
+applications: {{demo: {{apikeys: [EXAMPLE_KEY]}}}}
+"""
+TOKEN = "a-configured-admin-token"
+
+
+def _get(address: str, token: str) -> Any:
+    """Request the overview over a new connection, so that any worker may respond; status and JSON."""
+    connection = http.client.HTTPConnection(address, timeout=30)
+    try:
+        connection.request("GET", "/overview.json", headers={"Authorization": f"Bearer {token}"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def _address(lines: list[str]) -> str:
+    return next(found[1] for line in lines if (found := re.search(r"admin interface is at http://([\d.:]+)", line)))
+
+
+def _of_group(pid: int) -> list[Path]:
+    """Return the folders in /proc of a process and its children."""
+    folders = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if pid in (parent, int(folder.name)):
+            folders.append(folder)
+    return folders
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_generated_token_is_printed_and_opens_every_worker(start_command: Callable[..., Any], workers: str) -> None:
+    serving = start_command("serve", "--port", "0", "--workers", workers)
+    lines = serving.until("sign in with this token")
+    serving.until("")
+    token = serving.until("")[0].strip()
+    assert re.fullmatch(r"[\w-]{43}", token)
+    responses = [_get(_address(lines), token) for _ in range(12)]
+    assert {status for status, _ in responses} == {200}
+    numbers = {
+        worker["number"] for _, page in responses for machine in page["machines"] for worker in machine["workers"]
+    }
+    assert len(numbers) == int(workers)
+    assert _get(_address(lines), token[::-1])[0] == 401
+    if os.path.isdir("/proc"):
+        folders = _of_group(serving.pid)
+        assert len(folders) >= int(workers)
+        shown = b"".join((folder / name).read_bytes() for folder in folders for name in ("cmdline", "environ"))
+        assert token.encode() not in shown
+    assert serving.stop(signal.SIGTERM) == 0
+    assert token not in serving.errors
+    assert f"admin=http://{_address(lines)}" in serving.errors
+
+
+def test_configured_token_is_not_printed(start_command: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
+    serving = start_command("serve", "--config", str(file), "--admin-port", "0")
+    lines = serving.until("admin interface")
+    assert lines[-1].endswith("the token is that of admin.token.")
+    assert TOKEN not in "\n".join(lines)
+    assert _get(_address(lines), TOKEN)[0] == 200
+    serving.stop(signal.SIGTERM)
+    assert TOKEN not in serving.errors
+
+
+def test_admin_interface_can_be_off(start_command: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG.format(admin="false"))
+    serving = start_command("serve", "--config", str(file))
+    lines = serving.until("curl")
+    assert serving.stop(signal.SIGTERM) == 0
+    assert "admin interface" not in "\n".join(lines)
+    assert "admin=off" in serving.errors
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_taken_port_is_an_error_that_names_setting_and_option(run_command: Callable[..., Any], workers: str) -> None:
+    with socket.socket() as owner:
+        owner.bind(("127.0.0.1", 0))
+        owner.listen()
+        port = str(owner.getsockname()[1])
+        done = run_command("serve", "--port", "0", "--admin-port", port, "--workers", workers)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"v3bridge: the admin interface cannot listen on 127.0.0.1:{port}: Address already in use;"
+        " choose another with admin.port in the configuration, or --admin-port\n"
+    )
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_port_of_the_service_itself_is_taken(run_command: Callable[..., Any], workers: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    done = run_command("serve", "--port", port, "--admin-port", port, "--workers", workers)
+    assert done.returncode == 2
+    message = (
+        f"port {port} is that of the service: choose another with admin.port in the configuration, or --admin-port"
+    )
+    assert done.stderr == f"v3bridge: {message}\n"

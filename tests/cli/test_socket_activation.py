@@ -1,0 +1,186 @@
+"""Tests of `v3bridge serve` under a service manager: its sockets, its notifications, and its watchdog."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from support import commands, service_manager
+
+WATCHDOG_SECONDS = 4.0
+
+
+@pytest.fixture
+async def manager(tmp_path: Path) -> AsyncIterator[service_manager.ServiceManager]:
+    async with service_manager.managing(tmp_path, "http") as started:
+        yield started
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Callable[..., tuple[str, ...]]:
+    """The command, with a configuration of so many workers."""
+
+    def command(workers: int = 1, *options: str) -> tuple[str, ...]:
+        file = tmp_path / "config.yaml"
+        file.write_text(f"""
+listen: {{workers: {workers}}}
+upstream: {{graphql_url: "http://127.0.0.1:9/graphql", token_url: "http://127.0.0.1:9/token"}}
+applications: {{shop: {{apikeys: ["a-key"], client_id: an-id, client_secret: s3cret}}}}
+store: "memory:"
+admin: false
+log: {{format: json}}
+""")
+        file.chmod(0o600)
+        return ("-m", "proxy", "serve", "--config", str(file), *options)
+
+    return command
+
+
+def lines(program: service_manager.Program, event: str) -> list[dict[str, object]]:
+    """The log lines of an event."""
+    whole = [line for line in program.errors.splitlines(keepends=True) if line.endswith("\n")]
+    return [line for line in map(json.loads, whole) if line["event"] == event]
+
+
+async def worker_pids(program: service_manager.Program, workers: int) -> list[int]:
+    """The processes of the workers; the log is written a moment after the service is ready."""
+    async with asyncio.timeout(service_manager.SECONDS):
+        while len(started := lines(program, "worker started")) < workers:
+            await asyncio.sleep(0.01)
+    return [int(str(line["pid"])) for line in sorted(started, key=lambda line: int(str(line["worker"])))]
+
+
+async def health(port: int) -> bytes:
+    """The status line of /healthz, over a new connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(service_manager.SECONDS):
+        received = await reader.read()
+    writer.close()
+    return received.partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], workers: int
+) -> None:
+    program = await manager.start(*serve(workers))
+    port = manager.sockets["http"].getsockname()[1]
+    assert await health(port) == b"HTTP/1.1 200 OK"
+    assert await program.stop() == 0
+    (line,) = lines(program, "socket inherited")
+    assert (line["name"], line["address"]) == ("http", f"127.0.0.1:{port}")
+    ready, stopping = (message.splitlines() for message in program.notified)
+    assert ready == ["READY=1", f"STATUS=serving at http://127.0.0.1:{port}"]
+    assert stopping == ["STOPPING=1", "STATUS=finishing requests"]
+    with socket.create_connection(("127.0.0.1", port), timeout=1):
+        pass  # the manager's socket goes on listening
+
+
+async def test_child_processes_inherit_no_variable_of_the_manager(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
+) -> None:
+    program = await manager.start(*serve(2), WATCHDOG_USEC="60000000")
+    pids = await worker_pids(program, 2)
+    environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in pids]
+    assert len(environments) == 2
+    assert not any(re.search(rb"LISTEN_|NOTIFY_|WATCHDOG_", each) for each in environments)
+
+
+@pytest.mark.parametrize(
+    "names, options, message",
+    [
+        (("http", "metrics"), (), "socket activation: socket 4 is named 'metrics'; v3bridge knows http and admin"),
+        (("http",), ("--port", "1"), "--host or --port contradicts the socket of the service manager, 127.0.0.1:"),
+        (("http", "admin"), (), "admin: false, but the service manager passes a socket named admin"),
+    ],
+)
+async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    serve: Callable[..., tuple[str, ...]],
+    names: tuple[str, ...],
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    async with service_manager.managing(tmp_path, *names) as manager:
+        program = await manager.launch(*serve(1, *options))
+        assert await program.process.wait() == 2
+    assert program.errors.startswith(f"v3bridge: {message}")
+    assert program.errors.count("\n") == 1
+    assert program.notified == []
+
+
+async def test_connections_in_the_queue_outlive_the_workers(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
+) -> None:
+    program = await manager.start(*serve(2))
+    pids = await worker_pids(program, 2)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    waiting = [asyncio.create_task(health(manager.sockets["http"].getsockname()[1])) for _ in range(8)]
+    await asyncio.sleep(0.1)
+    assert not any(each.done() for each in waiting)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    assert set(await asyncio.gather(*waiting)) == {b"HTTP/1.1 200 OK"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_watchdog_hears_of_the_service_only_while_every_event_loop_responds(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], workers: int
+) -> None:
+    program = await manager.start(*serve(workers), WATCHDOG_USEC=str(int(WATCHDOG_SECONDS * 1e6)))
+    await program.until("WATCHDOG=1")
+    stopped = (await worker_pids(program, workers))[-1] if workers > 1 else program.process.pid
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        if workers > 1:
+            await program.until("STATUS=workers that do not respond: 2")
+        else:
+            await asyncio.sleep(0.1)  # what it had sent before has arrived
+        sent = len(program.notified)
+        await asyncio.sleep(WATCHDOG_SECONDS)
+        assert len(program.notified) == sent
+        assert [line["workers"] for line in lines(program, "workers unresponsive")] == [[2]] * (workers - 1)
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    async with asyncio.timeout(service_manager.SECONDS):
+        while len(program.notified) == sent:
+            await asyncio.sleep(0.02)
+    assert program.notified[-1] == "WATCHDOG=1"
+
+
+async def test_systemd_passes_its_socket_on(
+    needs_program: Callable[[str], str],
+    tmp_path: Path,
+    serve: Callable[..., tuple[str, ...]],
+    unused_tcp_port: int,
+) -> None:
+    """systemd's own program for it, which starts the service with the first connection."""
+    program = needs_program("systemd-socket-activate")
+    python = commands.environment(tmp_path)
+    with (tmp_path / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(program, f"--listen=127.0.0.1:{unused_tcp_port}", "--fdname=http"),
+            *(f"--setenv=PYTHONPATH={python['PYTHONPATH']}", sys.executable, *serve()),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=log,
+            env=python,
+        )
+    try:
+        async with asyncio.timeout(service_manager.SECONDS):
+            while b"Listening" not in (tmp_path / "log").read_bytes():
+                await asyncio.sleep(0.02)
+        assert await health(unused_tcp_port) == b"HTTP/1.1 200 OK"
+        process.terminate()
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert '"event":"socket inherited"' in (tmp_path / "log").read_text()

@@ -1,0 +1,234 @@
+"""Access to the admin interface: nothing without the token, forms of its own pages only, and no token in any output."""
+
+import io
+import re
+
+import msgspec
+import pytest
+from integration.environment import ProxyEnvironment, StartEnvironment
+from support import html_forms
+from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
+
+from proxy.web.admin import guard, pages, sessions
+
+OPEN = {"/healthz", "/readyz", "/metrics", "/sign-in", "/static/{name}"}
+
+
+def session(client: AdminClient) -> str:
+    """Return the cookie of the session."""
+    return next(cookie.value for cookie in client.session.cookie_jar if cookie.key == guard.COOKIE)
+
+
+async def is_signed_in(client: AdminClient) -> bool:
+    return (await client.send("GET", "/", headers=PAGE)).status == 200
+
+
+async def test_nothing_but_checks_files_and_the_sign_in_page_is_open(admin: AdminClient) -> None:
+    routes = [(method, path) for method, path in admin.routes if path not in OPEN]
+    assert {path for _, path in routes} >= {page.url for page in pages.PAGES} | {"/overview.json", "/sign-out"}
+    for method, path in [*routes, ("GET", "/no/such/page"), ("POST", "/no/such/page"), ("DELETE", "/")]:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, {"Cookie": "a=b"}):
+            response = await admin.send(method, path, headers=headers)
+            if response.status == 429 and headers.get("Authorization", "").startswith("Bearer"):
+                continue  # enough wrong tokens
+            assert response.status == 401, (method, path)
+            assert set(await response.json()) == {"message"}
+
+
+async def test_browsers_are_sent_to_the_sign_in_page_and_back(admin: AdminClient) -> None:
+    for page in pages.PAGES:
+        response = await admin.send("GET", f"{page.url}?a=b&c", headers=PAGE)
+        assert response.status == 303
+        location = response.headers["Location"]
+        form = html_forms.first_form(await (await admin.send("GET", location, headers=PAGE)).text())
+        assert form.fields["next"] == f"{page.url}?a=b&c"
+    signed_in = await admin.sign_in(target=form.fields["next"])
+    assert (signed_in.status, signed_in.headers["Location"]) == (303, form.fields["next"])
+    assert await is_signed_in(admin)
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/nothing", "/\r\nX: y", "javascript:1"]
+)
+async def test_sign_in_leads_to_no_other_site(admin: AdminClient, target: str) -> None:
+    response = await admin.sign_in(target=target)
+    assert (response.status, response.headers["Location"]) == (303, "/")
+    assert "X" not in response.headers
+
+
+async def test_cookie_is_kept_from_scripts_other_sites_and_plain_http(admin: AdminClient) -> None:
+    response = await admin.sign_in()
+    cookie = response.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-")
+    words = {word.strip() for word in cookie.split(";")[1:]}
+    assert words == {"HttpOnly", "Secure", "SameSite=Strict", "Path=/", f"Max-Age={sessions.SESSION_SECONDS}"}
+
+
+async def test_session_ends_with_its_time_and_when_somebody_signs_out(managed: ProxyEnvironment) -> None:
+    admin = managed.admin
+    await admin.sign_in()
+    managed.time.advance(sessions.SESSION_SECONDS)
+    assert not await is_signed_in(admin)
+    await admin.sign_in()
+    assert await is_signed_in(admin)
+    assert (await admin.submit("/", "/sign-out")).headers["Location"] == "/sign-in"
+    assert not await is_signed_in(admin)
+
+
+async def test_planted_session_is_replaced_when_somebody_signs_in(admin: AdminClient) -> None:
+    """Session fixation: a cookie that somebody else knows never becomes that of the user."""
+    await admin.sign_in()
+    planted = session(admin)
+    await admin.sign_in()
+    assert session(admin) != planted
+    admin.session.cookie_jar.clear()
+    forged = "A" * len(planted)
+    assert (await admin.send("GET", "/", headers=PAGE | {"Cookie": f"{guard.COOKIE}={forged}"})).status == 303
+
+
+@pytest.mark.parametrize("csrf", [None, "", "wrong", "other"])
+async def test_form_without_the_csrf_token_of_its_session_does_nothing(admin: AdminClient, csrf: str | None) -> None:
+    await admin.sign_in()
+    if csrf == "other":
+        old = html_forms.first_form(await (await admin.send("GET", "/", headers=PAGE)).text())
+        csrf = old.fields["csrf"]
+        await admin.sign_in()
+    fields = {} if csrf is None else {"csrf": csrf}
+    for path in ("/sign-out", *(action.path for action in pages.ACTIONS)):
+        assert (await admin.send("POST", path, headers=PAGE, data=fields)).status == 403
+    assert await is_signed_in(admin)
+
+
+@pytest.mark.parametrize(
+    "headers,status",
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://front.example"}, 303),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "HERE"}, 303),
+        ({}, 303),
+    ],
+)
+async def test_form_of_another_site_does_nothing(admin: AdminClient, headers: dict[str, str], status: int) -> None:
+    await admin.sign_in()
+    form = html_forms.first_form(await (await admin.send("GET", "/", headers=PAGE)).text())
+    sent = {name: value.replace("HERE", admin.url) for name, value in headers.items()}
+    response = await admin.send("POST", "/sign-out", headers=PAGE | sent, data=form.fields)
+    assert response.status == status
+    assert await is_signed_in(admin) == (status == 403)
+    tokens = {"token": TOKEN, "next": "/"}
+    assert (await admin.send("POST", "/sign-in", headers=PAGE | sent, data=tokens)).status == status
+
+
+async def test_wrong_tokens_are_limited_for_each_address(managed: ProxyEnvironment) -> None:
+    admin = managed.admin
+    await admin.sign_in()
+    statuses = [(await admin.sign_in("wrong")).status for _ in range(guard.WRONG_TOKENS.count + 1)]
+    assert statuses == [401] * guard.WRONG_TOKENS.count + [429]
+    refused = await admin.send("GET", "/overview.json", headers=BEARER)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "60")
+    assert await is_signed_in(admin)  # sessions go on
+    elsewhere = BEARER | {"X-Forwarded-For": "192.0.2.7"}  # from a TLS front on this machine
+    assert (await admin.send("GET", "/overview.json", headers=elsewhere)).status == 200
+    managed.time.advance(60)
+    assert (await admin.sign_in()).status == 303
+
+
+@pytest.mark.parametrize(
+    "headers,status",
+    [
+        ({}, 200),
+        ({"Host": "localhost:8088"}, 200),
+        ({"Host": "[::1]"}, 200),
+        ({"X-Forwarded-Proto": "https"}, 200),
+        ({"X-Forwarded-Proto": "http"}, 403),
+        ({"Host": "192.0.2.7"}, 403),
+        ({"Host": "192.0.2.7", "X-Forwarded-Proto": "https"}, 200),
+    ],
+)
+async def test_sign_in_needs_tls_or_a_browser_on_the_same_machine(
+    admin: AdminClient, headers: dict[str, str], status: int
+) -> None:
+    response = await admin.send("GET", "/sign-in", headers=PAGE | headers)
+    assert response.status == status
+    assert ("ssh -L" in await response.text()) == (status == 403)
+    posted = await admin.send("POST", "/sign-in", headers=PAGE | headers, data={"token": TOKEN, "next": "/"})
+    assert posted.status == (303 if status == 200 else 403)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8088", "127.0.0.1.evil.example", "localhost.evil.example"]
+)
+async def test_name_of_somebody_else_is_refused(admin: AdminClient, host: str) -> None:
+    """DNS rebinding: a page of that name could otherwise read what needs no token."""
+    for _, path in admin.routes:
+        response = await admin.send("GET", path, headers=BEARER | {"Host": host})
+        assert response.status == 400, path
+        assert "v3bridge_" not in await response.text()
+
+
+async def test_every_response_has_the_security_headers(admin: AdminClient) -> None:
+    targets = [*(path for _, path in admin.routes), "/no/such/page", "/static/admin.css", "/" * 600]
+    for headers in ({}, PAGE, BEARER, BEARER | PAGE, {"Host": "evil.example"}):
+        for target in targets:
+            response = await admin.send("GET", target, headers=headers)
+            assert guard.HEADERS.items() <= dict(response.headers).items(), target
+
+
+async def test_errors_are_pages_for_browsers_and_json_for_programs(admin: AdminClient) -> None:
+    program = await admin.send("GET", "/nothing", headers=BEARER)
+    assert (program.status, await program.json()) == (404, {"message": "there is no such page"})
+    browser = await admin.send("GET", "/nothing", headers=BEARER | PAGE)
+    assert (browser.status, browser.content_type) == (404, "text/html")
+    assert "<h1>No such page</h1>" in await browser.text()
+    wrong_method = await admin.send("PUT", "/", headers=BEARER)
+    assert (wrong_method.status, wrong_method.headers["Allow"]) == (405, "GET,HEAD")
+
+
+async def test_error_of_a_page_is_told_without_its_trace(
+    admin: AdminClient, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("text of the mistake")
+
+    monkeypatch.setattr(msgspec.json, "encode", fail)
+    response = await admin.send("GET", "/overview.json", headers=BEARER)
+    assert (response.status, await response.json()) == (500, {"message": "internal error; the log has its place"})
+    assert "internal error caught" in log_output.getvalue()
+
+
+async def test_nothing_of_it_is_on_the_public_port(start: StartEnvironment) -> None:
+    async with start(admin=True, listen={"metrics": False}) as environment:
+        admin = environment.admin
+        paths = {path for _, path in admin.routes} - {"/healthz", "/openapi.json"}  # the public port has its own
+        for path in paths | {"/static/admin.css"}:
+            for headers in ({}, BEARER | PAGE):
+                response = await admin.proxy.get(path, headers=headers)
+                error = await response.json()
+                assert (response.status, error["__class__"]) == (404, "ClientErrorResponse"), path
+                assert ("listen.metrics: true" in error["message"]) == (path in {"/readyz", "/metrics"})
+        assert (await admin.proxy.get("/healthz")).status == 200
+
+
+async def test_token_is_in_no_output(start: StartEnvironment, log_output: io.StringIO) -> None:
+    outputs = []
+    async with start(admin=True) as environment:
+        admin = environment.admin
+        for token in (TOKEN, f"{TOKEN}x", "wrong"):
+            response = await admin.sign_in(token)
+            outputs += [await response.text(), str(response.headers)]
+        for path in {path for _, path in admin.routes} | {f"/nothing?token={'x'}"}:
+            for headers in (BEARER, BEARER | PAGE, {"Authorization": f"Bearer {TOKEN}x"}):
+                response = await admin.send("GET", path, headers=headers)
+                outputs += [await response.text(), str(response.headers)]
+        outputs.append(await (await admin.send("GET", "/metrics")).text())
+    outputs.append(log_output.getvalue())
+    assert "admin token refused" in outputs[-1]
+    assert [text for text in outputs if TOKEN in text] == []
+    assert not re.search(sessions_value(admin), log_output.getvalue())
+
+
+def sessions_value(client: AdminClient) -> str:
+    return re.escape(session(client))

@@ -1,0 +1,99 @@
+"""Tests that the program is replaced under load without a failed request, with sockets that a service manager holds."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from integration.crashes.program import ledger
+from support import service_manager, strict_load
+
+from proxy.kit import clock
+from proxy.sandbox import app, applications, settings
+from proxy.sandbox.catalog import store as catalogs
+
+MPNS = ("SN74S74N", "BC547", "LM317T", "NE555P")
+LOAD_SECONDS = 1.0  # of load between two replacements
+REPLACEMENTS = 2
+
+
+@pytest.fixture
+async def sandbox(catalog: catalogs.Catalog) -> AsyncIterator[app.Sandbox]:
+    plan = applications.SandboxApplication(
+        name="A plan", application_id="unlimited", client_id="an-id", client_secret="a-secret", part_limit=10**6
+    )
+    async with app.serve(
+        settings.SandboxSettings(applications=(plan,)), clock=clock.SystemClock(), catalog=catalog
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def configured(sandbox: app.Sandbox, tmp_path: Path) -> Path:
+    file = tmp_path / "config.yaml"
+    # Entries of the cache expire within a second, so that parts are paid for all the time.
+    file.write_text(f"""
+upstream: {{graphql_url: "{sandbox.graphql_url}", token_url: "{sandbox.token_url}"}}
+store: sqlite:{tmp_path}/state.sqlite
+applications: {{unlimited: {{client_id: an-id, client_secret: a-secret, apikeys: [KEY]}}}}
+cache: {{seconds: 1, stale_seconds: 0}}
+admin: false
+log: {{format: json, level: warning}}
+""")
+    file.chmod(0o600)
+    return file
+
+
+def target(mpn: str, more: str = "") -> str:
+    return f"/v3/parts/match?apikey=KEY&queries={quote(json.dumps([{'mpn': mpn}]))}{more}"
+
+
+def check(status: int, body: bytes) -> None:
+    (result,) = json.loads(body)["results"]
+    assert status == 200
+    assert result["error"] is None
+
+
+def load_on(port: int) -> strict_load.Load:
+    """Load of some 500 requests a second: equal ones on kept connections, others, and new connections."""
+    load, mpns, numbers = strict_load.Load(port, check), itertools.cycle(MPNS), itertools.count()
+    for _ in range(4):
+        load.keep_connection(lambda: target(MPNS[0]), 0.02)
+        load.keep_connection(lambda: target(next(mpns), f"&reference={next(numbers)}"), 0.03)
+    load.keep_connection(lambda: target(MPNS[1]), 0.9)
+    load.open_connections(lambda: target(next(mpns)), 0.01)
+    return load
+
+
+@pytest.mark.parametrize(
+    "workers, overlapping",
+    [(1, False), (3, False), (3, True)],
+    ids=["one-process", "workers", "workers-started-before-the-old-ones-stop"],
+)
+async def test_no_request_fails_when_the_program_is_replaced_under_load(
+    sandbox: app.Sandbox, configured: Path, tmp_path: Path, workers: int, overlapping: bool
+) -> None:
+    command = ("-m", "proxy", "serve", "--config", str(configured), "--workers", str(workers))
+    async with service_manager.managing(tmp_path, "http") as manager:
+        program = await manager.start(*command)
+        load = load_on(manager.sockets["http"].getsockname()[1])
+        for _ in range(REPLACEMENTS):
+            await asyncio.sleep(LOAD_SECONDS)
+            if overlapping:  # both accept connections for a moment, and none waits
+                new = await manager.start(*command)
+                assert await program.stop() == 0
+            else:  # as `systemctl restart` does it: connections wait in the socket's queue
+                assert await program.stop() == 0
+                new = await manager.start(*command)
+            program = new
+        await asyncio.sleep(LOAD_SECONDS)
+        await load.stop()
+        assert await program.stop() == 0
+    assert load.failures == [], load.responses
+    assert load.closed >= REPLACEMENTS * 9  # each client with a kept connection was told to open another one
+    used = (await ledger(f"sqlite:{tmp_path}/state.sqlite"))["unlimited"]
+    assert (used.used, used.uncertain, used.reserved) == (sandbox.part_usage.used("unlimited"), 0, 0)
+    assert used.used > 0

@@ -1,0 +1,73 @@
+"""Tests of clearing the response cache of all processes by a note in the store."""
+
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.gateway.cache import clearing
+from proxy.kit.clock import ManualClock
+from proxy.stores.memory import MemoryStore
+
+
+class _Worker(clearing.CacheClearing):
+    """A process that records what it clears."""
+
+    def __init__(self, store: Any) -> None:
+        self.cleared: list[str | None] = []
+        super().__init__(store, self.cleared.append)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(ManualClock())
+
+
+async def test_each_worker_clears_once_what_is_noted_after_its_start(store: MemoryStore) -> None:
+    await clearing.clear(store, None, "before")
+    workers = _Worker(store), _Worker(store)
+    for worker in workers:
+        await worker.refresh()
+    await clearing.clear(store, None, "demo")
+    await clearing.clear(store, None, None)
+    for worker in (*workers, *workers):
+        await worker.refresh()
+    assert [sorted(map(str, worker.cleared)) for worker in workers] == [["None", "demo"]] * 2
+    await clearing.clear(store, None, "demo")
+    await workers[0].refresh()
+    assert workers[0].cleared[-1] == "demo"
+
+
+async def test_shared_cache_is_cleared_before_the_workers_learn_of_it(store: MemoryStore) -> None:
+    steps: list[Any] = []
+
+    class Shared:
+        async def clear(self, application: str | None) -> int:
+            steps.append((application, dict(await store.notes(clearing.NOTES))))
+            return 7
+
+    assert await clearing.clear(store, Shared(), "demo") == 7  # type: ignore[arg-type]
+    assert steps == [("demo", {})]
+    assert set(await store.notes(clearing.NOTES)) == {"demo"}
+
+
+async def test_store_that_is_unavailable_at_the_start_clears_nothing_later(store: MemoryStore) -> None:
+    class Away:
+        is_away = True
+
+        async def notes(self, kind: str) -> dict[str, str]:
+            if self.is_away:
+                raise errors.StoreUnavailable("away")
+            return await store.notes(kind)
+
+    await clearing.clear(store, None, "demo")
+    away = Away()
+    worker = _Worker(away)
+    await worker.start()
+    away.is_away = False
+    await worker.refresh()
+    assert worker.cleared == []
+    await clearing.clear(store, None, "demo")
+    await worker.refresh()
+    assert worker.cleared == ["demo"]
+    await worker.close()

@@ -1,0 +1,168 @@
+"""Tests of the store protocol for callers with memory, SQLite and a real Redis: their times and counts, added up."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.kit import clock
+from proxy.stores.memory import MemoryStore
+from proxy.stores.protocols import BATCH_SECONDS, Store
+from proxy.stores.sqlite import SqliteStore
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+
+TESTS = Path(__file__).parents[2]
+TODAY = 19_675
+ERP = Caller("demo", "erp", "parts/match", "python-requests/2.31.0")
+BOM = Caller("demo", "2", "parts/{uid}", "")
+UNKNOWN = Caller("", "", "parts/search", 'a "quoted" \\ text, é and 𝄞 [0,1] \'; DROP TABLE callers; --')
+CALLERS = (ERP, BOM, UNKNOWN)
+
+
+def seen(caller: Caller, first: int, last: int | None = None) -> CallerSeen:
+    return CallerSeen(caller, first, first if last is None else last)
+
+
+async def stored(store: Store, first_day: int = 0, last_day: int = TODAY) -> tuple[list[CallerSeen], list[CallerCount]]:
+    return sorted(await store.callers()), sorted(await store.caller_counts(first_day, last_day))
+
+
+async def test_counts_are_added_and_times_widened(store: Store) -> None:
+    await store.add_callers("1", [seen(ERP, 100, 200)], [CallerCount(TODAY, ERP, 5, 1, 7)])
+    await store.add_callers(
+        "2",
+        [seen(ERP, 50, 60), seen(BOM, 10), seen(UNKNOWN, 30)],
+        [CallerCount(TODAY, ERP, 2, 2, 0), CallerCount(TODAY, BOM, 1, 0, 1), CallerCount(TODAY - 1, UNKNOWN, 4, 4, 0)],
+    )
+    times, counts = await stored(store)
+    assert times == [seen(UNKNOWN, 30), seen(BOM, 10), seen(ERP, 50, 200)]
+    assert counts == [
+        CallerCount(TODAY - 1, UNKNOWN, 4, 4, 0),
+        CallerCount(TODAY, BOM, 1, 0, 1),
+        CallerCount(TODAY, ERP, 7, 3, 7),
+    ]
+
+
+async def test_batch_that_is_sent_again_is_added_once(store: Store, manual_clock: clock.ManualClock) -> None:
+    for _ in range(2):
+        await store.add_callers("1", [seen(ERP, 1)], [CallerCount(TODAY, ERP, 5, 1, 7)])
+        manual_clock.advance(BATCH_SECONDS - 1)
+    assert (await stored(store))[1] == [CallerCount(TODAY, ERP, 5, 1, 7)]
+
+
+async def test_only_the_days_asked_for_are_read(store: Store) -> None:
+    days = [TODAY - 395, TODAY - 30, TODAY - 29, TODAY]
+    await store.add_callers("1", [seen(ERP, 1)], [CallerCount(day, ERP, 1, 0, 0) for day in days])
+    assert [count.day for count in (await stored(store, TODAY - 29))[1]] == days[2:]
+    assert [count.day for count in (await stored(store, TODAY - 395, TODAY - 30))[1]] == days[:2]
+    assert (await stored(store, TODAY + 1, TODAY + 9))[1] == []
+
+
+async def test_old_counts_and_callers_are_deleted(store: Store) -> None:
+    start = TODAY * DAY_SECONDS
+    await store.add_callers(
+        "1",
+        [seen(ERP, start - 90, start - 1), seen(BOM, start - 90, start)],
+        [CallerCount(day, caller, 1, 0, 0) for caller in (ERP, BOM) for day in (TODAY - 2, TODAY - 1)]
+        + [CallerCount(TODAY, BOM, 3, 0, 0)],
+    )
+    await store.prune_callers(TODAY)
+    await store.prune_callers(TODAY)
+    assert await stored(store) == ([seen(BOM, start - 90, start)], [CallerCount(TODAY, BOM, 3, 0, 0)])
+    # A caller that comes back is a new one, and gets none of its old counts.
+    await store.add_callers("2", [seen(ERP, start + 5)], [CallerCount(TODAY, ERP, 1, 0, 0)])
+    times, counts = await stored(store)
+    assert seen(ERP, start + 5) in times
+    assert CallerCount(TODAY, ERP, 1, 0, 0) in counts
+
+
+async def test_large_numbers_are_exact(store: Store) -> None:
+    large = 10**12
+    for batch in ("1", "2"):
+        await store.add_callers(batch, [seen(ERP, 4_102_444_800)], [CallerCount(TODAY, ERP, large, 1, large + 1)])
+    assert await stored(store) == (
+        [seen(ERP, 4_102_444_800)],
+        [CallerCount(TODAY, ERP, 2 * large, 2, 2 * large + 2)],
+    )
+
+
+COUNTS = st.builds(
+    CallerCount,
+    st.integers(TODAY - 3, TODAY),
+    st.sampled_from(CALLERS),
+    st.integers(1, 9),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+BATCHES = st.lists(st.lists(st.tuples(COUNTS, st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=5))
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@settings(max_examples=25, deadline=None)
+@given(batches=BATCHES)
+def test_any_batches_add_up_as_counted_by_hand(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, batches: list[list[tuple[CallerCount, int, int]]]
+) -> None:
+    expected: dict[tuple[int, Caller], list[int]] = {}
+    times: dict[Caller, list[int]] = {}
+
+    async def work() -> None:
+        time = clock.ManualClock()
+        file = tmp_path_factory.mktemp("store") / "state.sqlite"
+        store: Store = MemoryStore(time) if kind == "memory" else await SqliteStore.open(file, time)
+        for number, batch in enumerate(batches):
+            # As a process does, a batch names each caller and each of its days once.
+            unique = {(count.day, count.caller): (count, min(a, b), max(a, b)) for count, a, b in batch}
+            spans: dict[Caller, list[int]] = {}
+            for count, first, last in unique.values():
+                numbers = expected.setdefault((count.day, count.caller), [0, 0, 0])
+                expected[count.day, count.caller] = [sum(pair) for pair in zip(numbers, count[2:], strict=True)]
+                spans.setdefault(count.caller, []).extend((first, last))
+                times.setdefault(count.caller, []).extend((first, last))
+            await store.add_callers(
+                str(number),
+                [CallerSeen(caller, min(span), max(span)) for caller, span in spans.items()],
+                [count for count, _, _ in unique.values()],
+            )
+        assert sorted(await store.caller_counts(0, TODAY)) == sorted(
+            CallerCount(*place, *numbers) for place, numbers in expected.items()
+        )
+        assert sorted(await store.callers()) == sorted(
+            CallerSeen(caller, min(span), max(span)) for caller, span in times.items()
+        )
+        await store.aclose()
+
+    asyncio.run(work())
+
+
+ADDING = """
+import asyncio, sys
+from unit.stores.conftest import open_at
+from unit.stores.test_protocols_callers import ERP, TODAY, seen
+from proxy.kit import clock
+from proxy.telemetry.callers import CallerCount
+
+async def work():
+    store = await open_at(sys.argv[1], clock.ManualClock())
+    for number in range(50):
+        await store.add_callers(f"{sys.argv[2]}-{number}", [seen(ERP, number)], [CallerCount(TODAY, ERP, 3, 1, 2)])
+    await store.aclose()
+
+asyncio.run(work())
+"""
+
+
+async def test_processes_together_lose_no_count(
+    open_store: Callable[[str], Awaitable[Store]], store_address: Callable[[str], str], persistent_kind: str
+) -> None:
+    store = await open_store(persistent_kind)
+    environment = {"PYTHONPATH": f"{TESTS.parent}:{TESTS}"}
+    command = [sys.executable, "-c", ADDING, store_address(persistent_kind)]
+    processes = [subprocess.Popen([*command, name], env=environment) for name in "abc"]
+    assert [await asyncio.to_thread(process.wait, 60) for process in processes] == [0, 0, 0]
+    assert await stored(store) == ([seen(ERP, 0, 49)], [CallerCount(TODAY, ERP, 450, 150, 300)])

@@ -1,0 +1,150 @@
+"""Callers of a process: which requests are counted, as whose, and how many callers are told apart."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.telemetry.activity import RequestRecord
+from proxy.telemetry.callers import (
+    CALLERS_MAX,
+    DAY_SECONDS,
+    OTHERS,
+    PENDING_MAX,
+    UNKNOWN_MAX,
+    Caller,
+    CallerCount,
+    CallerCounts,
+    CallerSeen,
+)
+
+DAY = 19_675
+MIDNIGHT = float(DAY * DAY_SECONDS)
+
+
+def record(
+    at: float = MIDNIGHT,
+    route: str = "/v3/parts/match",
+    user_agent: str = "curl/8",
+    *,
+    status: int = 200,
+    application: str | None = "demo",
+    key: str | None = "erp",
+    parts: int | None = None,
+    error: str | None = None,
+) -> RequestRecord:
+    return RequestRecord(
+        at, "id", "GET", route, route, status, 1.0, "::1", user_agent, application, key, parts, None, error
+    )
+
+
+def unknown(user_agent: str = "curl/8", error: str = "ForbiddenKey") -> RequestRecord:
+    return record(user_agent=user_agent, status=403, application=None, key=None, error=error)
+
+
+def counted(*records: RequestRecord) -> tuple[list[CallerSeen], list[CallerCount]]:
+    counts = CallerCounts()
+    for each in records:
+        counts.add(each)
+    seen, by_day = counts.take()
+    assert counts.take() == ([], [])
+    return seen, by_day
+
+
+def test_both_prefixes_and_a_trailing_slash_are_one_endpoint() -> None:
+    routes = ["/v3/parts/{uid}", "/api/v3/parts/{uid}", "/v3/parts/{uid}/"]
+    caller = Caller("demo", "erp", "parts/{uid}", "curl/8")
+    assert counted(*(record(MIDNIGHT + at, route, parts=2) for at, route in enumerate(routes))) == (
+        [CallerSeen(caller, int(MIDNIGHT), int(MIDNIGHT) + 2)],
+        [CallerCount(DAY, caller, 3, 0, 6)],
+    )
+
+
+def test_errors_are_counted_whatever_status_they_are_sent_with() -> None:
+    _, ((_, _, requests, failed, parts),) = counted(
+        record(), record(status=410, error="Gone"), record(status=200, error="BadRequest"), record(status=404)
+    )
+    assert (requests, failed, parts) == (4, 3, 0)
+
+
+def test_requests_before_and_after_midnight_are_of_two_days() -> None:
+    (seen,), days = counted(record(MIDNIGHT - 0.1), record(MIDNIGHT - 0.1), record(MIDNIGHT))
+    assert [(each.day, each.requests) for each in days] == [(DAY - 1, 2), (DAY, 1)]
+    assert (seen.first, seen.last) == (MIDNIGHT - 1, MIDNIGHT)
+
+
+def test_clock_that_is_set_back_does_not_swap_first_and_last() -> None:
+    (seen,), _ = counted(record(MIDNIGHT + 50), record(MIDNIGHT + 10))
+    assert (seen.first, seen.last) == (MIDNIGHT + 10, MIDNIGHT + 50)
+
+
+def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
+    _, days = counted(unknown(), unknown(error="MissingKey"), unknown(error="TooManyRequests"))
+    assert days == [CallerCount(DAY, Caller("", "", "parts/match", "curl/8"), 3, 3, 0)]
+
+
+def test_what_says_nothing_of_a_client_is_not_counted() -> None:
+    overloaded = unknown(error="Overloaded")
+    unserved = [record(route=route) for route in ("unknown", "/", "/v3/openapi.json")]
+    assert counted(overloaded, unknown(error="MethodNotAllowed"), *unserved) == ([], [])
+
+
+def test_callers_of_a_key_and_day_are_bounded() -> None:
+    counts = CallerCounts()
+    for _ in range(2):  # also over several writes of a day
+        for number in range(3 * CALLERS_MAX):
+            counts.add(record(user_agent=f"agent/{number}"))
+        counts.add(record(key="other"))
+        agents = {each.caller.user_agent: each.requests for each in counts.take()[1] if each.caller.key == "erp"}
+        assert (len(agents), agents[OTHERS]) == (CALLERS_MAX + 1, 2 * CALLERS_MAX)
+    counts.add(record(MIDNIGHT + DAY_SECONDS, user_agent="agent/250"))
+    assert counts.take()[0][0].caller.user_agent == "agent/250"
+
+
+def test_fewer_callers_are_told_apart_without_a_key() -> None:
+    _, days = counted(*(unknown(f"agent/{number}") for number in range(100)))
+    assert (len(days), days[-1].caller.user_agent, days[-1].requests) == (UNKNOWN_MAX + 1, OTHERS, 100 - UNKNOWN_MAX)
+
+
+def test_memory_is_bounded_while_nothing_is_taken() -> None:
+    counts = CallerCounts()
+    total = PENDING_MAX * 2
+    for number in range(total):
+        counts.add(record(key=str(number // CALLERS_MAX), user_agent=f"agent/{number}"))
+    _, days = counts.take()
+    keys = total // CALLERS_MAX
+    assert len(days) <= PENDING_MAX + keys
+    assert sum(each.requests for each in days) == total
+
+
+RECORDS = st.builds(
+    record,
+    st.floats(MIDNIGHT - 3 * DAY_SECONDS, MIDNIGHT, exclude_max=True),
+    st.sampled_from(["/v3/parts/match", "/api/v3/parts/match", "/v3/brands/{uid}"]),
+    st.sampled_from(["curl/8", "", "é"]),
+    status=st.sampled_from([200, 410]),
+    key=st.sampled_from(["erp", "2"]),
+    parts=st.sampled_from([None, 0, 3]),
+)
+
+
+@settings(deadline=None)
+@given(records=st.lists(RECORDS))
+def test_any_requests_are_counted_as_by_hand(records: list[RequestRecord]) -> None:
+    seen, days = counted(*records)
+    requests: Counter[tuple[int, Caller]] = Counter()
+    failed: Counter[tuple[int, Caller]] = Counter()
+    parts: Counter[tuple[int, Caller]] = Counter()
+    times: dict[Caller, list[int]] = {}
+    for each in records:
+        endpoint = "parts/match" if "match" in each.route else "brands/{uid}"
+        caller = Caller("demo", each.key or "", endpoint, each.user_agent)
+        place = int(each.at // DAY_SECONDS), caller
+        requests[place] += 1
+        failed[place] += each.status == 410
+        parts[place] += each.parts or 0
+        times.setdefault(caller, []).append(int(each.at))
+    assert sorted(days) == sorted(
+        CallerCount(*place, requests[place], failed[place], parts[place]) for place in requests
+    )
+    assert sorted(seen) == sorted(CallerSeen(caller, min(at), max(at)) for caller, at in times.items())
