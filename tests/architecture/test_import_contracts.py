@@ -136,8 +136,8 @@ def lint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lint]:
     """Check the contracts of a folder; returns exit code and output."""
     command = [sys.executable, "-P", "-c", LINT_FOLDERS]
     plain = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tmp_path_factory.mktemp("lint"), env=plain, text=True, **pipes) as process:
+    folder, pipe = tmp_path_factory.mktemp("lint"), subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, env=plain, stdin=pipe, stdout=pipe, text=True) as process:
 
         def check(folder: Path) -> tuple[int, str]:
             assert process.stdin is not None
