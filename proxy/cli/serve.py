@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -15,6 +15,7 @@ import typer
 from proxy import __version__, config, errors
 from proxy.cli import embedded, shown
 from proxy.config import loader
+from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, event_loop, service_manager, shipped
 from proxy.workers import inherited, listening
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from proxy.workers import reloading
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
+ADDRESS = ("host", "port")
 TOKEN_BYTES = 32  # random bytes of a generated admin token
 
 
@@ -70,7 +72,8 @@ def serve(
 
     settings = read()
     _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
-    source = "shipped" if config_file is None else str(config_file.resolve())
+    overrides = _overrides({**options, "admin_port": admin_port}, sockets)
+    origin = ConfigurationOrigin(file.absolute(), overrides, is_shipped=config_file is None)
     from proxy.telemetry import log, log_writer
 
     with log_writer.buffered(sys.stderr) as stream:
@@ -81,18 +84,29 @@ def serve(
         configure_log(settings.log)
         log.log_uncaught_exceptions()
         token = generated.reveal() if settings.admin and settings.admin.token is generated else ""
-        event_loop.run(_serve(_Start(settings, read, configure_log, file, source, token, Activation(sockets, manager))))
+        event_loop.run(_serve(_Start(settings, read, configure_log, origin, token, Activation(sockets, manager))))
+
+
+def _overrides(options: Mapping[str, str | int | None], sockets: inherited.InheritedSockets) -> dict[str, str]:
+    """Return what replaces values of the file, by setting."""
+    names = {"listen.host": "host", "listen.port": "port", "listen.workers": "workers", "admin.port": "admin_port"}
+    given = {
+        setting: f"--{option.replace('_', '-')} of the command line"
+        for setting, option in names.items()
+        if options.get(option) is not None
+    }
+    blocks = [block for block, opened in (("listen", sockets.http), ("admin", sockets.admin)) if opened]
+    return given | {f"{block}.{field}": "socket of the service manager" for block in blocks for field in ADDRESS}
 
 
 class _Start(NamedTuple):
-    """How the service is started and reloaded. `read` reads the configuration from `file`; `source` is its name for
-    the log, and `token` a generated admin token, which is printed, and never logged."""
+    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`; `token` is a
+    generated admin token, which is printed, and never logged."""
 
     settings: config.Config
     read: Callable[[], config.Config]
     configure_log: Callable[[config.LogSettings], None]
-    file: Path
-    source: str
+    origin: ConfigurationOrigin
     token: str
     activation: Activation
 
@@ -129,14 +143,14 @@ async def _serve(start: _Start) -> None:
     from proxy.telemetry import log
 
     logger = structlog.get_logger()
-    for file in config.exposed(start.file):
+    for file in config.exposed(start.origin.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     stop = event_loop.stop_on_signal()
     event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", "the service is starting"))
     settings = start.settings
     async with AsyncExitStack() as stack:
         resolve = await _embed_sandbox(settings, stack)
-        service = await stack.enter_async_context(_workers(resolve(settings), start.activation))
+        service = await stack.enter_async_context(_workers(resolve(settings), start))
         await _make_reloadable(service, start, resolve, stop, stack)
         urls = service.urls
         shown.service(urls.public, _key(settings), settings.upstream == "sandbox")
@@ -158,7 +172,7 @@ def _report_start(start: _Start, urls: listening.ServiceUrls) -> None:
     logger.info(
         "service started",
         version=__version__,
-        config=start.source,
+        config="shipped" if start.origin.is_shipped else str(start.origin.file.resolve()),
         address=urls.public,
         admin=urls.admin or "off",
         **_environment(start.settings),
@@ -198,7 +212,7 @@ async def _make_reloadable(
     stack.push_async_callback(reloader.close)
     service.on_request = reloader.reload
     event_loop.on_hangup(stop, reloader.start)
-    await stack.enter_async_context(control.listening(start.file, reloader.reload))
+    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:
@@ -211,21 +225,21 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
 
 
 @asynccontextmanager
-async def _workers(settings: config.Config, activation: Activation) -> "AsyncIterator[reloading.Reloadable]":
+async def _workers(settings: config.Config, start: _Start) -> "AsyncIterator[reloading.Reloadable]":
     """Run the service, in this process or in worker processes under a supervisor."""
-    sockets, manager = activation
+    sockets, manager = start.activation
     if settings.listen.workers == 1:
         from proxy.workers import single_process, watchdog
 
         async with (
-            single_process.running(settings, sockets=sockets) as service,
+            single_process.running(settings, sockets=sockets, origin=start.origin) as service,
             watchdog.reporting(manager, lambda _: ()),
         ):
             yield service
     else:
         from proxy.workers import supervisor
 
-        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as workers:
+        async with supervisor.running(settings, clock.SystemClock(), sockets, manager, start.origin) as workers:
             yield workers
 
 

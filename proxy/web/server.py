@@ -29,7 +29,6 @@ MAX_FIELD = 16_384  # bytes of a header field
 PLAIN = (
     "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/point-clients.md)"
 )
-LONGEST_BACKLOG = 65_535  # the kernel lowers it to its own limit (net.core.somaxconn)
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection waits for its request
 
 DEFAULT_LIMITS = ConnectionLimits()
@@ -104,7 +103,7 @@ async def listening(
 
     At the end open connections have `drain_seconds` for a request that is on its way, and requests under way
     `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
-    are used instead of host and port; `counts` are those of all processes that accept from them.
+    are used instead of host and port; `counts` are those of all processes of the service that accept from them.
     """
     filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
     limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), filters)
@@ -123,12 +122,8 @@ async def listening(
     listener = Listener(runner, limiter, drain_seconds, stop_seconds)
     await runner.setup()
     try:
-        # Both asyncio and uvloop call listen() again, which would shorten the queue of a socket that listens already.
         sites: list[web.BaseSite] = [
-            web.SockSite(runner, each, backlog=LONGEST_BACKLOG)
-            if counts is None
-            else SharedSocketSite(runner, each, counts, limiter.open_connections)
-            for each in sockets
+            SharedSocketSite(runner, each, counts, limiter.open_connections) for each in sockets
         ]
         for site in sites or [web.TCPSite(runner, host, port, reuse_port=shared or None)]:
             await site.start()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import config
+from proxy.config.origins import ConfigurationOrigin
 from proxy.telemetry import merging
 from proxy.workers import inherited
 
@@ -21,12 +22,14 @@ LENGTH_BYTES = 8  # of the length of a message to a worker
 
 class StartMessage(NamedTuple):
     """Configuration of the service, the slot of this worker, and sockets of the service manager, which the worker has
-    under the same file descriptors. `last_reload` is the result that the others know."""
+    under the same file descriptors. `origin` is where the configuration comes from, `last_reload` the result that the
+    others know."""
 
     settings: config.Config
     slot: merging.WorkerSlot
     sockets: inherited.InheritedSockets = inherited.NONE
     last_reload: config.ReloadResult | None = None
+    origin: ConfigurationOrigin | None = None
 
 
 class PrepareMessage(NamedTuple):

@@ -10,6 +10,7 @@ import structlog
 from aiohttp import web
 
 from proxy import config
+from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, garbage
 from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
@@ -81,14 +82,16 @@ async def running(
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
     sockets: inherited.InheritedSockets = inherited.NONE,
+    origin: ConfigurationOrigin | None = None,
 ) -> AsyncIterator[ProcessService]:
     """Serve while the block runs. Raises ConfigError and MappingError.
 
     `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
-    manager are used instead of own ones.
+    manager are used instead of own ones. `origin` is where the configuration comes from.
     """
     builder = app.ServiceBuilder(clock.SystemClock(), slot, client)
     first = (await builder.build(settings)).app
+    first[SERVICE].origin = origin
     listen = settings.listen
     serving = server.listening(
         first,

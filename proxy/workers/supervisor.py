@@ -20,6 +20,7 @@ import msgspec
 import structlog
 
 from proxy import config, errors
+from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import child_process, service_manager
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging
@@ -42,6 +43,7 @@ async def running(
     clock: clocks.Clock,
     sockets: inherited.InheritedSockets = inherited.NONE,
     manager: service_manager.ServiceManager = service_manager.NONE,
+    origin: ConfigurationOrigin | None = None,
 ) -> AsyncIterator["WorkerService"]:
     """Run `listen.workers` processes while the block runs; yields the service once all of them accept connections.
 
@@ -56,7 +58,8 @@ async def running(
     ):
         common = partial(_common_settings, admin=admin, port=port, folder=Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
-        workers = [_Worker(messages.StartMessage(common(settings), slot, sockets), clock) for slot in slots]
+        starts = [messages.StartMessage(common(settings), slot, sockets, origin=origin) for slot in slots]
+        workers = [_Worker(start, clock) for start in starts]
         try:
             urls = await _start(workers)
             service = WorkerService(urls, workers, common)

@@ -45,7 +45,9 @@ async def _serve(
     event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", HANGUP))
     pipe, supervisor = await asyncio.get_running_loop().connect_read_pipe(lambda: _Supervisor(stop), sys.stdin)
     try:
-        async with single_process.running(message.settings, message.slot, sockets=message.sockets) as service:
+        async with single_process.running(
+            message.settings, message.slot, sockets=message.sockets, origin=message.origin
+        ) as service:
             if message.last_reload is not None:
                 await service.report(message.last_reload, counts=False)
             orders = _Orders(service, stdout, configure_log)
