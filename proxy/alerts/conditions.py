@@ -127,7 +127,7 @@ def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:
                 f"limit {account.name}",
                 "quota.exhausted",
                 "critical",
-                f"{account.name} has {remaining:,} of {counted(account.limit, 'part')} left ({usage.entry.period}): "
+                f"{account.name} has {remaining:,} of {account.limit:,} parts left ({usage.entry.period}): "
                 "requests that may cost more are refused.",
                 {**_figures(account, usage), "cause": "limit of the configuration"},
                 over=f"{account.name} has parts again: no request is refused for want of them.",
@@ -157,7 +157,7 @@ def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, 
         keys[-1],
         "quota.threshold",
         "critical" if reached[-1] >= CRITICAL_PERCENT else "warning",
-        f"{account.name} has used {reached[-1]} % of its {counted(limit or 0, 'part')} ({period}).",
+        f"{account.name} has used {used:,} of {limit:,} parts ({period}): {reached[-1]} % of the limit is reached.",
         {**_figures(account, usage), "threshold": reached[-1]},
         once=_LIFETIME_SECONDS if period == LIFETIME else _MONTH_SECONDS,
         implied=tuple(keys[:-1]),

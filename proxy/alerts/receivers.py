@@ -14,10 +14,12 @@ import os
 import shutil
 import signal
 import ssl
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
+import structlog
 
 import proxy
 from proxy import config, errors
@@ -30,6 +32,8 @@ INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 VARIABLES = ("id", "event", "status", "severity", "title", "at", "machine")
 RETRIED_STATUSES = {408, 409, 425, 429}  # of those below 500; the others are mistakes that a retry does not mend
 _SERVICE = "the receiver"
+
+log = structlog.get_logger()
 
 
 class DeliveryOutcome(NamedTuple):
@@ -50,9 +54,13 @@ async def deliver(
     receiver: config.WebhookSettings | config.CommandSettings, alert: alerts.Alert, now: float
 ) -> DeliveryOutcome:
     """Try once to deliver an alert, at `now` in seconds since 1970. Raises nothing but a cancellation."""
-    if isinstance(receiver, config.CommandSettings):
-        return await _run(receiver, alert)
-    return await _post(receiver, alert, now)
+    try:
+        if isinstance(receiver, config.CommandSettings):
+            return await _run(receiver, alert)
+        return await _post(receiver, alert, now)
+    except Exception as error:  # a mistake here must not leave an alert pending for ever
+        log.error("alert attempt failed", alert=alert.id, exc_info=error)
+        return DeliveryOutcome("an unexpected error; see the log")
 
 
 def signature(secret: config.WebhookSecret, id_: str, timestamp: int, body: bytes) -> str:
@@ -109,21 +117,24 @@ def _session(webhook: config.WebhookSettings) -> aiohttp.ClientSession:
 
 async def _run(command: config.CommandSettings, alert: alerts.Alert) -> DeliveryOutcome:
     """Run a program with the alert on its standard input. It is killed with all of its children after its time."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=_environment(alert, os.environ),
-            start_new_session=True,  # a group of its own, which can be killed as a whole
-        )
-    except OSError as error:
-        return DeliveryOutcome(f"the program cannot be started: {error.strerror}", final=True)
+    # A file without a name and not a pipe: a program need not read it, and nobody waits for one that does not.
+    with tempfile.TemporaryFile() as content:
+        content.write(alerts.encode(alert))
+        content.seek(0)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command.command,
+                stdin=content,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=_environment(alert, os.environ),
+                start_new_session=True,  # a group of its own, which can be killed as a whole
+            )
+        except OSError as error:
+            return DeliveryOutcome(f"the program cannot be started: {error.strerror}", final=True)
     try:
         async with asyncio.timeout(command.timeout_seconds):
-            # A program that does not read its input ends well all the same: communicate ignores the broken pipe.
-            await process.communicate(alerts.encode(alert))
+            await process.wait()
     except TimeoutError:
         return DeliveryOutcome(f"the program was killed after {command.timeout_seconds:g} s")
     finally:
@@ -145,6 +156,14 @@ def _environment(alert: alerts.Alert, environ: Mapping[str, str]) -> dict[str, s
     return inherited | named
 
 
-def is_runnable(command: config.CommandSettings) -> bool:
-    """Return whether the program of a command can be found and run by this user."""
-    return shutil.which(command.command[0]) is not None
+def mistakes(settings: config.AlertSettings) -> Iterator[tuple[str, str]]:
+    """Yield the name of each receiver that cannot work, and why. Sends nothing."""
+    for name, receiver in settings.receivers.items():
+        if isinstance(receiver, config.CommandSettings):
+            if shutil.which(receiver.command[0]) is None:
+                yield name, f"the program {receiver.command[0]} cannot be found, or not be run by this user"
+        elif receiver.ca_file is not None:
+            try:
+                ssl.create_default_context(cafile=receiver.ca_file)
+            except (ssl.SSLError, OSError):
+                yield name, f"{receiver.ca_file} holds no certificate in PEM form"

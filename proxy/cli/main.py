@@ -17,6 +17,7 @@ from proxy.cli import (
     explain,
     mappings,
     record,
+    reload,
     sandbox,
     serve,
     shadow,
@@ -64,6 +65,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
+app.command("reload")(reload.reload)
 app.command("doctor")(doctor.doctor)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
@@ -90,16 +92,9 @@ def _root(
 
 
 def _versions() -> str:
-    """Return the version of the program, and digests of the files that decide on v3 responses beside it: a checkout
-    or a package with changes of its own has others."""
-    files = shipped.mapping_files()
-    schema = [file for file in files if file.name == shipped.SCHEMA]
-    mapped = [file for file in files if file.name != shipped.SCHEMA]
-    lines = (
-        ("v3bridge", __version__),
-        ("schema", shipped.digest(schema)[:12]),
-        ("mappings", shipped.digest(mapped)[:12]),
-    )
+    """Return the versions of the program, and of the files that decide on v3 responses beside it."""
+    schema, mappings = shipped.versions()
+    lines = (("v3bridge", __version__), ("schema", schema), ("mappings", mappings))
     return "\n".join(f"{name:<9}{value}" for name, value in lines)
 
 

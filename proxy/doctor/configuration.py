@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from proxy import config, errors
+from proxy.alerts import receivers
 from proxy.compare import loader as rules_loader
 from proxy.config import loader
 from proxy.doctor.findings import CheckResult
@@ -91,6 +92,14 @@ PACKAGE_MISSING = Diagnosis(
 )
 
 
+RECEIVER_UNUSABLE = Diagnosis(
+    "alert_receiver_unusable",
+    "the program of a command is not installed, or a file of certificates holds none",
+    "correct the receiver, and try it with `v3bridge alerts test`",
+    "warning",
+)
+
+
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Read the configuration and its files, and start the embedded sandbox where it is the upstream."""
     try:
@@ -104,6 +113,8 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         yield finding
     if other_mistakes:
         return
+    for name, problem in receivers.mistakes(settings.alerts):
+        yield RECEIVER_UNUSABLE.finding(f"the receiver {name} of alerts: {problem}")
     yield passed("configuration_read", f"{inspection.file}: {_summary(settings)}")
     if settings.upstream == "sandbox":
         try:

@@ -27,7 +27,8 @@ SECRETS_EXPOSED = Diagnosis(
 PORT_IN_USE = Diagnosis(
     "port_in_use",
     "another program listens on the port",
-    "stop it (ss -ltnp shows it), or choose another port with listen.port or admin.port",
+    "stop it, unless it is systemd with v3bridge.socket (ss -ltnp shows it), or choose another port with listen.port "
+    "or admin.port",
 )
 PORT_NOT_ALLOWED = Diagnosis(
     "port_not_allowed",

@@ -40,29 +40,37 @@ class RequestFields(NamedTuple):
     is_check: bool = False
 
 
+RequestFieldValues = tuple[str, str, int, str, str | None, str | None, int | None, str | None, str | None, bool]
+"""Values of RequestFields: equal to them as a key, and made in a tenth of the time."""
+
+
 class RequestLog:
-    """Writes the line of each request, as the log is configured when this is made."""
+    """Writes the line of each request, as the log is configured when this is made, or at the last `reset`."""
 
     def __init__(self) -> None:
+        self._second, self._second_text = -1, ""
+        self.reset()
+
+    def reset(self) -> None:
+        """Follow a changed configuration of the log."""
         self._log = structlog.get_logger().bind()
-        self._logs_info: bool = self._log.is_enabled_for(logging.INFO)
+        self.logs_requests: bool = self._log.is_enabled_for(logging.INFO)
         self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
         self._renderer = log.plain_renderer()
-        self._second, self._second_text = -1, ""
-        self._templates: dict[RequestFields, str] = {}
+        self._templates: dict[RequestFieldValues, str] = {}
 
     def is_enabled(self, is_check: bool) -> bool:
         """Return whether a request is logged."""
-        return self._logs_debug if is_check else self._logs_info
+        return self._logs_debug if is_check else self.logs_requests
 
-    def write(self, fields: RequestFields, seconds: float, request_id: str) -> None:
+    def write(self, fields: RequestFieldValues, seconds: float, request_id: str) -> None:
         """Log a request that took `seconds`, at a level that is enabled."""
         ms = round(seconds * 1000, 1)
         # At a terminal, where lines are coloured by structlog and nobody counts microseconds.
         if self._renderer is None:
-            self._write_by_structlog(fields, ms, request_id)
+            self._write_by_structlog(RequestFields._make(fields), ms, request_id)
             return
-        template = self._templates.get(fields) or self._template(fields, self._renderer)
+        template = self._templates.get(fields) or self._template(RequestFields._make(fields), self._renderer)
         self._renderer.write(template % {"ms": ms, "request": request_id, "time": self._now()})
 
     def _now(self) -> str:

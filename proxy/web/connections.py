@@ -59,6 +59,14 @@ class ConnectionLimiter:
         self._open: dict[LimitedConnection, None] = {}
         self._logged = -LOG_SECONDS
 
+    def replace(self, limits: ConnectionLimits, filters: Sequence[RequestFilter]) -> None:
+        """Apply other limits and filters, also to open connections, except that these keep their idle time."""
+        self.limits, self.filters = limits, filters
+
+    def open_connections(self) -> int:
+        """Return their number."""
+        return len(self._open)
+
     def opened(self, connection: "LimitedConnection") -> int:
         """Add a connection; return how many there are beyond the limit. None of them is idle then."""
         if len(self._open) >= self.limits.connections:

@@ -22,6 +22,8 @@ HOSTILE = (
     """</td></dd></pre></script><script>ruined=1</script><img src=x onerror="ruined=1">'"&amp;"""
     "\u202eabc\u05d0\x07\x1b[31m"
 )
+# Counts the requests of the live script.
+COUNTED = "window.polls = 0; const usual = fetch; window.fetch = (...given) => { polls += 1; return usual(...given) }"
 SIZES = ((1280, 900), (390, 844))
 
 
@@ -58,6 +60,44 @@ def test_live_regions_change_without_reloading(
     assert admin_window.execute_script("return window.same")
 
 
+def test_region_waits_while_somebody_fills_in_a_field(
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient
+) -> None:
+    admin_window.get(admin.url)
+    admin_window.execute_script(
+        f"{COUNTED};"
+        "const field = document.createElement('input'); field.id = 'field';"
+        "document.querySelector('[data-live]').append(field); field.focus()"
+    )
+    _wait_for_polls(admin_window, 2)
+    admin_window.find_element(By.ID, "field").send_keys("text")
+    _wait_for_polls(admin_window, 2)
+    field = admin_window.find_element(By.ID, "field")
+    assert field.get_property("value") == "text"
+    admin_window.execute_script("arguments[0].blur()", field)
+    WebDriverWait(admin_window, PATIENCE).until(lambda page: page.find_elements(By.ID, "field") == [])
+
+
+def _wait_for_polls(browser: webdriver.Chrome, more: int) -> None:
+    target = browser.execute_script("return polls") + more
+    WebDriverWait(browser, PATIENCE).until(lambda page: page.execute_script("return polls") >= target)
+
+
+def test_hidden_page_asks_for_nothing_and_a_shown_one_at_once(
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient
+) -> None:
+    admin_window.get(admin.url)
+    admin_window.execute_script(
+        f"{COUNTED}; window.away = true; Object.defineProperty(document, 'hidden', {{get: () => away}});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    later = "setTimeout(arguments[0], 2500)"  # longer than between two polls
+    admin_window.execute_async_script(later)
+    assert admin_window.execute_script("return polls") == 0
+    admin_window.execute_script("away = false; document.dispatchEvent(new Event('visibilitychange'))")
+    assert admin_window.execute_script("return polls") == 1
+
+
 def test_page_tells_when_the_session_has_ended(
     admin_window: webdriver.Chrome, admin: running_admin.AdminClient
 ) -> None:
@@ -77,6 +117,9 @@ def test_page_fits_the_window_and_is_reached_by_keyboard(
         admin_window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         admin_window.get(admin.url + page.url)
         assert admin_window.execute_script("return document.documentElement.scrollWidth") <= width
+        current = admin_window.find_element(By.CSS_SELECTOR, "nav [aria-current]").rect
+        assert current["x"] >= 0
+        assert current["x"] + current["width"] <= width
     admin_window.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
     skip = admin_window.switch_to.active_element
     assert skip.text == "Skip to the content"

@@ -1,6 +1,7 @@
 """Tests of `v3bridge serve` under a service manager: its sockets, its notifications, and its watchdog."""
 
 import asyncio
+import collections
 import json
 import os
 import re
@@ -83,6 +84,25 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
         pass  # the manager's socket goes on listening
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_reload_is_reported_and_leaves_the_socket(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], tmp_path: Path, workers: int
+) -> None:
+    program = await manager.start(*serve(workers))
+    file, port = tmp_path / "config.yaml", manager.sockets["http"].getsockname()[1]
+    # The port of the configuration has no effect, so that a change of it waits for nothing.
+    file.write_text(file.read_text().replace("listen: {", "listen: {port: 1, drain_seconds: 5, "))
+    program.process.send_signal(signal.SIGHUP)
+    await program.until(f"STATUS=serving at http://127.0.0.1:{port}; last reload: reloaded")
+    reloading, ready = program.notified[1].splitlines(), program.notified[2].splitlines()
+    assert (reloading[0], ready[0]) == ("RELOADING=1", "READY=1")
+    assert reloading[1].startswith("MONOTONIC_USEC=")
+    assert await health(port) == b"HTTP/1.1 200 OK"
+    assert await program.stop() == 0
+    (line,) = lines(program, "configuration reloaded")
+    assert (line["changed"], line["waiting_for_restart"]) == (["listen.drain_seconds"], [])
+
+
 async def test_child_processes_inherit_no_variable_of_the_manager(
     manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
 ) -> None:
@@ -114,6 +134,24 @@ async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
     assert program.errors.startswith(f"v3bridge: {message}")
     assert program.errors.count("\n") == 1
     assert program.notified == []
+
+
+async def test_workers_share_the_connections(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
+) -> None:
+    await manager.start(*serve(2))
+    processes: collections.Counter[str] = collections.Counter()
+    port, writers = manager.sockets["http"].getsockname()[1], []
+    for _ in range(40):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(writer)  # the connection stays open
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        processes[head.partition("x-request-id: ")[2][:8]] += 1  # the part that is the same for a process
+    for writer in writers:
+        writer.close()
+    assert len(processes) == 2
+    assert min(processes.values()) >= 15, processes
 
 
 async def test_connections_in_the_queue_outlive_the_workers(

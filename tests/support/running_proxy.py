@@ -52,6 +52,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
         alerts=config.AlertSettings(**changes.pop("alerts", {})),
+        schema_check=config.SchemaCheckSettings(**changes.pop("schema_check", {})),
     )
 
 

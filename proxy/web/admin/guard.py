@@ -53,11 +53,21 @@ class Unauthorized(errors.ClientError):
 class Guard:
     """Middleware that authenticates, and the check of tokens for signing in."""
 
-    def __init__(self, context: AdminContext, transport: requests.Transport) -> None:
+    def __init__(self, context: AdminContext, host: str) -> None:
         self._context = context
-        self.transport = transport
+        self._host = host
+        self._trusted: tuple[str, ...] = ()
+        self._transport = requests.Transport((), host)
         self._sessions: Sessions | None = None
         self._wrong: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
+
+    @property
+    def transport(self) -> requests.Transport:
+        """How requests arrive, by the current settings."""
+        trusted = self._context.service.gateway.settings.listen.trusted_proxies
+        if self._trusted != trusted:
+            self._trusted, self._transport = trusted, requests.Transport(trusted, self._host)
+        return self._transport
 
     def sessions(self) -> Sessions:
         """Return the sessions of the current token: a reload may have changed it."""
@@ -96,6 +106,7 @@ class Guard:
         try:
             if authenticates:
                 self.transport.check_host(request)
+                requests.check_body(request)
                 if _route(request) not in OPEN and (redirect := await self._authenticate(request)) is not None:
                     response: web.StreamResponse = redirect
                 else:
@@ -112,7 +123,8 @@ class Guard:
             # A bug: the log has its type and place, the response nothing of it.
             log.error("internal error caught", exc_info=error)
             response = self._error(request, 500, "internal error; the log has its place", None)
-        response.headers.update(HEADERS)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)  # a document has a policy of its own
         return response
 
     async def _authenticate(self, request: web.Request) -> web.Response | None:

@@ -14,7 +14,7 @@ from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
 from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminAction, AdminPage, Query
+from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
@@ -23,6 +23,7 @@ FILES = {"admin.css": "text/css", "admin.js": "text/javascript", "icon.svg": "im
 NOTICE = "__Host-v3bridge-notice"  # cookie with the result of an action, for the page that is shown next
 NOTICE_SECONDS = 30
 NOTICE_MAX = 1_000  # characters
+FORM_BYTES = 262_144  # of a form; the longest has a v3 request
 
 log = structlog.get_logger()
 
@@ -30,9 +31,8 @@ log = structlog.get_logger()
 def create(service: RunningService, settings: config.AdminSettings, clock: Clock) -> web.Application:
     """Build the application around the running service, in its event loop."""
     context = AdminContext(service, clock, started=clock.now())
-    trusted = service.gateway.settings.listen.trusted_proxies
-    guarded = guard.Guard(context, requests.Transport(trusted, settings.host))
-    app = web.Application(middlewares=[guarded.middleware])
+    guarded = guard.Guard(context, settings.host)
+    app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 
     async def refuse(request: web.Request) -> web.StreamResponse:
         return await guarded.refused(request, fast_path.refuse)
@@ -46,16 +46,21 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     for page in pages.PAGES:
         app.router.add_get(page.url, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
+        if page.posts:
+            app.router.add_post(page.url, _page_handler(page, context))
+            app.router.add_post(f"/{page.name}.json", _json_handler(page, context))
         if page.csv is not None:
             app.router.add_get(f"/{page.name}.csv", _csv_handler(page.name, page.csv, context))
     for action in pages.ACTIONS:
         app.router.add_post(action.path, _action_handler(action, context, guarded))
+    for document in pages.DOCUMENTS:
+        app.router.add_get(document.path, _document_handler(document, context))
     return app
 
 
 def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
     async def show(request: web.Request) -> web.Response:
-        data = await page.data(context, request.query)
+        data = await page.data(context, await _parameters(request))
         notice = _decoded(request.cookies.get(NOTICE, ""))
         text = rendering.page(page, pages.PAGES, data, csrf=request.get(guard.CSRF, ""), notice=notice)
         response = web.Response(text=text, content_type="text/html")
@@ -68,10 +73,28 @@ def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
 
 def _json_handler(page: AdminPage, context: AdminContext) -> Handler:
     async def show(request: web.Request) -> web.Response:
-        data = await page.data(context, request.query)
+        data = await page.data(context, await _parameters(request))
         return web.Response(body=msgspec.json.encode(data), content_type="application/json")
 
     return show
+
+
+def _document_handler(document: AdminDocument, context: AdminContext) -> Handler:
+    async def show(_: web.Request) -> web.Response:
+        rendered = await document.render(context)
+        # Its script runs without the session and the origin of this interface.
+        policy = {"Content-Security-Policy": f"{rendered.policy}; frame-ancestors 'none'; sandbox allow-scripts"}
+        return web.Response(text=rendered.html, content_type="text/html", headers=policy)
+
+    return show
+
+
+async def _parameters(request: web.Request) -> Query:
+    """Return the parameters of a page: those of the URL, or the fields of a form, but for files."""
+    if request.method != "POST":
+        return request.query
+    fields = await request.post()
+    return {name: value for name in fields if isinstance(value := fields[name], str)}
 
 
 def _csv_handler(name: str, text: Callable[[AdminContext, Query], Awaitable[str]], context: AdminContext) -> Handler:
@@ -87,8 +110,7 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
     page = next(each for each in pages.PAGES if each.name == action.page)
 
     async def run(request: web.Request) -> web.Response:
-        fields = await request.post()
-        form = {name: value for name in fields if isinstance(value := fields[name], str)}
+        form = await _parameters(request)
         address = guarded.transport.addresses.of(request).address
         log.info("admin action requested", action=action.path, address=address)
         if not requests.wants_page(request):

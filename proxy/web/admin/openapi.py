@@ -6,7 +6,7 @@ import msgspec
 
 from proxy import __version__
 from proxy.web.admin import pages
-from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageParameter
+from proxy.web.admin.page import ActionResult, AdminAction, AdminDocument, AdminPage, PageParameter
 
 Schema = dict[str, Any]
 
@@ -15,6 +15,7 @@ MESSAGE: Schema = {"type": "object", "properties": {"message": TEXT}, "required"
 DESCRIPTION = (
     "Pages of the admin interface as JSON, and actions. Times are in seconds since 1970, durations in seconds."
 )
+FORM_FAILURES = ("400", "401", "403", "429")
 SECURITY: Schema = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "The admin token."},
     "session": {"type": "apiKey", "in": "cookie", "name": "__Host-v3bridge", "description": "A signed-in browser."},
@@ -25,15 +26,17 @@ def document() -> Schema:
     """Return the document."""
     structs = [*(page.struct for page in pages.PAGES), ActionResult]
     references, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    components = msgspec.json.decode(msgspec.json.encode(components))  # as JSON: defaults may be tuples
     schemas = dict(zip(structs, references, strict=True))
     return {
         "openapi": "3.1.0",
         "info": {"title": "v3bridge admin interface", "version": __version__, "description": DESCRIPTION},
         "security": [{name: []} for name in SECURITY],
         "paths": {
-            **{f"/{page.name}.json": {"get": _page(page, schemas[page.struct])} for page in pages.PAGES},
+            **{f"/{page.name}.json": _page(page, schemas[page.struct]) for page in pages.PAGES},
             **{f"/{page.name}.csv": {"get": _file(page)} for page in pages.PAGES if page.csv is not None},
             **{action.path: {"post": _action(action, schemas[ActionResult])} for action in pages.ACTIONS},
+            **{each.path: {"get": _document(each)} for each in pages.DOCUMENTS},
             "/healthz": {"get": _check("Liveness: the process runs.", "application/json")},
             "/readyz": {
                 "get": _check("Readiness: 503 with every reason while requests fail.", "application/json", 503)
@@ -59,7 +62,19 @@ def _page(page: AdminPage, schema: Schema) -> Schema:
         "summary": page.summary,
         "responses": _responses(schema, "400", "401", "429"),
     }
-    return operation | _query(page)
+    methods = {"get": operation | _query(page)}
+    if page.posts:
+        form = {**operation, "operationId": f"{page.name}-form", "responses": _responses(schema, *FORM_FAILURES)}
+        methods["post"] = form | _form(page.parameters)
+    return methods
+
+
+def _document(document: AdminDocument) -> Schema:
+    return {
+        "operationId": document.path.strip("/").replace("/", "-").removesuffix(".html"),
+        "summary": document.summary,
+        "responses": _responses(TEXT, "401", "404", "429", content_type="text/html"),
+    }
 
 
 def _file(page: AdminPage) -> Schema:
@@ -82,14 +97,19 @@ def _action(action: AdminAction, schema: Schema) -> Schema:
     operation = {
         "operationId": action.path.strip("/").replace("/", "-"),
         "summary": action.summary,
-        "responses": _responses(schema, "400", "401", "403", "429"),
+        "responses": _responses(schema, *FORM_FAILURES),
     }
-    if action.parameters:
-        form: Schema = {"type": "object", "properties": {each.name: _property(each) for each in action.parameters}}
-        if required := [each.name for each in action.parameters if each.required]:
-            form["required"] = required
-        operation["requestBody"] = {"content": {"application/x-www-form-urlencoded": {"schema": form}}}
-    return operation
+    return operation | _form(action.parameters)
+
+
+def _form(parameters: tuple[PageParameter, ...]) -> Schema:
+    """Return the fields of a form as the body of a request; nothing without fields."""
+    if not parameters:
+        return {}
+    form: Schema = {"type": "object", "properties": {each.name: _property(each) for each in parameters}}
+    if required := [each.name for each in parameters if each.required]:
+        form["required"] = required
+    return {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": form}}}}
 
 
 def _check(summary: str, content_type: str, failure: int | None = None) -> Schema:

@@ -20,6 +20,13 @@ class PageParameter(NamedTuple):
     required: bool = False
 
 
+class RenderedDocument(NamedTuple):
+    """A whole HTML document with a Content-Security-Policy of its own."""
+
+    html: str
+    policy: str
+
+
 class PageData(msgspec.Struct, frozen=True):
     """Base class of a page's data: what its template shows and its JSON holds."""
 
@@ -35,7 +42,8 @@ class AdminPage:
     """A page: `data` returns a `struct`, which is shown by `templates/NAME.html` at `path` and is JSON at `/NAME.json`.
 
     `summary` is its description in the OpenAPI document. `data` raises errors.BadRequest for wrong parameters. `csv`
-    makes the text of a file for spreadsheets at `/NAME.csv`.
+    makes the text of a file for spreadsheets at `/NAME.csv`. `posts`: parameters are accepted by POST as well, because
+    they may hold what must not stand in a URL.
     """
 
     name: str
@@ -45,6 +53,7 @@ class AdminPage:
     data: Callable[[AdminContext, Query], Awaitable[PageData]]
     path: str = ""
     parameters: tuple[PageParameter, ...] = ()
+    posts: bool = False
     csv: Callable[[AdminContext, Query], Awaitable[str]] | None = None
 
     @property
@@ -63,3 +72,13 @@ class AdminAction:
     summary: str
     run: Callable[[AdminContext, Query], Awaitable[ActionResult]]
     parameters: tuple[PageParameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdminDocument:
+    """An HTML document at `path` that has no layout of this interface. `render` raises BridgeError where there is
+    none."""
+
+    path: str
+    summary: str
+    render: Callable[[AdminContext], Awaitable[RenderedDocument]]

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import msgspec
+
+from proxy.explain import explanation
 from proxy.telemetry.metrics import SECONDS
+from proxy.web.admin import burn_down_chart
 from proxy.web.admin.page import AdminPage, PageData
 
 if TYPE_CHECKING:
@@ -57,6 +61,11 @@ def _environment() -> "jinja2.Environment":
         "percent": percent,
         "duration": duration,
         "bytes": size,
+        "compact": lambda value: msgspec.json.encode(value).decode(),
+        "indented": lambda value: msgspec.json.format(msgspec.json.encode(value), indent=2).decode(),
+        "shown_value": explanation.shown_value,
+        "ranges": explanation.ranges,
+        "burn_down_chart": burn_down_chart.chart,
         "latency": latency,
         "short_time": lambda value, now: Markup(short_time_element(value, now)),  # noqa: S704 - as above
         "readable": lambda value: unquote(value.replace("+", " ")),

@@ -81,6 +81,12 @@ def check_same_site(request: web.Request) -> None:
         raise ForbiddenOrigin
 
 
+def check_body(request: web.Request) -> None:
+    """Raise HTTPUnsupportedMediaType for a form with files: aiohttp would write them to disk, whoever sends them."""
+    if request.content_type == "multipart/form-data":
+        raise web.HTTPUnsupportedMediaType
+
+
 class ForbiddenOrigin(errors.ClientError):
     """A form that this interface did not make, or made for another session."""
 

@@ -150,7 +150,9 @@ async def test_requests_are_filtered(cached: ProxyEnvironment) -> None:
 async def test_request_links_to_its_explanation(managed: ProxyEnvironment) -> None:
     await managed.reply(A)
     (request,) = (await managed.admin.json("/requests.json"))["requests"]
-    assert request["explain"] == f"/explain?request={quote(request['target'], safe='')}"
+    assert request["explain"] == f"/explain?request={quote(request['target'], safe='')}&application=demo%2F1"
+    (explanation,) = (await managed.admin.json(request["explain"].replace("?", ".json?", 1)))["explanations"]
+    assert (explanation["client"]["chosen_by"], explanation["error"]) == ("chosen by name", None)
     assert running_proxy.KEY not in request["target"]
     assert quote(json.dumps([A])) in request["target"]
 

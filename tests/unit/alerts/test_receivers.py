@@ -215,6 +215,14 @@ async def test_command_that_reads_nothing_succeeds(tmp_path: Path) -> None:
     assert await run(script(tmp_path, "")) == receivers.DeliveryOutcome()
 
 
+async def test_unexpected_error_is_a_failed_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a mistake of the event loop")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", fail)
+    assert await run(("true",)) == receivers.DeliveryOutcome("an unexpected error; see the log")
+
+
 def test_receivers_choose_their_events() -> None:
     chosen = webhook("https://a.example", events=("breaker.open",))
     assert [receivers.wants(chosen, event) for event in ("breaker.open", "client.new", "test")] == [True, False, True]

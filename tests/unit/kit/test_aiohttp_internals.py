@@ -36,6 +36,7 @@ PRIVATE: dict[type, set[str]] = {
     },
     web.Server: {"_kwargs", "_loop"},
     web.AppRunner: {"_make_server", "_shutdown_timeout"},
+    web.BaseSite: {"_runner", "_server"},
 }
 # Object, and its undocumented functions and attributes.
 UNDOCUMENTED: list[tuple[Any, set[str]]] = [

@@ -38,19 +38,48 @@ A change is an `AdminAction` in `ACTIONS` below, never a GET. Its form is in the
        <form method="post" action="/cache/clear">{{ csrf_field() }}<button>Clear the cache</button></form>
 
 The message that it returns is shown once at the top of its page; scripts get it as JSON.
+
+A page whose parameters may hold secrets has `posts=True`, and a form with method="post" and its own path. An HTML
+document that is no page, with a Content-Security-Policy of its own, is an `AdminDocument` in `DOCUMENTS` below.
 """
 
-from proxy.web.admin.page import AdminAction, AdminPage
-from proxy.web.admin.pages import alerts, clients, overview, requests, schema, upstream
+from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage
+from proxy.web.admin.pages import (
+    alerts,
+    cache,
+    clients,
+    comparison,
+    configuration,
+    explain,
+    overview,
+    quota,
+    requests,
+    schema,
+    upstream,
+)
 
 # In the order of the navigation.
 PAGES: tuple[AdminPage, ...] = (
     overview.PAGE,
     clients.PAGE,
-    requests.PAGE,
+    quota.PAGE,
+    cache.PAGE,
     upstream.PAGE,
+    requests.PAGE,
+    explain.PAGE,
+    comparison.PAGE,
     schema.PAGE,
     alerts.PAGE,
+    configuration.PAGE,
 )
 
-ACTIONS: tuple[AdminAction, ...] = (alerts.TEST, schema.CHECK)
+ACTIONS: tuple[AdminAction, ...] = (
+    *quota.ACTIONS,
+    *cache.ACTIONS,
+    *comparison.ACTIONS,
+    *configuration.ACTIONS,
+    alerts.TEST,
+    schema.CHECK,
+)
+
+DOCUMENTS: tuple[AdminDocument, ...] = (comparison.REPORT,)

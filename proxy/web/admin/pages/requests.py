@@ -1,7 +1,7 @@
 """Requests: the last v3 requests of all workers and machines, without API keys, with links to their explanation."""
 
 from collections.abc import Callable
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -121,7 +121,8 @@ def _class_first(status: str) -> tuple[str, bool, str]:
 
 def _shown(request: RequestRecord) -> RecentRequest:
     is_explained = request.method == "GET" and request.key is not None
-    explain = f"/explain?request={quote(request.target, safe='')}" if is_explained else None
+    query = {"request": request.target, "application": f"{request.application}/{request.key}"}
+    explain = f"/explain?{urlencode(query, quote_via=quote)}" if is_explained else None
     return RecentRequest(**request._asdict(), explain=explain)
 
 

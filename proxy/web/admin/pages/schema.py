@@ -3,6 +3,7 @@
 import msgspec
 
 from proxy.alerts import schema_check
+from proxy.kit.wording import counted
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
 
@@ -63,7 +64,7 @@ async def _check(context: AdminContext, _: Query) -> ActionResult:
         return ActionResult(f"The schema could not be compared: {report.failure}")
     if not report.drifts:
         return ActionResult(f"The schema has all {report.fields} fields that the mappings read.")
-    return ActionResult(f"The schema differs in {len(report.drifts)} places from what the mappings read.")
+    return ActionResult(f"The schema differs in {counted(len(report.drifts), 'place')} from what the mappings read.")
 
 
 PAGE = AdminPage(

@@ -1,0 +1,134 @@
+"""Quota: usage and limits of every quota account, burn-down and forecast, exhausted quotas and reconciliation."""
+
+import msgspec
+import structlog
+
+from proxy import config, errors
+from proxy.gateway.quota import accounts, burn_down, reconciliation, usage
+from proxy.gateway.quota.reconciliation import ReconciliationResult
+from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
+from proxy.web.admin.context import AdminContext
+from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, PageParameter, Query
+
+log = structlog.get_logger()
+
+
+class KeyQuota(msgspec.Struct, frozen=True):
+    """Quota account of an API key. `share` is its part of the application's usage, 0 to 1; null where that is 0."""
+
+    usage: usage.UsageRow
+    share: float | None
+
+
+class ApplicationQuota(msgspec.Struct, frozen=True, kw_only=True):
+    """Quota accounts of an application and its API keys.
+
+    `exhausted_reason` is what the upstream said when it refused the quota, null where it has not. `reconciles`: whether
+    the configuration has a `reconcile` block; `reconciliation` is its last result, null before the first.
+    """
+
+    usage: usage.UsageRow
+    keys: tuple[KeyQuota, ...]
+    burn_down: burn_down.BurnDown
+    exhausted_reason: str | None
+    reconciles: bool
+    reconciliation: ReconciliationResult | None
+
+
+class QuotaPage(PageData, frozen=True):
+    """Quota accounts at the time `at` (seconds since 1970), in the order of the configuration."""
+
+    at: float
+    applications: tuple[ApplicationQuota, ...]
+
+
+async def _data(context: AdminContext, _: Query) -> QuotaPage:
+    """Read the store that all workers and machines share. Raises StoreUnavailable."""
+    gateway = context.service.gateway
+    store, now = gateway.store, gateway.clock.now()
+    usages, exhausted = await store.all_usage(), await store.exhausted_quotas()
+    snapshot = _Snapshot(
+        usage.rows(gateway.settings.applications, usages, exhausted, now),
+        {each.entry: each for each in usages},
+        {each.account: each for each in exhausted},
+        await reconciliation.last_results(store),
+        now,
+    )
+    return QuotaPage(now, tuple(snapshot.of(*each) for each in gateway.settings.applications.items()))
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    """State of the store at one moment."""
+
+    rows: list[usage.UsageRow]
+    usages: dict[LedgerEntry, EntryUsage]
+    exhausted: dict[str, ExhaustedQuota]
+    results: dict[str, ReconciliationResult]
+    now: float
+
+    def of(self, name: str, settings: config.ApplicationSettings) -> ApplicationQuota:
+        whole, *keys = [row for row in self.rows if row.application == name]
+        account, periods = accounts.application_account(name, settings), accounts.billing_periods(self.now)
+        exhausted = self.exhausted.get(name)
+        return ApplicationQuota(
+            usage=whole,
+            keys=tuple(KeyQuota(row, _share(row, whole)) for row in keys),
+            burn_down=burn_down.of_account(account, self._usage, periods, self.now),
+            exhausted_reason=exhausted.reason if exhausted else None,
+            reconciles=settings.reconcile is not None,
+            reconciliation=self.results.get(name) if settings.reconcile is not None else None,
+        )
+
+    def _usage(self, entry: LedgerEntry) -> EntryUsage:
+        return self.usages.get(entry) or EntryUsage(entry, 0, 0, 0)
+
+
+def _share(row: usage.UsageRow, whole: usage.UsageRow) -> float | None:
+    total = whole.used + whole.uncertain
+    return round((row.used + row.uncertain) / total, 3) if total else None
+
+
+async def _reopen(context: AdminContext, fields: Query) -> ActionResult:
+    gateway = context.service.gateway
+    name = _application(gateway.settings, fields)
+    await gateway.store.clear_exhausted(name)
+    log.info("exhausted quota cleared", quota_account=name)
+    return ActionResult(f"The quota of {name} is no longer exhausted: within a second requests are sent again.")
+
+
+async def _reconcile(context: AdminContext, fields: Query) -> ActionResult:
+    gateway = context.service.gateway
+    name = _application(gateway.settings, fields)
+    try:
+        result = await gateway.reconciler.reconcile_now(name)
+    except LookupError as error:
+        raise errors.BadRequest(f"{name} has no `reconcile` block in the configuration") from error
+    if result is None:
+        return ActionResult(f"{name} was reconciled a moment ago.")
+    if result.problem is not None:
+        return ActionResult(f"{name} could not be reconciled: {result.problem}.")
+    return ActionResult(
+        f"{name} is reconciled: the ledger had {result.ledger} parts, Nexar has counted {result.upstream}."
+    )
+
+
+def _application(settings: config.Config, fields: Query) -> str:
+    name = fields.get("application", "")
+    if name not in settings.applications:
+        raise errors.BadRequest("no application has this name")
+    return name
+
+
+_NAME = PageParameter("application", "Name of the application.", required=True)
+
+PAGE = AdminPage(
+    "quota",
+    "Quota",
+    "Usage and limits of every quota account, burn-down, exhausted quotas and reconciliation.",
+    QuotaPage,
+    _data,
+)
+ACTIONS = (
+    AdminAction("/quota/reopen", "quota", "Send requests again for an exhausted quota.", _reopen, (_NAME,)),
+    AdminAction("/quota/reconcile", "quota", "Compare the ledger with the upstream's count now.", _reconcile, (_NAME,)),
+)

@@ -1,0 +1,169 @@
+"""Tests of the schema check on the sandbox: who checks, when, and what a failure means."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+from integration.environment import ProxyEnvironment, StartEnvironment
+from support import running_admin
+
+from proxy.alerts import schema_check
+from proxy.alerts.schema_check import SchemaCheck
+from proxy.gateway.assembly import Gateway
+from proxy.kit import shipped
+from proxy.sandbox import deviations, faults
+
+HOUR = 3600
+
+
+@pytest.fixture
+async def managed(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
+    async with start(admin=True) as environment:
+        yield environment
+
+
+def gateway(environment: ProxyEnvironment) -> Gateway:
+    return environment.admin.service.gateway
+
+
+def worker(environment: ProxyEnvironment) -> SchemaCheck:
+    """A check of one worker, which does nothing by itself."""
+    return SchemaCheck(lambda: gateway(environment), rng=random.Random(1))
+
+
+def introspections(environment: ProxyEnvironment) -> int:
+    return sum("__schema" in document for document, _ in environment.sandbox.documents)
+
+
+def remove(environment: ProxyEnvironment, *fields: str) -> None:
+    """Remove fields from the sandbox's schema."""
+    environment.sandbox.faults.replace(
+        [each for field in fields for each in faults.parse_faults(f"missing-field field={field}")]
+    )
+
+
+async def test_one_worker_checks_once_a_day_after_a_delay(managed: ProxyEnvironment) -> None:
+    workers = [worker(managed) for _ in range(3)]
+
+    async def pass_time(seconds: float) -> None:
+        for _ in range(int(seconds // 60)):
+            await asyncio.gather(*(each.check_if_due() for each in workers))
+            managed.time.advance(60)
+
+    for each in workers:
+        await each.check_if_due()
+    assert introspections(managed) == 0  # not at the moment of the start
+    await pass_time(schema_check.DELAY_MAX + 120)
+    assert introspections(managed) == 1
+    assert {each.report.state for each in workers if each.report} == {"complete"}
+    await pass_time(23 * HOUR)
+    assert introspections(managed) == 1
+    await pass_time(2 * HOUR)
+    assert introspections(managed) == 2
+    assert managed.billed_parts == 0
+
+
+async def test_result_of_other_mappings_is_not_taken(
+    managed: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(shipped, "digest", lambda _: "an earlier version")
+        await worker(managed).check()
+    current = worker(managed)
+    for _ in range(14):
+        await current.check_if_due()
+        managed.time.advance(60)
+    assert introspections(managed) == 2
+    assert current.report is not None
+    assert current.report.expected == current.expected
+
+
+async def test_check_can_be_switched_off(start: StartEnvironment) -> None:
+    async with start(admin=True, schema_check={"hours": 0}) as environment:
+        checking = worker(environment)
+        for _ in range(100):
+            await checking.check_if_due()
+            environment.time.advance(HOUR)
+        assert introspections(environment) == 0
+        assert (await checking.check()).state == "complete"  # by hand all the same
+
+
+async def test_drift_names_fields_and_is_measured(managed: ProxyEnvironment) -> None:
+    remove(managed, "SupPart.octopartUrl", "Query.supCategories")
+    report = await worker(managed).check()
+    assert report.state == "drift"
+    assert {each.place for each in report.drifts} >= {"SupPart.octopartUrl", "Query.supCategories"}
+    measures = gateway(managed).metrics
+    assert measures.schema_drifts[()] == len(report.drifts)
+    managed.time.advance(90)
+    assert "v3bridge_schema_check_age_seconds 90.0" in await (await managed.admin.send("GET", "/metrics")).text()
+
+
+async def test_forbidden_introspection_is_no_drift(start: StartEnvironment) -> None:
+    async with start(admin=True, sandbox={"behaviour": deviations.behaviour(["introspection"])}) as environment:
+        report = await worker(environment).check()
+        assert (report.state, report.drifts) == ("unknown", ())
+        assert report.failure
+
+
+async def test_failed_check_leaves_the_last_comparison_and_is_repeated_within_the_hour(
+    managed: ProxyEnvironment,
+) -> None:
+    checking = worker(managed)
+    remove(managed, "SupPart.octopartUrl")
+    compared = await checking.check()
+    managed.sandbox.faults.replace(faults.parse_faults("5xx on=graphql status=500"))
+    managed.time.advance(25 * HOUR)
+    failed = await checking.check()
+    assert (failed.state, failed.drifts, failed.compared) == ("drift", compared.drifts, compared.compared)
+    assert failed.failure
+    managed.sandbox.faults.replace([])
+    before = introspections(managed)
+    for _ in range(75):
+        await checking.check_if_due()
+        managed.time.advance(60)
+    assert introspections(managed) == before + 1
+    assert checking.report is not None
+    assert (checking.report.state, checking.report.failure) == ("complete", "")
+
+
+async def test_clock_that_was_ahead_postpones_no_check(managed: ProxyEnvironment) -> None:
+    managed.time.advance(400 * 24 * HOUR)
+    checking = worker(managed)
+    await checking.check()
+    managed.time.advance(-300 * 24 * HOUR)
+    for _ in range(14):
+        await checking.check_if_due()
+        managed.time.advance(60)
+    assert introspections(managed) == 2
+
+
+async def test_page_shows_what_drifted_and_checks_at_once(managed: ProxyEnvironment) -> None:
+    admin: running_admin.AdminClient = managed.admin
+    assert (await admin.json("/schema.json"))["state"] == "never"
+    assert "Not checked yet" in await admin.page("/schema")
+    fields = (await admin.act("/schema/check")).removeprefix("The schema has all ").split()[0]
+    assert (await admin.json("/schema.json"))["fields"] == int(fields)
+    remove(managed, "SupPart.octopartUrl")
+    assert "differs in 1 place from" in await admin.act("/schema/check")
+    shown = await admin.json("/schema.json")
+    assert (shown["state"], shown["affected"]) == ("drift", ["Part.octopart_url"])
+    page = await admin.page("/schema")
+    assert "SupPart.octopartUrl" in page
+    assert "Part.octopart_url" in page
+    managed.sandbox.faults.replace(faults.parse_faults("5xx on=graphql status=500"))
+    assert "could not be compared" in await admin.act("/schema/check")
+    page = await admin.page("/schema")
+    assert "The last check could not compare" in page
+    assert "SupPart.octopartUrl" in page  # the last comparison stands
+
+
+async def test_background_task_checks_and_ends(managed: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_check, "DELAY_MAX", 0.0)
+    checking = SchemaCheck(lambda: gateway(managed), rng=random.Random(1), poll_seconds=0.001)
+    checking.start()
+    while checking.report is None:
+        await asyncio.sleep(0.005)
+    await checking.close()
+    assert checking.report.state == "complete"
