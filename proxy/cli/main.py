@@ -90,16 +90,9 @@ def _root(
 
 
 def _versions() -> str:
-    """Return the version of the program, and digests of the files that decide on v3 responses beside it: a checkout
-    or a package with changes of its own has others."""
-    files = shipped.mapping_files()
-    schema = [file for file in files if file.name == shipped.SCHEMA]
-    mapped = [file for file in files if file.name != shipped.SCHEMA]
-    lines = (
-        ("v3bridge", __version__),
-        ("schema", shipped.digest(schema)[:12]),
-        ("mappings", shipped.digest(mapped)[:12]),
-    )
+    """Return the versions of the program, and of the files that decide on v3 responses beside it."""
+    schema, mappings = shipped.versions()
+    lines = (("v3bridge", __version__), ("schema", schema), ("mappings", mappings))
     return "\n".join(f"{name:<9}{value}" for name, value in lines)
 
 

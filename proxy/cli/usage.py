@@ -360,7 +360,7 @@ def _caller_table(client: "ClientUsage") -> Table:
 
 def _completeness(report: "ClientReport") -> str:
     if report.recorded_since is None:
-        return "Nothing is recorded yet: nobody has called, or the service runs with another store."
+        return "Nothing is recorded yet: no request was sent, or the service runs with another store."
     counts = "Counts are written every 10 seconds."
     if report.recorded_since[:10] > report.first_day:
         return f"Recorded since {report.recorded_since[:10]}: API keys may have been used before. {counts}"

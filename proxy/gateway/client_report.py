@@ -1,4 +1,4 @@
-"""Report on clients: who still calls, how much and from which program, and which API keys nobody uses."""
+"""Report on clients: who still calls, how much and from which program, and which API keys are unused."""
 
 import asyncio
 import csv

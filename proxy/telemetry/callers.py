@@ -1,8 +1,8 @@
 """Callers of the v3 API, counted in this process until they are written to the store: who still calls, and how much.
 
 To count a request is to update one dictionary entry: it is on the way of every request. Texts of clients are bounded:
-of an API key and day only so many callers are told apart, so that a program that sends a new User-Agent with each
-request fills neither the memory nor the store.
+of an API key and day only so many callers are counted separately, so that a program that sends a new User-Agent with
+each request fills neither the memory nor the store.
 """
 
 from collections import defaultdict

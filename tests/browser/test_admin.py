@@ -117,6 +117,9 @@ def test_page_fits_the_window_and_is_reached_by_keyboard(
         admin_window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         admin_window.get(admin.url + page.url)
         assert admin_window.execute_script("return document.documentElement.scrollWidth") <= width
+        current = admin_window.find_element(By.CSS_SELECTOR, "nav [aria-current]").rect
+        assert current["x"] >= 0
+        assert current["x"] + current["width"] <= width
     admin_window.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
     skip = admin_window.switch_to.active_element
     assert skip.text == "Skip to the content"

@@ -1,9 +1,7 @@
 """Pages on operation match the code: metrics, health checks, log fields, and fragments of a configuration."""
 
-import datetime
 import json
 import re
-import shlex
 import socket
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,9 @@ from support import log_lines, running_proxy, scripted_upstream
 
 from proxy import config
 from proxy.config import loader
-from proxy.kit import clock
 from proxy.telemetry import metrics
 
-PAGES = ("docs/how-to/operate.md", "docs/how-to/deploy.md", "docs/how-to/admin.md")
+PAGES = ("docs/how-to/operate.md", "docs/how-to/end-a-migration.md", "docs/how-to/deploy.md", "docs/how-to/admin.md")
 ENVIRONMENT = {"V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators"}
 
 
@@ -58,40 +55,6 @@ async def test_wrong_upstream_address_has_the_documented_message(page: Any) -> N
     command, shown = block.text.splitlines()
     assert command == "$ curl -s http://127.0.0.1:8088/readyz"
     assert (response.status, await response.text()) == (503, shown)
-
-
-async def test_documented_sunset_is_announced_and_ends_the_service(page: Any, tmp_path: Path) -> None:
-    (block,), (announced,), (refusal,) = (page.blocks(each, "sunset") for each in ("yaml", "http", "json"))
-    file = tmp_path / "config.yaml"
-    file.write_text(block.text)
-    demo = loader.load(file, ENVIRONMENT).applications["demo"]
-    sunsets = {name: demo.sunset_of(key) for name, key in demo.clients.items()}
-    days = {name: str(sunset.date) if sunset else None for name, sunset in sunsets.items()}
-    assert days == {"1": "2027-06-30", "erp": "2027-12-31", "archive": None}
-    settings = running_proxy.settings(
-        "http://127.0.0.1:9/graphql",
-        "http://127.0.0.1:9/token",
-        application={"apikeys": demo.apikeys, "sunset": demo.sunset},
-    )
-    last_day = datetime.datetime(2027, 7, 1, tzinfo=datetime.UTC).timestamp()
-    headers = dict(line.split(": ", 1) for line in announced.text.splitlines())
-    async with running_proxy.running(settings, clock.ManualClock(last_day)) as client:
-        refused = await client.get("/v3/parts/match?apikey=first-key")
-        served = await client.get("/v3/parts/match?apikey=second-key")
-    assert {name: refused.headers[name] for name in headers} == headers
-    assert (refused.status, await refused.text()) == (410, refusal.text.rstrip())
-    assert served.status == 400  # it has no queries
-
-
-async def test_documented_strict_request_has_the_documented_response(page: Any) -> None:
-    (block,) = page.blocks("console", "strict")
-    command, _, shown = block.text.partition("\n")
-    header, url = shlex.split(command)[4:]
-    settings = running_proxy.settings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/token")
-    async with running_proxy.running(settings) as client:
-        target = url.removeprefix("http://127.0.0.1:8080")
-        response = await client.get(target, headers=dict([header.split(": ")]))
-    assert (response.status, await response.text()) == (400, shown.rstrip())
 
 
 async def test_documented_request_fields_are_those_of_the_log(page: Any) -> None:

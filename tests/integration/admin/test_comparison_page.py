@@ -73,7 +73,7 @@ async def test_report_permits_its_own_style_and_script_only(shadowing: ProxyEnvi
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
-    assert "frame-ancestors 'none'" in policy
+    assert policy.endswith("frame-ancestors 'none'; sandbox allow-scripts")
     assert "<script>B" not in html
     assert response.headers["Cache-Control"] == "no-store"
 

@@ -1,4 +1,4 @@
-"""Tests of server shutdown: connections accepted at the last moment are closed without delay."""
+"""Tests of server shutdown: open connections are served once more, and closed without delay afterwards."""
 
 import asyncio
 import contextlib
@@ -29,3 +29,76 @@ async def end_after(turns: int) -> bytes:
 @pytest.mark.parametrize("turns", range(8))
 def test_unused_connection_is_closed_on_shutdown(turns: Any) -> None:
     assert event_loop.run(end_after(turns)) == b""
+
+
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+async def requested_while_draining(*requests: bytes, unused: bool) -> list[bytes]:
+    """Return the heads of the responses to requests that are sent together after shutdown began, on a connection that
+    was idle before, or `unused`. Fails unless the shutdown ends with the connection, long before its time limits."""
+    async with asyncio.timeout(20):
+        stack = contextlib.AsyncExitStack()
+        url = await stack.enter_async_context(
+            server.running(web.Application(), "127.0.0.1", 0, stop_seconds=60, drain_seconds=60)
+        )
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        if not unused:
+            writer.write(REQUEST)
+            assert b"connection: close" not in (await head(reader)).lower()
+        shutdown = asyncio.create_task(stack.aclose())
+        await asyncio.sleep(0.1)
+        assert not shutdown.done()
+        writer.write(b"".join(requests))
+        heads = [await head(reader) for _ in requests]
+        assert await reader.read() == b""
+        await shutdown
+        writer.close()
+        return heads
+
+
+async def head(reader: asyncio.StreamReader) -> bytes:
+    """Read a response, and return its head."""
+    received = await reader.readuntil(b"\r\n\r\n")
+    length = int(received.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    await reader.readexactly(length)
+    return received
+
+
+@pytest.mark.parametrize("unused", [True, False])
+def test_request_on_an_open_connection_is_served_during_shutdown_and_is_its_last(unused: Any) -> None:
+    (only,) = event_loop.run(requested_while_draining(REQUEST, unused=unused))
+    assert only.startswith(b"HTTP/1.1 404")
+    assert b"\r\nConnection: close\r\n" in only
+
+
+def test_last_of_pipelined_requests_announces_the_end_of_the_connection() -> None:
+    heads = event_loop.run(requested_while_draining(*[REQUEST] * 3, unused=False))
+    assert [b"\r\nConnection: close\r\n" in each for each in heads] == [False, False, True]
+
+
+async def without_connections() -> None:
+    async with (
+        asyncio.timeout(20),
+        server.running(web.Application(), "127.0.0.1", 0, drain_seconds=60, stop_seconds=60),
+    ):
+        pass
+
+
+def test_shutdown_without_connections_waits_for_nothing() -> None:
+    event_loop.run(without_connections())
+
+
+async def idle_until_the_end() -> bytes:
+    async with asyncio.timeout(20):
+        async with server.running(web.Application(), "127.0.0.1", 0, drain_seconds=0.05, stop_seconds=60) as url:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+            writer.write(REQUEST)
+            await head(reader)
+        received = await reader.read()
+        writer.close()
+        return received
+
+
+def test_idle_connection_is_closed_when_its_time_is_over() -> None:
+    assert event_loop.run(idle_until_the_end()) == b""

@@ -49,6 +49,7 @@ from proxy.web.admin.pages import (
     cache,
     clients,
     comparison,
+    configuration,
     explain,
     overview,
     quota,
@@ -69,6 +70,7 @@ PAGES: tuple[AdminPage, ...] = (
     comparison.PAGE,
     schema.PAGE,
     alerts.PAGE,
+    configuration.PAGE,
 )
 
 ACTIONS: tuple[AdminAction, ...] = (

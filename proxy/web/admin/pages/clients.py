@@ -178,7 +178,7 @@ def _quota(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_us
 PAGE = AdminPage(
     "clients",
     "Clients",
-    "Who still calls: requests of each API key by day, with endpoints and user agents, and keys that nobody uses.",
+    "Who still calls: requests of each API key by day, with endpoints and user agents, and unused keys.",
     ClientsPage,
     _data,
     parameters=(
