@@ -109,9 +109,9 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _StepTimer]]:
 
     async def serve() -> None:
         steps = _StepTimer(asyncio.get_running_loop())
-        async with single_process.running(settings) as urls:
+        async with single_process.running(settings) as service:
             with steps.measured():
-                started.put((urls.public, steps))
+                started.put((service.urls.public, steps))
                 await stop.wait()
 
     with (folder / "log").open("w", encoding="utf-8") as written:

@@ -9,6 +9,9 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── Unsupported        400  strict mode: it would be ignored, or empty
     │   ├── MissingKey         400
     │   ├── ForbiddenKey       403
+    │   │   └── ExpiredKey     403  its last day of service is over
+
+
     │   ├── ForbiddenToken     403  the request needs the admin token
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
@@ -122,6 +125,10 @@ class ForbiddenKey(ClientError):
 
     def __init__(self, message: str = "Forbidden request") -> None:
         super().__init__(message)
+
+
+class ExpiredKey(ForbiddenKey):
+    """The API key was valid until a day that is over."""
 
 
 class ForbiddenToken(ClientError):

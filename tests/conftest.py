@@ -57,6 +57,7 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Commands that a test starts keep their state here, never in the home of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("RUNTIME_DIRECTORY", str(tmp_path_factory.mktemp("run")))
         yield
 
 

@@ -9,7 +9,8 @@ import asyncio
 import random
 import secrets
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import structlog
 
@@ -22,6 +23,7 @@ DELAYS = (2.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0)
 """Seconds before each retry, half of them jitter at most; after the last the delivery has failed."""
 PENDING_MAX = 100  # deliveries of one receiver that wait in a process; further ones are dropped
 LEASE_SECONDS = 60.0  # that the lock on a pending alert outlives its process
+CLOSE_SECONDS = 5.0  # that storing the last alerts may take at the end
 RETRY_AFTER_MAX = 3600.0  # seconds of a Retry-After that are waited for
 
 log = structlog.get_logger()
@@ -42,6 +44,7 @@ class Dispatcher:
         self._sleep = sleep
         self._owner = secrets.token_hex(8)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._beginning: set[asyncio.Task[None]] = set()  # of them, those that have not stored their alert yet
         self._held: dict[str, records.AlertRecord] = {}  # pending, by the alert's id
         self._pending: dict[str, int] = defaultdict(int)
         self._sending: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -57,7 +60,9 @@ class Dispatcher:
         ]
         record = records.AlertRecord(gateway.clock.now(), alert, [records.Delivery(name) for name in wanted])
         self._held[alert.id] = record
-        self._start(self._begin(record), f"alert {alert.event}")
+        task = self._start(self._begin(record), f"alert {alert.event}")
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
 
     async def hold(self) -> None:
         """Extend the locks on the alerts that are pending here. Raises StoreUnavailable."""
@@ -81,7 +86,9 @@ class Dispatcher:
             self._deliver(latest)
 
     async def close(self) -> None:
-        """Stop; what is pending is left to the next process."""
+        """Stop; what is pending is left to the next process, which finds it in the store."""
+        if self._beginning:
+            await asyncio.wait(self._beginning, timeout=CLOSE_SECONDS)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -92,12 +99,11 @@ class Dispatcher:
             except errors.StoreUnavailable:
                 return  # the lock expires
 
-    def _start(self, work: Awaitable[None], name: str) -> None:
-        task = asyncio.ensure_future(work)
-        assert isinstance(task, asyncio.Task)  # noqa: S101 - it is given coroutines
-        task.set_name(name)
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _begin(self, record: records.AlertRecord) -> None:
         """Store a new record and start its deliveries. Without a store it is delivered all the same."""

@@ -6,6 +6,7 @@ reports that it is resolved. While the store is unavailable, each process report
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -25,6 +26,7 @@ HOLD_SECONDS = 60.0  # that a condition must be over before it is resolved
 CLIENTS_SECONDS = 300.0  # between two looks for new clients, all of which are one alert
 CLIENTS_DELAY = 30.0  # seconds in which processes write what they have counted
 CLIENTS_NOTE = "alerts of new clients"
+CLOSE_SECONDS = 5.0  # that an evaluation may take at the end
 CLAIM_SECONDS = 60.0  # in which a condition that does not flap is reported by one process
 
 log = structlog.get_logger()
@@ -51,6 +53,7 @@ class AlertMonitor:
         self._done: set[str] = set()  # keys that are reported once
         self._claims: dict[str, float] = {}  # when a claim was last refused, by the monotonic clock
         self._synced = self._taken_over = self._clients_reported = float("-inf")
+        self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -62,6 +65,9 @@ class AlertMonitor:
         """Stop checking, evaluating and delivering."""
         await self.schema.close()
         if self._task is not None:
+            # Not cancelled at once: a condition that is claimed and not submitted would never be reported.
+            self._closing.set()
+            await asyncio.wait((self._task,), timeout=CLOSE_SECONDS)
             self._task.cancel()
             await asyncio.wait((self._task,))
         await self._sender.close()
@@ -83,29 +89,14 @@ class AlertMonitor:
             else:
                 await self._report(condition)
 
-    async def report_new_clients(self) -> None:
-        """Report the clients that called for the first time since the last report, of any process. Raises
-        StoreUnavailable."""
-        gateway = self._current()
-        store = gateway.store
-        if not await store.claim_once("alert:new clients", CLIENTS_SECONDS / 2):
-            return
-        # Processes write what they counted with a delay: what is younger is left to the next report.
-        until = int(gateway.clock.now() - CLIENTS_DELAY)
-        last = (await store.notes(CLIENTS_NOTE)).get("until", "")
-        await store.put_note(CLIENTS_NOTE, "until", str(until))
-        if last.isdecimal():
-            found = callers.new_clients(await store.callers(), int(last))
-            if fresh := [each for each in found if each.first < until]:
-                self._submit(conditions.new_clients(fresh))
-
     async def _keep_evaluating(self) -> None:
-        while True:
+        while not self._closing.is_set():
             try:
                 await self.evaluate()
             except Exception as error:  # a failure must not be the last one
                 log.error("alert evaluation failed", exc_info=error)
-            await asyncio.sleep(self._interval)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), self._interval)
 
     async def _report_once(self, condition: AlertCondition) -> None:
         """Report a condition that has no end, if no process has."""
@@ -150,6 +141,7 @@ class AlertMonitor:
                 condition.key,
                 condition.event,
                 condition.severity,
+                condition.title,
                 condition.over,
                 condition.details,
                 condition.fingerprint,
@@ -200,7 +192,8 @@ class AlertMonitor:
                 await self._sender.take_over()
             if gateway.clock.monotonic() - self._clients_reported >= CLIENTS_SECONDS:
                 self._clients_reported = gateway.clock.monotonic()
-                await self.report_new_clients()
+                if clients := await _new_clients(gateway):
+                    self._submit(conditions.new_clients(clients))
         except errors.StoreUnavailable:
             return  # logged by the ledger
 
@@ -229,3 +222,18 @@ class AlertMonitor:
                     status="resolved",
                 )
             )
+
+
+async def _new_clients(gateway: Gateway) -> list[callers.NewClient]:
+    """Return the clients that called for the first time since this was asked last, by any process; to one of those
+    that ask at the same time. Raises StoreUnavailable."""
+    store = gateway.store
+    if not await store.claim_once("alert:new clients", CLIENTS_SECONDS / 2):
+        return []
+    # Processes write what they counted with a delay: what is younger is left to the next time.
+    until = int(gateway.clock.now() - CLIENTS_DELAY)
+    last = (await store.notes(CLIENTS_NOTE)).get("until", "")
+    await store.put_note(CLIENTS_NOTE, "until", str(until))
+    if not last.isdecimal():
+        return []
+    return [each for each in callers.new_clients(await store.callers(), int(last)) if each.first < until]

@@ -45,13 +45,17 @@ class AlertRecord(msgspec.Struct, frozen=True):
 
 
 class OpenAlert(msgspec.Struct, frozen=True):
-    """Condition that was reported and has not been resolved. `last` is when a process last saw it, in seconds since
-    1970; `fingerprint` tells a changed condition, which is reported again."""
+    """Condition that was reported with `title` and is not over yet, which `over` will say.
+
+    `last` is when a process last saw it, in seconds since 1970; `fingerprint` tells a changed condition, which is
+    reported again.
+    """
 
     id: str
     key: str
     event: config.AlertEvent
     severity: Severity
+    title: str
     over: str
     details: dict[str, Any]
     fingerprint: str

@@ -18,6 +18,7 @@ from proxy import errors
 from proxy.gateway.assembly import Gateway
 from proxy.kit import shipped
 from proxy.mapping import drift
+from proxy.mapping.loader import Mappings
 from proxy.upstream import introspection
 
 NOTE = "schema check"
@@ -57,8 +58,7 @@ class SchemaReport(msgspec.Struct, frozen=True):
 
 
 class SchemaCheck:
-    """Background task of the check. `report` is the last result of any worker, None before the first; `expected` is
-    the digest of the schema and the mappings of this process."""
+    """Background task of the check. `report` is the last result of any worker, None before the first."""
 
     def __init__(
         self,
@@ -70,10 +70,18 @@ class SchemaCheck:
         self._current = current
         self._rng = rng or random.SystemRandom()
         self._poll_seconds = poll_seconds
-        self.expected = expected_schema()
+        self._expected: tuple[Mappings, str] | None = None
         self._due: float | None = None
         self._task: asyncio.Task[None] | None = None
         self.report: SchemaReport | None = None
+
+    @property
+    def expected(self) -> str:
+        """Digest of the schema and the mappings that this process runs with, by which results of others are known."""
+        mappings = self._current().mappings
+        if self._expected is None or self._expected[0] is not mappings:  # a reload reads them anew
+            self._expected = mappings, shipped.digest(shipped.mapping_files())[:12]
+        return self._expected[1]
 
     def start(self) -> None:
         """Begin in the background."""
@@ -166,11 +174,6 @@ async def stored_report(gateway: Gateway) -> SchemaReport | None:
         return None if text is None else msgspec.json.decode(text, type=SchemaReport)
     except msgspec.MsgspecError:
         return None
-
-
-def expected_schema() -> str:
-    """Return a digest of the schema and the mapping files, by which a result of others is known."""
-    return shipped.digest(shipped.mapping_files())[:12]
 
 
 async def _introspected(

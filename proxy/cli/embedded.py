@@ -32,6 +32,11 @@ async def with_sandbox(
     from proxy.sandbox import settings as sandbox
 
     upstream = await stack.enter_async_context(app.serve(chosen or sandbox.SandboxSettings()))
+    return connected(settings, upstream), upstream
+
+
+def connected(settings: config.Config, upstream: "sandbox_app.Sandbox") -> config.Config:
+    """Return a configuration with the addresses of a running sandbox."""
     account = upstream.default_application
     applications = {
         name: msgspec.structs.replace(
@@ -43,7 +48,7 @@ async def with_sandbox(
     }
     addresses = config.UpstreamSettings(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
     store = config.StoreUrl("memory:")  # the sandbox loses its state with each start: stored tokens would be invalid
-    return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store), upstream
+    return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 
 
 def endless_sandbox(catalog: Path | None = None) -> "sandbox_settings.SandboxSettings":

@@ -17,6 +17,7 @@ from proxy.cli import (
     explain,
     mappings,
     record,
+    reload,
     sandbox,
     serve,
     shadow,
@@ -64,6 +65,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
+app.command("reload")(reload.reload)
 app.command("doctor")(doctor.doctor)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)

@@ -1,12 +1,13 @@
 """`v3bridge serve`: the service in one process or several, with `upstream: sandbox` beside the embedded sandbox."""
 
+import asyncio
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 import typer
@@ -14,10 +15,15 @@ import typer
 from proxy import __version__, config, errors
 from proxy.cli import embedded, shown
 from proxy.config import loader
+from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, event_loop, service_manager, shipped
 from proxy.workers import inherited, listening
 
+if TYPE_CHECKING:
+    from proxy.workers import reloading
+
 EXAMPLE_KEY = "EXAMPLE_KEY"
+ADDRESS = ("host", "port")
 TOKEN_BYTES = 32  # random bytes of a generated admin token
 
 
@@ -51,37 +57,69 @@ def serve(
 ) -> None:
     """Start the proxy and print a curl line that works, and the address of the admin interface."""
     file = config_file or shipped.path("config.yaml")
-    settings = loader.load(file, os.environ)
     given = (("host", host), ("port", port), ("workers", workers))
-    changed = {name: value for name, value in given if value is not None}
-    listen = msgspec.structs.replace(settings.listen, **changed)
-    admin, token = _with_token(settings.admin, admin_port)
-    settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
+    options = {name: value for name, value in given if value is not None}
+    # Generated once: a reload keeps it where the configuration still has none.
+    generated = config.Secret(secrets.token_urlsafe(TOKEN_BYTES))
     manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
-    settings = inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
+
+    def read() -> config.Config:
+        settings = loader.load(file, os.environ)
+        listen = msgspec.structs.replace(settings.listen, **options)
+        admin = _admin(settings.admin, admin_port, generated)
+        settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
+        return inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
+
+    settings = read()
     _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
-    source = "shipped" if config_file is None else str(config_file.resolve())
+    overrides = _overrides({**options, "admin_port": admin_port}, sockets)
+    origin = ConfigurationOrigin(file.absolute(), overrides, is_shipped=config_file is None)
     from proxy.telemetry import log, log_writer
 
     with log_writer.buffered(sys.stderr) as stream:
-        log.configure(settings.log.level, settings.log.format, stream)
+
+        def configure_log(settings: config.LogSettings) -> None:
+            log.configure(settings.level, settings.format, stream)
+
+        configure_log(settings.log)
         log.log_uncaught_exceptions()
-        event_loop.run(_serve(settings, source, config.exposed(file), token, Activation(sockets, manager)))
+        token = generated.reveal() if settings.admin and settings.admin.token is generated else ""
+        event_loop.run(_serve(_Start(settings, read, configure_log, origin, token, Activation(sockets, manager))))
 
 
-def _with_token(
-    settings: Literal[False] | config.AdminSettings, port: int | None
-) -> tuple[Literal[False] | config.AdminSettings, str]:
-    """Return the settings of the admin interface with the port of the command line, and with a token: generated here,
-    where all workers get it, if none is configured. The second value is a generated token, to be printed."""
+def _overrides(options: Mapping[str, str | int | None], sockets: inherited.InheritedSockets) -> dict[str, str]:
+    """Return what replaces values of the file, by setting."""
+    names = {"listen.host": "host", "listen.port": "port", "listen.workers": "workers", "admin.port": "admin_port"}
+    given = {
+        setting: f"--{option.replace('_', '-')} of the command line"
+        for setting, option in names.items()
+        if options.get(option) is not None
+    }
+    blocks = [block for block, opened in (("listen", sockets.http), ("admin", sockets.admin)) if opened]
+    return given | {f"{block}.{field}": "socket of the service manager" for block in blocks for field in ADDRESS}
+
+
+class _Start(NamedTuple):
+    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`; `token` is a
+    generated admin token, which is printed, and never logged."""
+
+    settings: config.Config
+    read: Callable[[], config.Config]
+    configure_log: Callable[[config.LogSettings], None]
+    origin: ConfigurationOrigin
+    token: str
+    activation: Activation
+
+
+def _admin(
+    settings: Literal[False] | config.AdminSettings, port: int | None, token: config.Secret
+) -> Literal[False] | config.AdminSettings:
+    """Return the settings of the admin interface with the port of the command line, and with a token, which all workers
+    get, if none is configured."""
     if not settings:
-        return settings, ""
-    if port is not None:
-        settings = msgspec.structs.replace(settings, port=port)
-    if settings.token is not None:
-        return settings, ""
-    generated = secrets.token_urlsafe(TOKEN_BYTES)
-    return msgspec.structs.replace(settings, token=config.Secret(generated)), generated
+        return settings
+    chosen = settings.port if port is None else port
+    return msgspec.structs.replace(settings, port=chosen, token=settings.token or token)
 
 
 def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
@@ -98,38 +136,83 @@ def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -
         listening.check(admin.host, admin.port, listening.ADMIN)
 
 
-async def _serve(settings: config.Config, source: str, exposed: list[Path], token: str, activation: Activation) -> None:
-    """Serve until a signal stops it. `source` is the configuration file, for the log; `exposed` are files with secrets
-    that other users can read; `token` is a generated admin token, which is printed, and never logged."""
+async def _serve(start: _Start) -> None:
+    """Serve until a signal stops it."""
     import structlog
 
     from proxy.telemetry import log
 
     logger = structlog.get_logger()
-    for file in exposed:
+    for file in config.exposed(start.origin.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     stop = event_loop.stop_on_signal()
-    event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
-    environment = _environment(settings)
+    event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", "the service is starting"))
+    settings = start.settings
     async with AsyncExitStack() as stack:
-        embeds_sandbox = settings.upstream == "sandbox"
-        if settings.upstream == "sandbox":
-            settings, _ = await embedded.with_sandbox(settings, stack)
-        urls = await stack.enter_async_context(_workers(settings, activation))
-        shown.service(urls.public, _key(settings), embeds_sandbox)
-        shown.admin_interface(urls.admin, token)
-        for name, address in activation.sockets.addresses():
-            logger.info("socket inherited", name=name, address=address)
-        admin = urls.admin or "off"
-        logger.info(
-            "service started", version=__version__, config=source, address=urls.public, admin=admin, **environment
-        )
-        if not activation.manager.ready(f"serving at {urls.public}"):
-            logger.warning("service manager unreachable")
+        resolve = await _embed_sandbox(settings, stack)
+        service = await stack.enter_async_context(_workers(resolve(settings), start))
+        await _make_reloadable(service, start, resolve, stop, stack)
+        urls = service.urls
+        shown.service(urls.public, _key(settings), settings.upstream == "sandbox")
+        shown.admin_interface(urls.admin, start.token)
+        _report_start(start, urls)
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
-        activation.manager.stopping("finishing requests")
+        start.activation.manager.stopping("finishing requests")
     logger.info("service stopped")
+
+
+def _report_start(start: _Start, urls: listening.ServiceUrls) -> None:
+    """Log where the service listens, and tell the service manager that it is ready."""
+    import structlog
+
+    logger = structlog.get_logger()
+    for name, address in start.activation.sockets.addresses():
+        logger.info("socket inherited", name=name, address=address)
+    logger.info(
+        "service started",
+        version=__version__,
+        config="shipped" if start.origin.is_shipped else str(start.origin.file.resolve()),
+        address=urls.public,
+        admin=urls.admin or "off",
+        **_environment(start.settings),
+    )
+    if not start.activation.manager.ready(f"serving at {urls.public}"):
+        logger.warning("service manager unreachable")
+
+
+async def _embed_sandbox(settings: config.Config, stack: AsyncExitStack) -> Callable[[config.Config], config.Config]:
+    """Start a sandbox where the configuration has one as its upstream; return a function that adds its addresses to
+    a configuration."""
+    if settings.upstream != "sandbox":
+        return lambda configured: configured
+    _, sandbox = await embedded.with_sandbox(settings, stack)
+    return lambda configured: embedded.connected(configured, sandbox)
+
+
+async def _make_reloadable(
+    service: "reloading.Reloadable",
+    start: _Start,
+    resolve: Callable[[config.Config], config.Config],
+    stop: asyncio.Event,
+    stack: AsyncExitStack,
+) -> None:
+    """Reload the configuration on SIGHUP, by `v3bridge reload` and by the admin interface."""
+    from proxy.workers import control, reloading
+
+    source = reloading.ConfigurationSource(start.read, resolve)
+    reloader = reloading.Reloader(
+        source,
+        start.settings,
+        service,
+        configure_log=start.configure_log,
+        clock=clock.SystemClock(),
+        manager=start.activation.manager,
+    )
+    stack.push_async_callback(reloader.close)
+    service.on_request = reloader.reload
+    event_loop.on_hangup(stop, reloader.start)
+    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:
@@ -142,19 +225,22 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
 
 
 @asynccontextmanager
-async def _workers(settings: config.Config, activation: Activation) -> AsyncIterator[listening.ServiceUrls]:
+async def _workers(settings: config.Config, start: _Start) -> "AsyncIterator[reloading.Reloadable]":
     """Run the service, in this process or in worker processes under a supervisor."""
-    sockets, manager = activation
+    sockets, manager = start.activation
     if settings.listen.workers == 1:
         from proxy.workers import single_process, watchdog
 
-        async with single_process.running(settings, sockets=sockets) as urls, watchdog.reporting(manager, lambda _: ()):
-            yield urls
+        async with (
+            single_process.running(settings, sockets=sockets, origin=start.origin) as service,
+            watchdog.reporting(manager, lambda _: ()),
+        ):
+            yield service
     else:
         from proxy.workers import supervisor
 
-        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as urls:
-            yield urls
+        async with supervisor.running(settings, clock.SystemClock(), sockets, manager, start.origin) as workers:
+            yield workers
 
 
 def _key(settings: config.Config) -> str:

@@ -12,6 +12,7 @@ from proxy.config.alert_settings import (
     SchemaCheckSettings,
     WebhookSettings,
 )
+from proxy.config.changes import ReloadResult
 from proxy.config.secret import (
     ClientId,
     Digest,
@@ -84,6 +85,7 @@ __all__ = [
     "Period",
     "ProxyAddress",
     "ReconciliationSettings",
+    "ReloadResult",
     "SchemaCheckSettings",
     "Secret",
     "SecretSource",

@@ -25,11 +25,11 @@ _MISSING: Any = object()
 
 
 class ConfigurationOrigin(NamedTuple):
-    """Where a configuration comes from: its file, and by setting the options of the command line that replace values
-    of it, such as `--port`."""
+    """Where a configuration comes from: its file, and by setting what replaces the value of the file, such as "--port
+    of the command line"."""
 
     file: Path
-    options: Mapping[str, str]
+    overrides: Mapping[str, str]
     is_shipped: bool
 
 
@@ -56,15 +56,15 @@ def effective_settings(settings: Config, origin: ConfigurationOrigin | None) -> 
     where the file cannot be read."""
     if origin is None:
         return list(_Walk(NO_FILE, {}).block(settings, "", (), Config))
-    return list(_Walk(located_yaml.load(origin.file), origin.options).block(settings, "", (), Config))
+    return list(_Walk(located_yaml.load(origin.file), origin.overrides).block(settings, "", (), Config))
 
 
 class _Walk:
     """Visits all settings, each with its name and its place in the file."""
 
-    def __init__(self, located: LocatedYaml, options: Mapping[str, str]) -> None:
+    def __init__(self, located: LocatedYaml, overrides: Mapping[str, str]) -> None:
         self._located = located
-        self._options = options
+        self._overrides = overrides
 
     def block(self, block: Settings, name: str, at: Trail, kind: type[Settings]) -> Iterator[EffectiveSetting]:
         for field in msgspec.structs.fields(kind):
@@ -89,8 +89,8 @@ class _Walk:
             )
 
     def _source(self, value: Any, name: str, at: Trail, default: Any) -> str:
-        if name in self._options:
-            return f"{self._options[name]} of the command line"
+        if name in self._overrides:
+            return self._overrides[name]
         raw, place = self._raw(at), self._place(at)
         if raw is _MISSING:
             if value == default:

@@ -182,6 +182,13 @@ class SecretSource:
     def __repr__(self) -> str:
         return "SecretSource(hidden)"
 
+    # By the reference, not by the secret: what it leads to is looked up each time anyway.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretSource) and (self._text, self._folder) == (other._text, other._folder)
+
+    def __hash__(self) -> int:
+        return hash((self._text, self._folder))
+
     def read(self) -> Secret:
         """Return the current secret. Raises ValueError if there is none."""
         return Secret(resolve(self._text, self._folder, self._environ))

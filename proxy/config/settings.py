@@ -191,6 +191,7 @@ class ApiKeySettings(Settings, frozen=True):
         Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
     ] = None
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
+    expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
     strict: Annotated[bool, Meta(description="true or false")] = False
 
 

@@ -3,8 +3,10 @@
 Keys are looked up by digest, so that none is held in clear. Built once from the configuration.
 """
 
+import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
 
@@ -40,34 +42,40 @@ class Sunset:
         since = datetime.combine(settings.since or SUPPORT_END, time(), UTC)
         headers = {"Deprecation": f"@{int(since.timestamp())}", "Link": f'<{page}>; rel="deprecation"'}
         if settings.date is not None:
+            end = _end_of(settings.date)
             # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
-            last = datetime.combine(settings.date, time(23, 59, 59), UTC)
-            headers["Sunset"] = format_datetime(last, usegmt=True)
+            headers["Sunset"] = format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True)
             headers["Link"] += f', <{page}>; rel="sunset"'
-            end = last.timestamp() + 1
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
         return cls(headers, head, end, message)
 
-    def has_passed(self, now: float) -> bool:
-        """Return whether requests are refused at `now`, in seconds since 1970."""
-        return now >= self.end
-
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Nexar application: its credentials, country and currency, and the features that its plan includes."""
+    """Nexar application: its credentials, country and currency, and the features that its plan includes.
+
+    `cache_scope` begins the keys of its cache entries: after a reload, results for another plan or another country
+    are not found.
+    """
 
     name: str
     credentials: identity.Credentials
     context: model.MappingContext
     features: frozenset[str]
+    cache_scope: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.credentials.client_id, self.context.country, self.context.currency, *sorted(self.features))
+        digest = hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=8).hexdigest()
+        object.__setattr__(self, "cache_scope", f"{self.name} {digest}")
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
     """v3 client, identified by an API key: its application, the key's name, its quota accounts, its rate limit
-    (empty: none), its sunset if there is one, and whether all of its requests are strict."""
+    (empty: none), its sunset if there is one, whether all of its requests are strict, and the key's last day of
+    service. `end` is when its requests begin to be refused, in seconds since 1970."""
 
     application: Application
     key: str
@@ -75,6 +83,22 @@ class Client:
     rate: tuple[Window, ...] = ()
     sunset: Sunset | None = None
     strict: bool = False
+    expires: date | None = None
+    end: float = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sunset = math.inf if self.sunset is None else self.sunset.end
+        expiry = math.inf if self.expires is None else _end_of(self.expires)
+        object.__setattr__(self, "end", min(sunset, expiry))
+
+    def refusal(self, now: float) -> errors.ClientError | None:
+        """Return why a request at `now` is refused; None if it is served."""
+        if now < self.end:
+            return None
+        # First: a key that has been replaced gets no advice about the end of v3.
+        if self.expires is not None and now >= _end_of(self.expires):
+            return errors.ExpiredKey(f"this API key expired on {self.expires}; use the one that replaces it")
+        return None if self.sunset is None else errors.Gone(self.sunset.message)
 
 
 class Applications:
@@ -101,9 +125,10 @@ class Applications:
             raise errors.ForbiddenKey()
         return client
 
-    def is_key(self, text: str) -> bool:
-        """Return whether a text is an API key."""
-        return config.digest(text) in self._by_digest
+    @property
+    def digests(self) -> Set[config.Digest]:
+        """The digests of all API keys."""
+        return self._by_digest.keys()
 
 
 def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
@@ -119,9 +144,15 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             _rate(key.rate, entry.rate),
             Sunset.of(entry.sunset_of(key)),
             key.strict,
+            key.expires,
         )
         for key_name, key in entry.clients.items()
     }
+
+
+def _end_of(day: date) -> float:
+    """Return the end of a day in UTC, in seconds since 1970."""
+    return datetime.combine(day, time(23, 59, 59), UTC).timestamp() + 1
 
 
 def _rate(key_rate: int | None, application_rate: int) -> tuple[Window, ...]:

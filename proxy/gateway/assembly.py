@@ -4,17 +4,21 @@ The HTTP server is built around a gateway (web/app.py); commands use one without
 and caches.
 """
 
+import asyncio
 import secrets
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
+from proxy.config import changes
 from proxy.gateway import applications, callers, directory, load_shedding, pipeline, rate_limit
-from proxy.gateway.cache import clearing, entries, lookup, shared_keys
+from proxy.gateway import process as processes
+from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
@@ -30,25 +34,36 @@ from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
 from proxy.upstream.auth import token_store
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Pipeline, and the parts of it that its users need, too. `spans` is None without a collector of traces."""
+    """Pipeline, and the parts of it that its users need, too. `contents` are digests of the files that the settings
+    name. `spans` is None without a collector of traces."""
 
     settings: config.Config
+    contents: dict[str, str]
     clock: clocks.Clock
     metrics: metering.Metrics
     activity: activities.Activity
+    callers: caller_counts.CallerCounts
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
     quota: reservations.Quota
     services: services.UpstreamServices
+    lists: directory.Directory
     load: load_shedding.LoadShedding
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
     reconciler: reconciliation.Reconciler
     spans: tracing.Tracing | None
+
+    def activate(self) -> None:
+        """Apply its settings to what it shares with the gateway that it replaces."""
+        self.cache.activate()
+        self.activity.on_request = self.callers.add if self.settings.clients.days else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +78,38 @@ class SharedCacheLocation:
 @dataclass(frozen=True, slots=True)
 class _Base:
     """Common dependencies of the parts. `resources` closes parts in reverse order, so that a part is closed before
-    those that it uses."""
+    those that it uses. `previous` is the gateway that a reload replaces."""
 
     settings: config.Config
     upstream: config.UpstreamSettings
-    clock: clocks.Clock
-    metrics: metering.Metrics
+    contents: dict[str, str]
+    process: processes.ProcessState
     resources: AsyncExitStack
+    previous: Gateway | None
+
+    @property
+    def clock(self) -> clocks.Clock:
+        return self.process.clock
+
+    @property
+    def metrics(self) -> metering.Metrics:
+        return self.process.metrics
+
+    @property
+    def connection(self) -> tuple[Hashable, ...]:
+        """All that the upstream clients are made of. The key of what uses them begins with it."""
+        files = tuple(digest for name, digest in self.contents.items() if name.startswith("upstream."))
+        stall_seconds, store_key = self.settings.coalescing.stall_seconds, self.settings.store_key
+        return self.upstream, files, stall_seconds, store_key, self.settings.tracing
+
+    @property
+    def translation(self) -> tuple[Hashable, ...]:
+        """All that the mappings are made of."""
+        return self.upstream.site, self.contents[changes.MAPPINGS], self.contents.get("uids")
+
+    async def obtain(self, key: tuple[Hashable, ...], open_: Callable[[AsyncExitStack], Awaitable[T]]) -> T:
+        """Return a part that gateways share if all that it is made of, the `key`, is the same, with what it learned."""
+        return await self.process.shared.obtain(key, self.resources, open_)
 
 
 async def build(
@@ -79,81 +119,74 @@ async def build(
     *,
     client_factory: services.ClientFactory | None = None,
     cache_location: SharedCacheLocation | None = None,
+    process: processes.ProcessState | None = None,
+    previous: Gateway | None = None,
 ) -> Gateway:
     """Build a gateway and start its background work, in the event loop that will use it; `resources` closes it.
 
-    `settings.upstream` must hold addresses. `client_factory` replaces the usual GraphQL client. Raises MappingError
-    and ConfigError.
+    `settings.upstream` must hold addresses. `client_factory` replaces the usual GraphQL client. A reload passes the
+    state of its process, and the gateway that it will replace. Raises MappingError and ConfigError.
     """
     if settings.upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
-    metrics = metering.Metrics(CollectorRegistry(), clock)
-    base = _Base(settings, settings.upstream, clock, metrics, resources)
-    uids = Path(settings.uids) if settings.uids else None
-    mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
+    # In threads, here and below, whatever reads files or compiles mappings: the event loop may be serving requests.
+    contents = await asyncio.to_thread(changes.contents, settings)
+    base = _Base(settings, settings.upstream, contents, process or processes.ProcessState(clock), resources, previous)
+    mappings, projections = await _load_mappings(base)
     served = applications.Applications(settings.applications)
-    counts = caller_counts.CallerCounts()
-    activity = activities.Activity(clock, counts.add) if settings.clients.days else activities.Activity(clock)
-    spans = _open_tracing(base)
-    load = _start_load_shedding(base)
+    base.process.api_keys |= served.digests
+    for application in served.applications.values():  # compiled before the first requests need it
+        projections.match(model.Projection(features=application.features))
+    spans = await _open_tracing(base)
+    load = await _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
-    store = await opening.open_store(settings.store, clock)
-    resources.push_async_callback(store.aclose)
-    _start_recording(base, counts, store)
+    store = await _open_store(base)
+    await _start_recording(base, store)
     quota = await _start_quota(base, store, served)
-    connected = services.connect(
-        base.upstream,
-        settings.coalescing,
-        store=token_store.EncryptedTokenStore(store, settings.store_key),
-        spans=spans,
-        clock=clock,
-        metrics=metrics,
-        activity=activity,
-        resources=resources,
-        client_factory=client_factory,
-    )
+    connected = await _connect(base, store, spans, client_factory)
+    lists = await _open_lists(base, projections, connected)
     cache = await _open_cache(base, cache_location, store)
-    requests = _pipeline(
-        base, mappings, served=served, store=store, quota=quota, connected=connected, load=load, cache=cache
+    reconciler = await _start_reconciler(base, store, connected)
+    requests = await _pipeline(
+        base, projections, mappings, store=store, quota=quota, connected=connected, lists=lists, load=load, cache=cache
     )
-    return Gateway(
+    built = Gateway(
         settings=settings,
-        clock=clock,
-        metrics=metrics,
-        activity=activity,
+        contents=contents,
+        clock=base.clock,
+        metrics=base.metrics,
+        activity=base.process.activity,
+        callers=base.process.callers,
         mappings=mappings,
         applications=served,
         store=store,
         quota=quota,
         services=connected,
+        lists=lists,
         load=load,
         cache=cache,
         pipeline=requests,
-        reconciler=_start_reconciler(base, store, connected),
+        reconciler=reconciler,
         spans=spans,
     )
+    if previous is None:
+        built.activate()
+    return built
 
 
-def _pipeline(
+async def _pipeline(
     base: _Base,
+    projections: projection_cache.ProjectionCache,
     mappings: loader.Mappings,
     *,
-    served: applications.Applications,
     store: Store,
     quota: reservations.Quota,
     connected: services.UpstreamServices,
+    lists: directory.Directory,
     load: load_shedding.LoadShedding,
     cache: lookup.QueryCache,
 ) -> pipeline.Pipeline:
-    """Build the pipeline, and start its background work: the catalogue lists."""
-    settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
-    projections = _compile_projections(mappings, served)
-    lists = directory.Directory(
-        projections.list_definitions(), connected.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
-    )
-    base.resources.push_async_callback(lists.close)
-    batches = batching.Batcher(connected.client, settings.coalescing.enabled, upstream.connections, metrics)
-    base.resources.push_async_callback(batches.close)
+    batches = await _open_batches(base, connected)
     requests = pipeline.Pipeline(
         projections=projections,
         cache=cache,
@@ -163,29 +196,152 @@ def _pipeline(
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
-        single_query=settings.translation.single_query,
-        metrics=metrics,
+        single_query=base.settings.translation.single_query,
+        metrics=base.metrics,
     )
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
 
 
-def _start_reconciler(base: _Base, store: Store, connected: services.UpstreamServices) -> reconciliation.Reconciler:
-    counts = supply_counts.SupplyCountsClient(connected.http, base.upstream.graphql_url, base.clock)
-    applications = reconciliation.reconciled_applications(base.settings.applications)
-    reconciler = reconciliation.Reconciler(store, applications, counts, base.clock)
-    base.resources.push_async_callback(reconciler.close)
-    reconciler.start()
-    return reconciler
+async def _load_mappings(base: _Base) -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
+    """Load the mappings, with the cache of their compiled projections. A mistake in any rule raises MappingError."""
+
+    def load() -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
+        uids = Path(base.settings.uids) if base.settings.uids else None
+        mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
+        projections = projection_cache.ProjectionCache(mappings)
+        projections.check(config.FEATURES)
+        return mappings, projections
+
+    return await base.obtain(("mappings", *base.translation), lambda _: asyncio.to_thread(load))
+
+
+async def _open_store(base: _Base) -> Store:
+    async def open_store(closing: AsyncExitStack) -> Store:
+        store = await opening.open_store(base.settings.store, base.clock)
+        closing.push_async_callback(store.aclose)
+        return store
+
+    return await base.obtain(("store", base.settings.store), open_store)
+
+
+async def _start_recording(base: _Base, store: Store) -> None:
+    """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
+    days = base.settings.clients.days
+
+    async def start(closing: AsyncExitStack) -> callers.CallerRecorder:
+        recorder = callers.CallerRecorder(base.process.callers, store, days, base.clock)
+        closing.push_async_callback(recorder.close)
+        recorder.start()
+        return recorder
+
+    await base.obtain(("callers", base.settings.store, days), start)
+
+
+async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
+    charged = [each.accounts for each in served.all]
+
+    async def start(closing: AsyncExitStack) -> reservations.Quota:
+        started = reservations.Quota(store, charged, secrets.token_hex(8), base.clock, base.metrics)
+        closing.push_async_callback(started.close)
+        await started.start()
+        return started
+
+    # One for all configurations: limits are those of the accounts that a request is charged to, and bookings of
+    # requests that began before a reload need the reservations of that time.
+    quota = await base.obtain(("quota", base.settings.store), start)
+    await quota.track(charged)
+    base.resources.push_async_callback(quota.untrack, charged)
+    return quota
+
+
+async def _connect(
+    base: _Base, store: Store, spans: tracing.Tracing | None, client_factory: services.ClientFactory | None
+) -> services.UpstreamServices:
+    async def connect(closing: AsyncExitStack) -> services.UpstreamServices:
+        return services.connect(
+            base.upstream,
+            base.settings.coalescing,
+            store=token_store.EncryptedTokenStore(store, base.settings.store_key),
+            spans=spans,
+            clock=base.clock,
+            metrics=base.metrics,
+            activity=base.process.activity,
+            resources=closing,
+            client_factory=client_factory,
+        )
+
+    connected = await base.obtain(("upstream", *base.connection), connect)
+    if base.previous is not None and base.previous.services is not connected:
+        before = base.previous.settings.upstream
+        if before != "sandbox" and (before.token_url, before.scope) == (base.upstream.token_url, base.upstream.scope):
+            connected.tokens.adopt(base.previous.services.tokens)
+    return connected
+
+
+async def _open_lists(
+    base: _Base, projections: projection_cache.ProjectionCache, connected: services.UpstreamServices
+) -> directory.Directory:
+    upstream, seconds = base.upstream, base.settings.lists.seconds
+
+    async def open_lists(closing: AsyncExitStack) -> directory.Directory:
+        definitions, wait = projections.list_definitions(), upstream.timeouts.total_seconds
+        lists = directory.Directory(definitions, connected.client, seconds, wait, base.clock)
+        closing.push_async_callback(lists.close)
+        if (before := base.previous) is not None and before.settings.upstream != "sandbox":
+            names = (changes.MAPPINGS, "uids")
+            is_translated_equally = all(before.contents.get(name) == base.contents.get(name) for name in names)
+            if is_translated_equally and before.settings.upstream.graphql_url == upstream.graphql_url:
+                lists.adopt(before.lists)
+        return lists
+
+    return await base.obtain(("lists", *base.connection, *base.translation, seconds), open_lists)
+
+
+async def _open_batches(base: _Base, connected: services.UpstreamServices) -> batching.Batcher:
+    enabled = base.settings.coalescing.enabled
+
+    async def open_batches(closing: AsyncExitStack) -> batching.Batcher:
+        batches = batching.Batcher(connected.client, enabled, base.upstream.connections, base.metrics)
+        closing.push_async_callback(batches.close)
+        return batches
+
+    return await base.obtain(("batches", *base.connection, enabled), open_batches)
+
+
+async def _start_reconciler(
+    base: _Base, store: Store, connected: services.UpstreamServices
+) -> reconciliation.Reconciler:
+    reconciled = tuple(reconciliation.reconciled_applications(base.settings.applications))
+
+    async def start(closing: AsyncExitStack) -> reconciliation.Reconciler:
+        counts = supply_counts.SupplyCountsClient(connected.http, base.upstream.graphql_url, base.clock)
+        reconciler = reconciliation.Reconciler(store, reconciled, counts, base.clock)
+        closing.push_async_callback(reconciler.close)
+        reconciler.start()
+        return reconciler
+
+    return await base.obtain(("reconciliation", *base.connection, reconciled), start)
 
 
 async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
-    """Open the response cache, the shared one, and start to follow their clearing by other processes."""
-    settings = base.settings
-    memory = entries.ResponseCache(settings.cache, base.clock) if settings.cache.enabled else None
-    shared = _open_shared_cache(base, location)
-    cache = lookup.QueryCache(memory, settings.coalescing.enabled, base.metrics, shared)
+    """Open the caches and the coalescing of queries in flight; start to follow their clearing by other processes."""
+    settings, upstream = base.settings, base.upstream
+    if location is not None:
+        upstream = msgspec.structs.replace(upstream, graphql_url=location.upstream)
+    # A changed mapping, uid or upstream must not find entries that were made with the old one.
+    files = base.contents[changes.MAPPINGS], base.contents.get("uids")
+    scope = shared_keys.namespace(settings, upstream, *files)
+    in_flight: coalescing.Coalescing[Hashable, entries.RenderedResult] | None = None
+    memory: entries.ResponseCache | None = None
+    if settings.coalescing.enabled:
+        in_flight = await base.obtain(("in flight", scope), _make(coalescing.Coalescing))
+    if settings.cache.enabled:
+        storage = await base.obtain(("cache", scope), _make(entries.create_storage, settings.cache, base.clock))
+        memory = entries.ResponseCache(settings.cache, base.clock, storage)
+    shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
+    cache = lookup.QueryCache(memory, in_flight, base.metrics, shared)
     if memory is not None:
         started = clearing.CacheClearing(store, cache.clear)
         base.resources.push_async_callback(started.close)
@@ -193,67 +349,51 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: 
     return cache
 
 
-def _open_shared_cache(base: _Base, location: SharedCacheLocation | None) -> shared_cache.SharedCache | None:
+def _make(kind: Callable[..., T], *arguments: Any) -> Callable[[AsyncExitStack], Awaitable[T]]:
+    async def open_(_: AsyncExitStack) -> T:
+        return kind(*arguments)
+
+    return open_
+
+
+async def _open_shared_cache(base: _Base, address: config.StoreUrl, scope: bytes) -> shared_cache.SharedCache | None:
     """Open the shared cache; None if it is off, or if the store is in memory."""
-    settings, upstream = base.settings, base.upstream
-    if not (settings.cache.enabled and settings.cache.shared):
+    settings, claims = base.settings.cache, base.settings.coalescing.enabled
+    if not (settings.enabled and settings.shared):
         return None
-    address = settings.store
-    if location is not None:
-        address, upstream = location.store, msgspec.structs.replace(upstream, graphql_url=location.upstream)
-    store = opening.open_cache(address, settings.cache.shared_bytes, shared_cache.CLAIM_SECONDS, base.clock)
-    if store is None:
-        return None
-    # A changed mapping, uid or setting must not find entries that were made with the old one.
-    files = shipped.mapping_files() + ([Path(settings.uids)] if settings.uids else [])
-    scope = shared_keys.namespace(settings, upstream, files)
-    claims = settings.coalescing.enabled
-    opened = shared_cache.SharedCache(store, settings.cache, scope, claims=claims, metrics=base.metrics)
-    base.resources.push_async_callback(opened.close)
-    opened.start()
-    return opened
+
+    async def open_shared(closing: AsyncExitStack) -> shared_cache.SharedCache | None:
+        store = opening.open_cache(address, settings.shared_bytes, shared_cache.CLAIM_SECONDS, base.clock)
+        if store is None:
+            return None
+        opened = shared_cache.SharedCache(store, settings, scope, claims=claims, metrics=base.metrics)
+        closing.push_async_callback(opened.close)
+        opened.start()
+        return opened
+
+    return await base.obtain(("shared cache", address, scope, settings, claims), open_shared)
 
 
-def _compile_projections(
-    mappings: loader.Mappings, served: applications.Applications
-) -> projection_cache.ProjectionCache:
-    """Compile the default projection of every application. A mistake in any mapping rule raises MappingError here."""
-    projections = projection_cache.ProjectionCache(mappings)
-    projections.check(config.FEATURES)
-    # What most first requests need is compiled before the service accepts any.
-    for application in served.applications.values():
-        projections.match(model.Projection(features=application.features))
-    return projections
-
-
-def _start_recording(base: _Base, counts: caller_counts.CallerCounts, store: Store) -> None:
-    """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
-    recorder = callers.CallerRecorder(counts, store, base.settings.clients.days, base.clock)
-    base.resources.push_async_callback(recorder.close)
-    recorder.start()
-
-
-async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
-    started = reservations.Quota(
-        store, [each.accounts for each in served.all], secrets.token_hex(8), base.clock, base.metrics
-    )
-    base.resources.push_async_callback(started.close)
-    await started.start()
-    return started
-
-
-def _open_tracing(base: _Base) -> tracing.Tracing | None:
+async def _open_tracing(base: _Base) -> tracing.Tracing | None:
     """Open tracing, if the configuration names a collector."""
     settings = base.settings.tracing
     if not settings.otlp_url:
         return None
-    spans = tracing.open_tracing(settings.otlp_url, settings.share)
-    base.resources.push_async_callback(spans.close)
-    return spans
+    url = settings.otlp_url
+
+    async def open_tracing(closing: AsyncExitStack) -> tracing.Tracing:
+        spans = tracing.open_tracing(url, settings.share)
+        closing.push_async_callback(spans.close)
+        return spans
+
+    return await base.obtain(("tracing", settings), open_tracing)
 
 
-def _start_load_shedding(base: _Base) -> load_shedding.LoadShedding:
-    load = load_shedding.LoadShedding(base.settings.overload, base.metrics)
-    base.resources.push_async_callback(load.close)
-    load.start()
-    return load
+async def _start_load_shedding(base: _Base) -> load_shedding.LoadShedding:
+    async def start(closing: AsyncExitStack) -> load_shedding.LoadShedding:
+        load = load_shedding.LoadShedding(base.settings.overload, base.metrics)
+        closing.push_async_callback(load.close)
+        load.start()
+        return load
+
+    return await base.obtain(("load shedding", base.settings.overload), start)

@@ -16,6 +16,8 @@ from proxy.gateway.applications import Sunset
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
+_DAYS_AT_ONCE = 10  # days of counts that are read in one operation of the store
+
 
 class DayUsage(msgspec.Struct, frozen=True):
     """Requests of a day: all, those with an error response, and the parts that they used."""
@@ -86,8 +88,11 @@ async def read(
 ) -> ClientReport:
     """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
     today = int(now // DAY_SECONDS)
-    # Day by day: the store serves others in between.
-    counts = [await store.caller_counts(day, day) for day in range(today - days + 1, today + 1)]
+    # In parts: the store serves others in between.
+    counts = [
+        await store.caller_counts(day, min(day + _DAYS_AT_ONCE - 1, today))
+        for day in range(today - days + 1, today + 1, _DAYS_AT_ONCE)
+    ]
     # Callers last: one that is written meanwhile is then known to have been seen.
     seen = await store.callers()
     return await asyncio.to_thread(_report, applications, itertools.chain(*counts), seen, days, now)
@@ -147,7 +152,7 @@ def _client(
         configured=settings is not None,
         strict=strict,
         sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
-        sunset_passed=sunset is not None and sunset.has_passed(now),
+        sunset_passed=sunset is not None and now >= sunset.end,
         requests=requests,
         errors=failed,
         parts=parts,

@@ -57,6 +57,10 @@ class Directory:
         self._lists: dict[str, _CachedList] = {}
         self._flights: SingleFlight[tuple[str, Credentials], Any] = SingleFlight("listing")
 
+    def adopt(self, replaced: "Directory") -> None:
+        """Take over the lists of a directory that this one replaces: of the same upstream, and the same mappings."""
+        self._lists |= replaced._lists
+
     async def listing(self, name: str, credentials: Credentials, since: float) -> Listing:
         """Return the list of `name` objects, within the time that began at `since`, in the clock's monotonic seconds.
 

@@ -47,7 +47,7 @@ class GatewayRequest(NamedTuple):
 
     def key(self, *query: Hashable) -> CacheKey:
         """Return the cache key of a query. Applications share no entries: each pays for its own."""
-        return CacheKey((self.client.application.name, *query), self.context)
+        return CacheKey((self.client.application.cache_scope, *query), self.context)
 
     def renderer(self, part: CompiledObject) -> ItemRenderer:
         """Return the renderer of this request's projection."""

@@ -39,8 +39,8 @@ def stop_on_signal() -> asyncio.Event:
     return stop
 
 
-def ignore_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
-    """Call `ignored` on each SIGHUP instead of ending the process.
+def on_hangup(stop: asyncio.Event, action: Callable[[], None]) -> None:
+    """Call `action` on each SIGHUP instead of ending the process; another call replaces it.
 
     A process that was started at a terminal is stopped when the terminal is gone: nothing could stop it there later.
     """
@@ -50,7 +50,7 @@ def ignore_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
         if at_terminal and not os.isatty(_STDIN):
             stop.set()
         else:
-            ignored()
+            action()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
 

@@ -96,10 +96,10 @@ class Activity:
     """What this process did recently. `on_request` gets each request, too, such as to count it."""
 
     def __init__(
-        self, clock: clocks.Clock | None = None, on_request: Callable[[RequestValues], None] = lambda _: None
+        self, clock: clocks.Clock | None = None, on_request: Callable[[RequestValues], None] | None = None
     ) -> None:
         self._clock = clock or clocks.SystemClock()
-        self._on_request = on_request
+        self.on_request = on_request
         self._requests: deque[RequestValues] = deque(maxlen=REQUESTS_MAX)
         self._shown: dict[int, tuple[RequestValues, RequestRecord]] = {}
         # Whether a text is an API key: replaced with the configuration.
@@ -113,7 +113,8 @@ class Activity:
         """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`, and
         with the target as it was sent, cut only after its API keys are hidden: `held_target`."""
         self._requests.append(record)
-        self._on_request(record)
+        if self.on_request is not None:
+            self.on_request(record)
 
     def add_operation(self, record: OperationRecord) -> None:
         """Add an operation that has ended."""

@@ -66,9 +66,9 @@ def log_uncaught_exceptions() -> None:
     )
 
 
-def log_ignored_signal(name: str) -> None:
+def log_ignored_signal(name: str, reason: str) -> None:
     """Log a signal that has no effect."""
-    structlog.get_logger().info("signal ignored", signal=name, reason="the configuration is read at start only")
+    structlog.get_logger().info("signal ignored", signal=name, reason=reason)
 
 
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)

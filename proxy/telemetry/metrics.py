@@ -172,6 +172,7 @@ class Metrics(Collector):
         self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
         self._add_shadow_metrics()
         self._add_alert_metrics(clock)
+        self._add_reload_metrics()
         # Entries and bytes of each cache in memory, by its name: a function, because they are read on a scrape only.
         self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
         self._registry = registry
@@ -253,6 +254,20 @@ class Metrics(Collector):
         )
         self.schema_drifts = Gauge(
             "v3bridge_schema_drifts", "Differences of the upstream's schema from what the mappings read", merged="last"
+        )
+
+    def _add_reload_metrics(self) -> None:
+        self.configuration_reloads = Counter(
+            "v3bridge_configuration_reloads", "Reloads of the configuration: reloaded or failed", "outcome"
+        )
+        # "last" and "max": every worker has them.
+        self.last_reload_successful = Gauge(
+            "v3bridge_configuration_last_reload_successful", "1 if the last reload succeeded, else 0", merged="last"
+        )
+        self.last_reload_success = Gauge(
+            "v3bridge_configuration_last_success_timestamp_seconds",
+            "Time at which the running configuration was loaded, in seconds since 1970",
+            merged="max",
         )
 
     def observe_stage(self, stage: str, since: float) -> float:

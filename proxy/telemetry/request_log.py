@@ -45,19 +45,23 @@ RequestFieldValues = tuple[str, str, int, str, str | None, str | None, int | Non
 
 
 class RequestLog:
-    """Writes the line of each request, as the log is configured when this is made."""
+    """Writes the line of each request, as the log is configured when this is made, or at the last `reset`."""
 
     def __init__(self) -> None:
+        self._second, self._second_text = -1, ""
+        self.reset()
+
+    def reset(self) -> None:
+        """Follow a changed configuration of the log."""
         self._log = structlog.get_logger().bind()
-        self._logs_info: bool = self._log.is_enabled_for(logging.INFO)
+        self.logs_requests: bool = self._log.is_enabled_for(logging.INFO)
         self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
         self._renderer = log.plain_renderer()
-        self._second, self._second_text = -1, ""
         self._templates: dict[RequestFieldValues, str] = {}
 
     def is_enabled(self, is_check: bool) -> bool:
         """Return whether a request is logged."""
-        return self._logs_debug if is_check else self._logs_info
+        return self._logs_debug if is_check else self.logs_requests
 
     def write(self, fields: RequestFieldValues, seconds: float, request_id: str) -> None:
         """Log a request that took `seconds`, at a level that is enabled."""

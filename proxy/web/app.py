@@ -1,17 +1,23 @@
-"""Composition root of the service: builds the aiohttp application around a gateway."""
+"""Composition root of the service: builds the aiohttp application of a configuration around its gateway.
+
+A reload builds another one beside the first, serves with it from the next request on, and closes the replaced one when
+its requests have ended.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway import assembly, load_shedding
+from proxy.gateway import assembly, load_shedding, process
 from proxy.kit import clock as clocks
+from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.stores import open as opening
-from proxy.telemetry import merging, request_ids
+from proxy.telemetry import merging, request_ids, request_log
 from proxy.upstream import services
 from proxy.web import (
     authentication,
@@ -27,6 +33,8 @@ from proxy.web import (
 from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
 from proxy.web.v3.description import openapi
 
+RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
+
 
 async def create_app(
     settings: config.Config,
@@ -34,79 +42,161 @@ async def create_app(
     slot: merging.WorkerSlot | None = None,
     client_factory: services.ClientFactory | None = None,
 ) -> web.Application:
-    """Build the application, in the event loop that will serve it. `settings.upstream` must hold addresses.
+    """Build the application of a process, without reloads. The arguments are those of ServiceBuilder."""
+    return (await ServiceBuilder(clock, slot, client_factory).build(settings)).app
+
+
+class ServiceBuilder:
+    """Builds the application of each configuration of a process: the first one, and that of every reload.
 
     `slot` is that of a worker among several; None: this process is the whole service. `client_factory` replaces the
-    usual GraphQL client. Raises MappingError and ConfigError.
+    usual GraphQL client.
     """
-    async with AsyncExitStack() as resources:
-        gateway = await assembly.build(settings, clock, resources, client_factory=client_factory)
-        app = await _compose(gateway, resources, slot)
-        # Only once all is built; an error before this closes what was opened.
-        app.on_cleanup.append(_closing(resources.pop_all()))
-        return app
+
+    def __init__(
+        self,
+        clock: clocks.Clock,
+        slot: merging.WorkerSlot | None = None,
+        client_factory: services.ClientFactory | None = None,
+    ) -> None:
+        self._process = process.ProcessState(clock)
+        self._ids = request_ids.RequestIds()
+        self._slot = slot
+        self._client_factory = client_factory
+        self._service: service.RunningService | None = None
+        self._current: service.Generation | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    async def build(self, settings: config.Config) -> service.Generation:
+        """Build the application of the first configuration, in the event loop that will serve it.
+
+        `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
+        """
+        self._current = await self._build(settings)
+        self._current.activate()
+        return self._current
+
+    async def build_next(self, settings: config.Config) -> service.Generation:
+        """Build and start an application beside the current one, for `switch`, or to be closed by the caller. Raises
+        MappingError and ConfigError."""
+        generation = await self._build(settings)
+        try:
+            await server_internals.start(generation.app)
+        except BaseException:
+            await generation.close()
+            raise
+        return generation
+
+    def switch(self, generation: service.Generation) -> None:
+        """Make an application the current one. The replaced one is closed when its requests have ended."""
+        replaced, self._current = self._current, generation
+        if self._service is not None:
+            self._service.switch(generation)
+        if replaced is not None:
+            task = asyncio.create_task(_retire(replaced), name="retirement of a replaced application")
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+
+    async def close(self) -> None:
+        """Wait until all replaced applications are closed. Their requests must have ended, or been cancelled."""
+        while self._retiring:
+            await asyncio.wait(self._retiring)
+
+    async def _build(self, settings: config.Config) -> service.Generation:
+        state, previous = self._process, self._current
+        async with AsyncExitStack() as resources:
+            gateway = await assembly.build(
+                settings,
+                state.clock,
+                resources,
+                client_factory=self._client_factory,
+                process=state,
+                previous=None if previous is None else previous.gateway,
+            )
+            all_figures = await state.shared.obtain("figures", resources, partial(self._share_figures, gateway))
+            if self._service is None:
+                self._service = service.RunningService(gateway, all_figures)
+            await state.shared.obtain("alerts", resources, self._service.start_alerts)
+            generation = await self._compose(gateway, self._service, resources)
+            if previous is not None:
+                generation.authenticator.adopt(previous.authenticator)
+            # Only once all is built; an error before this closes what was opened.
+            generation.resources = resources.pop_all()
+            generation.app.on_cleanup.append(_closing(generation.resources))
+            return generation
+
+    async def _compose(
+        self, gateway: assembly.Gateway, running: service.RunningService, resources: AsyncExitStack
+    ) -> service.Generation:
+        """Build the parts of the server in the order in which they use each other."""
+        settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
+        addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
+        authenticator = authentication.Authenticator(
+            gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics
+        )
+        # New with every reload: an entry knows its client, and is made again from cached results.
+        cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
+        gateway.cache.clear_responses = cache.clear
+        log = request_log.RequestLog()
+        request_middleware = middleware.RequestMiddleware(
+            metrics, gateway.activity, clock, addresses, ids=self._ids, log=log
+        )
+        hits = unparsed.UnparsedHits(
+            cache,
+            unparsed.HitContext(authenticator, addresses, gateway.pipeline, self._ids, metrics, gateway.activity, log),
+        )
+        outer = [middleware.traced(gateway.spans)] if gateway.spans else []
+        outer += await shadowing.middlewares(gateway, self._process.shared, resources)
+        # Inside of the request middleware, so that forwarded requests are logged and counted like others.
+        inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
+        app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
+        fixed_paths = routes.V3Routes(
+            gateway.pipeline,
+            authenticator,
+            gateway.mappings,
+            cache=cache,
+            hits=hits,
+            coalesces=settings.coalescing.enabled,
+            traced_requests=traced_requests.TracedRequests(gateway, authenticator),
+            metrics=metrics,
+        ).add_to(app)
+        app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
+        if not (outer or inner):  # the fast path runs no middleware but the request's own
+            wrapped = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
+            app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(gateway.load, cache, metrics)
+            app[fast_path.DIRECT] = wrapped
+        _add_operator_paths(app, gateway, running)
+        return service.Generation(app, gateway, request_middleware, authenticator, responses=cache, log=log)
+
+    async def _share_figures(self, gateway: assembly.Gateway, closing: AsyncExitStack) -> figures.Figures:
+        """Share the figures of this worker and of this machine, and return those of all."""
+        workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, load_shedding.memory_used)
+        shared = opening.has_machines(gateway.settings.store)
+        all_figures = figures.Figures(workers, gateway.store, gateway.clock, shared=shared)
+        task = asyncio.create_task(all_figures.run(), name="figures")
+
+        async def stop() -> None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+        closing.push_async_callback(stop)
+        return all_figures
 
 
-async def _compose(
-    gateway: assembly.Gateway, resources: AsyncExitStack, slot: merging.WorkerSlot | None
-) -> web.Application:
-    """Build the parts of the server in the order in which they use each other."""
-    settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
-    served, requests = gateway.applications, gateway.pipeline
-    gateway.activity.is_key = served.is_key
-    addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
-    authenticator = authentication.Authenticator(served, settings.listen.failed_auth_per_minute, addresses, metrics)
-    cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
-    gateway.cache.clear_responses = cache.clear
-    metrics.caches["responses"] = cache.usage
-    ids = request_ids.RequestIds()
-    request_middleware = middleware.RequestMiddleware(metrics, gateway.activity, clock, addresses, ids)
-    hits = unparsed.UnparsedHits(
-        cache, unparsed.HitContext(authenticator, addresses, requests, ids, metrics, gateway.activity)
-    )
-    outer = [middleware.traced(gateway.spans)] if gateway.spans else []
-    outer += await shadowing.middlewares(
-        settings, served, store=gateway.store, clock=clock, metrics=metrics, resources=resources
-    )
-    # Inside of the request middleware, so that forwarded requests are logged and counted like others.
-    inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
-    app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
-    fixed_paths = routes.V3Routes(
-        requests,
-        authenticator,
-        gateway.mappings,
-        cache=cache,
-        hits=hits,
-        coalesces=settings.coalescing.enabled,
-        metrics=metrics,
-        traced_requests=traced_requests.TracedRequests(gateway, authenticator),
-    ).add_to(app)
-    app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
-    if not (outer or inner):  # the fast path runs no middleware but the request's own
-        app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(gateway.load, cache, metrics)
-        app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
+def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running: service.RunningService) -> None:
     openapi.add_to(app, gateway.mappings)
-    checks = operator_endpoints.readiness_checks(served, gateway.store, gateway.services, clock)
-    workers = merging.WorkerFigures(metrics, gateway.activity, slot, load_shedding.memory_used)
-    all_figures = figures.Figures(workers, gateway.store, clock, shared=opening.has_machines(settings.store))
-    app.cleanup_ctx.append(lambda _: _sharing(all_figures))
-    running = service.RunningService(gateway, checks, all_figures)
-    running.alerts.start()
-    resources.push_async_callback(running.alerts.close)
     operator_endpoints.add_health(app)
-    if settings.listen.metrics:
+    if gateway.settings.listen.metrics:
         operator_endpoints.add_monitoring(app, running)
     app[service.SERVICE] = running
-    return app
 
 
-async def _sharing(shared: figures.Figures) -> AsyncIterator[None]:
-    """Share the figures of this worker and of this machine while the application runs."""
-    task = asyncio.create_task(shared.run(), name="figures")
-    yield
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+async def _retire(generation: service.Generation) -> None:
+    """Close an application once the requests that began in it have ended. New ones begin in another one."""
+    while generation.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+        await asyncio.sleep(RETIREMENT_SECONDS)
+    await generation.close()
 
 
 def _closing(resources: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:

@@ -44,6 +44,11 @@ class Authenticator:
         self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
         self._recent = _RecentKeys(clock)
 
+    def adopt(self, replaced: "Authenticator") -> None:
+        """Take over the counts of the authenticator that this one replaces: a reload gives nobody new attempts, and
+        takes no recent key from a throttled address."""
+        self._counted, self._refused, self._recent = replaced._counted, replaced._refused, replaced._recent
+
     def client(self, request: web.Request, apikey: str | None) -> Client:
         """The client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the limit."""
         if not self._limit:

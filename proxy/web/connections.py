@@ -59,6 +59,10 @@ class ConnectionLimiter:
         self._open: dict[LimitedConnection, None] = {}
         self._logged = -LOG_SECONDS
 
+    def replace(self, limits: ConnectionLimits, filters: Sequence[RequestFilter]) -> None:
+        """Apply other limits and filters, also to open connections, except that these keep their idle time."""
+        self.limits, self.filters = limits, filters
+
     def open_connections(self) -> int:
         """Return their number."""
         return len(self._open)

@@ -96,8 +96,8 @@ def middlewares(
             client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))
         except errors.ClientError:  # the handler refuses an unknown key
             return await handler(request)
-        # The handler refuses a client after its sunset, and a strict one if this service cannot serve its request.
-        retired = client.sunset is not None and client.sunset.has_passed(clock.now())
+        # The handler refuses a client after its end, and a strict one if this service cannot serve its request.
+        retired = client.refusal(clock.now()) is not None
         if retired or client.strict or client.application.name not in forwarded:
             return await handler(request)
         request[CLIENT] = client

@@ -37,14 +37,22 @@ class RequestMiddleware:
     """Wraps the handlers of all requests."""
 
     def __init__(
-        self, metrics: Metrics, activity: Activity, clock: Clock, addresses: ClientAddressResolver, ids: RequestIds
+        self,
+        metrics: Metrics,
+        activity: Activity,
+        clock: Clock,
+        addresses: ClientAddressResolver,
+        *,
+        ids: RequestIds,
+        log: RequestLog,
     ) -> None:
         self._metrics = metrics
         self._activity = activity
         self._addresses = addresses
         self._clock = clock
-        self._log = RequestLog()
+        self._log = log
         self._ids = ids
+        self.in_flight = 0  # requests that are being handled
 
     def middleware(self) -> Middleware:
         """Return the middleware for requests that aiohttp's router dispatches."""
@@ -69,6 +77,7 @@ class RequestMiddleware:
         request_id = self._ids.resolve(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
         REQUEST_ID.set(request_id)
         kind = None
+        self.in_flight += 1
         try:
             try:
                 response = await handler(request)
@@ -82,6 +91,7 @@ class RequestMiddleware:
             self._record(request, response.status, route, kind, self._clock.monotonic() - started)
             return response
         finally:
+            self.in_flight -= 1
             REQUEST_ID.set("")  # the connection's task handles the next request, or logs bytes that are none
 
     def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:

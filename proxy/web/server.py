@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from proxy import errors
+from proxy import config, errors
 from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, is_tls_handshake
 from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSocketSite
 from proxy.parsing.request_parameters import ResponseFormat
@@ -29,7 +29,6 @@ MAX_FIELD = 16_384  # bytes of a header field
 PLAIN = (
     "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/point-clients.md)"
 )
-LONGEST_BACKLOG = 65_535  # the kernel lowers it to its own limit (net.core.somaxconn)
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection waits for its request
 
 DEFAULT_LIMITS = ConnectionLimits()
@@ -59,8 +58,35 @@ def _error_response(error: errors.BridgeError) -> web.Response:
     return web.Response(body=body, status=error.status, content_type="application/json")
 
 
+class Listener:
+    """The HTTP server at `url`. It goes on with its connections where another application replaces the first one."""
+
+    def __init__(
+        self, runner: HandlerRunner, limiter: ConnectionLimiter, drain_seconds: float, stop_seconds: float
+    ) -> None:
+        self.url = ""
+        self.runner = runner
+        self.limiter = limiter
+        self.drain_seconds = drain_seconds
+        self.stop_seconds = stop_seconds
+
+    def replace(self, app: web.Application, listen: config.ListenSettings, limits: ConnectionLimits) -> None:
+        """Serve with another application, which has been started, and other limits, from the next request on."""
+        self.runner.replace(app, partial(fast_path.dispatcher, app))
+        filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
+        self.limiter.replace(limits, filters)
+        self.drain_seconds, self.stop_seconds = listen.drain_seconds, listen.stop_seconds
+
+
 @asynccontextmanager
-async def running(
+async def running(app: web.Application, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
+    """Serve while the block runs; yields the base URL. The settings are those of `listening`."""
+    async with listening(app, host, port, **settings) as listener:
+        yield listener.url
+
+
+@asynccontextmanager
+async def listening(
     app: web.Application,
     host: str,
     port: int,
@@ -72,12 +98,12 @@ async def running(
     shared: bool = False,
     limits: ConnectionLimits = DEFAULT_LIMITS,
     **settings: Any,
-) -> AsyncIterator[str]:
-    """Serve while the block runs; yields the base URL. Port 0 picks a free port. Raises OSError if the port is taken.
+) -> AsyncIterator[Listener]:
+    """Serve while the block runs; yields the listener. Port 0 picks a free port. Raises OSError if the port is taken.
 
     At the end open connections have `drain_seconds` for a request that is on its way, and requests under way
     `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
-    are used instead of host and port; `counts` are those of all processes that accept from them.
+    are used instead of host and port; `counts` are those of all processes of the service that accept from them.
     """
     filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
     limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), filters)
@@ -93,31 +119,29 @@ async def running(
         handle_signals=False,
         **settings,
     )
+    listener = Listener(runner, limiter, drain_seconds, stop_seconds)
     await runner.setup()
     try:
-        # Both asyncio and uvloop call listen() again, which would shorten the queue of a socket that listens already.
         sites: list[web.BaseSite] = [
-            web.SockSite(runner, each, backlog=LONGEST_BACKLOG)
-            if counts is None
-            else SharedSocketSite(runner, each, counts, limiter.open_connections)
-            for each in sockets
+            SharedSocketSite(runner, each, counts, limiter.open_connections) for each in sockets
         ]
         for site in sites or [web.TCPSite(runner, host, port, reuse_port=shared or None)]:
             await site.start()
         name = f"[{host}]" if ":" in host else host
-        yield f"http://{name}:{runner.addresses[0][1]}"
+        listener.url = f"http://{name}:{runner.addresses[0][1]}"
+        yield listener
     finally:
-        await _stop(runner, limiter, drain_seconds, stop_seconds)
+        await _stop(listener)
 
 
-async def _stop(runner: HandlerRunner, limiter: ConnectionLimiter, drain_seconds: float, stop_seconds: float) -> None:
+async def _stop(listener: Listener) -> None:
     """Accept no more connections, and finish those that are open. A cancellation stops the waiting; everything is
     closed all the same.
 
     A connection that is closed before it waits for its request stays open until the shutdown timeout: hence the turns.
     """
-    clock = asyncio.get_running_loop().time
-    end = clock() + stop_seconds
+    runner, clock = listener.runner, asyncio.get_running_loop().time
+    end = clock() + listener.stop_seconds
     try:
         # Closes this process' descriptor only: others that have the socket go on accepting from its queue.
         for site in list(runner.sites):
@@ -125,7 +149,7 @@ async def _stop(runner: HandlerRunner, limiter: ConnectionLimiter, drain_seconds
         # Connections that the kernel has accepted already get as far as waiting for their request.
         for _ in range(ACCEPT_TURNS):
             await asyncio.sleep(0)
-        await limiter.drain(min(drain_seconds, stop_seconds))
+        await listener.limiter.drain(min(listener.drain_seconds, listener.stop_seconds))
         runner.wait_for_requests(end - clock())
         await runner.cleanup()
     except asyncio.CancelledError:

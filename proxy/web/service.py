@@ -1,30 +1,105 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 
 from aiohttp import web
 
+from proxy import config
 from proxy.alerts import monitor
 from proxy.config.origins import ConfigurationOrigin
 from proxy.gateway.assembly import Gateway
+from proxy.kit.aiohttp_internals import server as server_internals
+from proxy.telemetry.request_log import RequestLog
+from proxy.web import operator_endpoints
+from proxy.web.authentication import Authenticator
 from proxy.web.figures import Figures
+from proxy.web.middleware import RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
+from proxy.web.v3.encoded_cache import EncodedResponseCache
+
+
+class Generation:
+    """Application of one configuration, and what a reload needs of it. `resources` are closed with it."""
+
+    def __init__(
+        self,
+        app: web.Application,
+        gateway: Gateway,
+        requests: RequestMiddleware,
+        authenticator: Authenticator,
+        *,
+        responses: EncodedResponseCache,
+        log: RequestLog,
+    ) -> None:
+        self.app = app
+        self.gateway = gateway
+        self.requests = requests
+        self.authenticator = authenticator
+        self._responses = responses
+        self._log = log
+        self.resources = AsyncExitStack()
+
+    def activate(self) -> None:
+        """Begin to serve: with the log as it is configured now, and with caches whose size is reported."""
+        self.gateway.activate()
+        self.gateway.metrics.caches["responses"] = self._responses.usage
+        self._log.reset()
+
+    async def close(self) -> None:
+        """Close the application of a reload, which has no requests, or has served none."""
+        await server_internals.close(self.app)
+        await self.resources.aclose()  # where the application had not been started
 
 
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
 
     `checks` are the conditions of readiness, `figures` are those of all workers and machines. `origin` is where the
-    configuration comes from, None for one that was not read from a file.
+    configuration comes from, None for one that was not read from a file. `reload` reads it anew, for all workers, and
+    `last_reload` is the result of the last time; None before the first.
     """
 
-    def __init__(self, gateway: Gateway, checks: Sequence[ReadinessCheck], figures: Figures) -> None:
-        self.gateway = gateway
-        self.checks = checks
+    def __init__(self, gateway: Gateway, figures: Figures) -> None:
         self.figures = figures
         self.metrics_text = figures.local.text
         self.origin: ConfigurationOrigin | None = None
+        self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
+        self.last_reload: config.ReloadResult | None = None
         self.alerts = monitor.AlertMonitor(lambda: self.gateway)
+        self._serve(gateway)
+        self._set_gauges(successful=True, at=gateway.clock.now())
+
+    async def start_alerts(self, closing: AsyncExitStack) -> monitor.AlertMonitor:
+        """Start to watch for conditions that an operator should know of."""
+        self.alerts.start()
+        closing.push_async_callback(self.alerts.close)
+        return self.alerts
+
+    def switch(self, generation: Generation) -> None:
+        """Serve with the gateway of another configuration."""
+        generation.activate()
+        self._serve(generation.gateway)
+
+    def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:
+        """Note the result of a reload. Of several workers one `counts` it."""
+        self.last_reload = result
+        successful = result.outcome == "reloaded"
+        self._set_gauges(successful=successful, at=result.at)
+        if counts:
+            self.gateway.metrics.configuration_reloads[result.outcome,] += 1
+
+    def _serve(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.checks: Sequence[ReadinessCheck] = operator_endpoints.readiness_checks(
+            gateway.applications, gateway.store, gateway.services, gateway.clock
+        )
+
+    def _set_gauges(self, *, successful: bool, at: float) -> None:
+        metrics = self.gateway.metrics
+        metrics.last_reload_successful[()] = float(successful)
+        if successful:
+            metrics.last_reload_success[()] = at
 
 
 SERVICE = web.AppKey("service", RunningService)

@@ -22,6 +22,8 @@ from proxy.compare.running import estimate
 from proxy.compare.shadow import baseline_client, controller, daily_budget, job, judge_client, messages, queue, results
 from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications, Client
+from proxy.gateway.assembly import Gateway
+from proxy.gateway.process import SharedResources
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
 from proxy.stores.protocols import Store
@@ -38,25 +40,32 @@ SERVICE = "the shadow's other side"
 log = structlog.get_logger()
 
 
-async def middlewares(
-    settings: config.Config,
-    served: Applications,
-    *,
-    store: Store,
-    clock: Clock,
-    metrics: Metrics,
-    resources: AsyncExitStack,
-) -> list[Middleware]:
-    """The middleware that shadows requests, to stand around the request middleware; none if shadowing is off."""
+async def middlewares(gateway: Gateway, shared: SharedResources, resources: AsyncExitStack) -> list[Middleware]:
+    """The middleware that shadows requests, to stand around the request middleware; none if shadowing is off.
+
+    The shadow goes on over a reload that changes nothing of what it compares with.
+    """
+    settings = gateway.settings
     # The sandbox's data are invented: a comparison with the old service would say nothing.
     if settings.shadow.baseline_url is None or settings.upstream == "sandbox" or not settings.shadow.enabled:
         return []
     if not any(each.shadow.share for each in settings.applications.values()):
         return []
-    started = await _start_shadow(
-        settings, settings.upstream, served, store=store, clock=clock, metrics=metrics, resources=resources
-    )
-    return [_observing(started, clock)]
+    upstream, files = settings.upstream, tuple(gateway.contents.items())
+    key = "shadow", settings.shadow, upstream, files, tuple(settings.applications.items())
+
+    async def start(closing: AsyncExitStack) -> queue.ShadowQueue:
+        return await _start_shadow(
+            settings,
+            upstream,
+            gateway.applications,
+            store=gateway.store,
+            clock=gateway.clock,
+            metrics=gateway.metrics,
+            resources=closing,
+        )
+
+    return [_observing(await shared.obtain(key, resources, start), gateway.clock)]
 
 
 def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
@@ -90,12 +99,7 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
 def _is_refused_here_only(request: web.Request, client: Client, now: float) -> bool:
     """Return whether this service may refuse what the old one serves: strict requests, and those after a sunset; or
     responds with something else, a trace."""
-    return (
-        client.strict
-        or is_strict(request)
-        or is_traced(request)
-        or (client.sunset is not None and client.sunset.has_passed(now))
-    )
+    return client.strict or is_strict(request) or is_traced(request) or client.refusal(now) is not None
 
 
 async def _start_shadow(

@@ -1,33 +1,79 @@
 """Messages between the supervisor and a worker over the worker's standard input and output.
 
 The supervisor sends a StartMessage, with the resolved configuration and its secrets, so that these are in no argument,
-environment variable or file; the worker answers with a StartReport. The input stays open: STOP on it stops the worker,
-and end of file without STOP means that the supervisor has died.
+environment variable or file; the worker answers with a StartReport. Both pipes stay open. A reload sends further
+messages, each of which the worker answers; STOP stops the worker, and end of file without STOP means that the
+supervisor has died. The worker itself requests a reload where that is asked of its admin interface.
 """
 
 import os
 import pickle
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from proxy import config
+from proxy.config.origins import ConfigurationOrigin
 from proxy.telemetry import merging
 from proxy.workers import inherited
 
-STOP = b"stop\n"
+LENGTH_BYTES = 8  # of the length of a message to a worker
 
 
 class StartMessage(NamedTuple):
     """Configuration of the service, the slot of this worker, and sockets of the service manager, which the worker has
-    under the same file descriptors."""
+    under the same file descriptors. `origin` is where the configuration comes from, `last_reload` the result that the
+    others know."""
 
     settings: config.Config
     slot: merging.WorkerSlot
     sockets: inherited.InheritedSockets = inherited.NONE
+    last_reload: config.ReloadResult | None = None
+    origin: ConfigurationOrigin | None = None
 
 
-class StartReport(msgspec.Struct, frozen=True):
+class PrepareMessage(NamedTuple):
+    """Build the service of a configuration beside the running one."""
+
+    number: int
+    settings: config.Config
+
+
+class CommitMessage(NamedTuple):
+    """Serve with what is prepared."""
+
+    number: int
+
+
+class DropMessage(NamedTuple):
+    """Close what is prepared."""
+
+    number: int
+
+
+class ResultMessage(NamedTuple):
+    """Note the result of a reload; one of all workers `counts` it."""
+
+    number: int
+    result: config.ReloadResult
+    counts: bool
+
+
+class ReloadedMessage(NamedTuple):
+    """Answer to the ReloadRequest of this number."""
+
+    number: int
+    result: config.ReloadResult
+
+
+class StopMessage(NamedTuple):
+    """Finish the requests under way and end."""
+
+
+Message = PrepareMessage | CommitMessage | DropMessage | ResultMessage | ReloadedMessage | StopMessage
+
+
+class StartReport(msgspec.Struct, frozen=True, tag="started"):
     """Result of the start, as one line: the worker accepts connections at `url`, and at `admin_url` those
     of the admin interface if there is one, or `mistake` says why it cannot."""
 
@@ -36,11 +82,30 @@ class StartReport(msgspec.Struct, frozen=True):
     mistake: str = ""
 
 
-def write_start(message: StartMessage) -> bytes:
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """Answer to the message of this number. `mistake` is why a configuration cannot be served."""
+
+    number: int
+    mistake: str = ""
+
+
+class ReloadRequest(msgspec.Struct, frozen=True, tag="reload"):
+    """Request to reload the configuration of all workers; the number is the worker's own."""
+
+    number: int
+
+
+Report = StartReport | Answer | ReloadRequest
+
+
+def write(message: StartMessage | Message) -> bytes:
     """Encode for the worker's standard input: the length in 8 bytes, then the pickled message."""
     content = pickle.dumps(message)
     # The length, because the pipe stays open: its end says that the supervisor is gone.
-    return len(content).to_bytes(8, "big") + content
+    return len(content).to_bytes(LENGTH_BYTES, "big") + content
+
+
+STOP = write(StopMessage())
 
 
 def read_start(pipe: int) -> StartMessage:
@@ -48,9 +113,29 @@ def read_start(pipe: int) -> StartMessage:
 
     Unpickling is safe here: only the supervisor has the other end of the pipe.
     """
-    size = int.from_bytes(_exactly(pipe, 8), "big")
+    size = int.from_bytes(_exactly(pipe, LENGTH_BYTES), "big")
     message: StartMessage = pickle.loads(_exactly(pipe, size))  # noqa: S301
     return message
+
+
+class MessageReader:
+    """Reads the messages after the first, from bytes as they arrive."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def read(self, data: bytes) -> list[Message]:
+        """Return the messages that these bytes complete."""
+        self._received += data
+        complete: list[Message] = []
+        while len(self._received) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES], "big")
+            if len(self._received) < end:
+                break
+            message: Any = pickle.loads(self._received[LENGTH_BYTES:end])  # noqa: S301 - of the supervisor
+            complete.append(message)
+            del self._received[:end]
+        return complete
 
 
 def _exactly(pipe: int, size: int) -> bytes:
@@ -62,11 +147,14 @@ def _exactly(pipe: int, size: int) -> bytes:
     return received
 
 
-def write_report(report: StartReport) -> bytes:
-    """Encode for the worker's standard output."""
+def write_report(report: Report) -> bytes:
+    """Encode for the worker's standard output, as one line."""
     return msgspec.json.encode(report) + b"\n"
 
 
-def read_report(line: bytes) -> StartReport | None:
+def read_report(line: bytes) -> Report | None:
     """Decode a line; None if the worker ended before it wrote one."""
-    return msgspec.json.decode(line, type=StartReport) if line.endswith(b"\n") else None
+    return _REPORTS.decode(line) if line.endswith(b"\n") else None
+
+
+_REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)

@@ -2,7 +2,7 @@
 
 import resource
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal
 
@@ -10,19 +10,70 @@ import structlog
 from aiohttp import web
 
 from proxy import config
+from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, garbage
 from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
 from proxy.upstream import services
 from proxy.web import app, connections, server
-from proxy.web.admin import listener
-from proxy.web.service import SERVICE
-from proxy.workers import inherited, listening
+from proxy.web.admin import listener as admin_interface
+from proxy.web.service import SERVICE, Generation, RunningService
+from proxy.workers import inherited, listening, reloading
 
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
 ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when the service stops
 
 log = structlog.get_logger()
+
+
+class ProcessService(reloading.Reloadable):
+    """The service of this process, whose configuration can be replaced in two steps: prepared, then served with."""
+
+    def __init__(
+        self,
+        urls: listening.ServiceUrls,
+        builder: app.ServiceBuilder,
+        listener: server.Listener,
+        running: RunningService,
+    ) -> None:
+        self.urls = urls
+        self._builder = builder
+        self._listener = listener
+        self._running = running
+        self._prepared: Generation | None = None
+
+    @property
+    def on_request(self) -> Callable[[], Awaitable[config.ReloadResult]] | None:
+        """What reloads the service where that is requested in the admin interface."""
+        return self._running.reload
+
+    @on_request.setter
+    def on_request(self, reload: Callable[[], Awaitable[config.ReloadResult]] | None) -> None:
+        self._running.reload = reload
+
+    async def prepare(self, settings: config.Config) -> None:
+        """Build the application of a configuration beside the running one. Raises MappingError and ConfigError."""
+        await self.drop()
+        self._prepared = await self._builder.build_next(settings)
+
+    async def commit(self) -> None:
+        """Serve with the prepared application from the next request on."""
+        if self._prepared is not None:
+            prepared, self._prepared = self._prepared, None
+            # Without an await between them: no request sees one of them before the other.
+            self._builder.switch(prepared)
+            settings = prepared.gateway.settings
+            self._listener.replace(prepared.app, settings.listen, _limits(settings))
+
+    async def drop(self) -> None:
+        """Close the prepared application, if there is one."""
+        if self._prepared is not None:
+            prepared, self._prepared = self._prepared, None
+            await prepared.close()
+
+    async def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:
+        """Note the result of a reload. Of several workers one `counts` it."""
+        self._running.report(result, counts=counts)
 
 
 @asynccontextmanager
@@ -31,16 +82,19 @@ async def running(
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
     sockets: inherited.InheritedSockets = inherited.NONE,
-) -> AsyncIterator[listening.ServiceUrls]:
-    """Serve while the block runs; yields the base URLs. Raises ConfigError and MappingError.
+    origin: ConfigurationOrigin | None = None,
+) -> AsyncIterator[ProcessService]:
+    """Serve while the block runs. Raises ConfigError and MappingError.
 
     `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
-    manager are used instead of own ones.
+    manager are used instead of own ones. `origin` is where the configuration comes from.
     """
-    service = await app.create_app(settings, clock.SystemClock(), slot, client)
+    builder = app.ServiceBuilder(clock.SystemClock(), slot, client)
+    first = (await builder.build(settings)).app
+    first[SERVICE].origin = origin
     listen = settings.listen
-    serving = server.running(
-        service,
+    serving = server.listening(
+        first,
         listen.host,
         listen.port,
         sockets=sockets.opened_http(),
@@ -48,17 +102,25 @@ async def running(
         stop_seconds=listen.stop_seconds,
         drain_seconds=listen.drain_seconds,
         shared=slot is not None,
-        limits=connections.ConnectionLimits.of(listen)._replace(connections=_client_connections(settings)),
+        limits=_limits(settings),
     )
     async with AsyncExitStack() as stack:
+        # Closed after the server, when no request is left.
+        stack.push_async_callback(builder.close)
         try:
-            url = await stack.enter_async_context(serving)
+            listener = await stack.enter_async_context(serving)
         except OSError as error:
             raise listening.refused(listen.host, listen.port, error) from error
         admin = settings.admin
-        admin_url = await _serve_admin(service, admin, stack, sockets.opened_admin(), shared=slot is not None)
+        admin_url = await _serve_admin(first, admin, stack, sockets.opened_admin(), shared=slot is not None)
         garbage.tune()
-        yield listening.ServiceUrls(url, admin_url)
+        service = ProcessService(listening.ServiceUrls(listener.url, admin_url), builder, listener, first[SERVICE])
+        stack.push_async_callback(service.drop)
+        yield service
+
+
+def _limits(settings: config.Config) -> connections.ConnectionLimits:
+    return connections.ConnectionLimits.of(settings.listen)._replace(connections=_client_connections(settings))
 
 
 def _connection_counts(slot: merging.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
@@ -79,7 +141,7 @@ async def _serve_admin(
     """Start the admin interface of a service until `stack` is closed; return its base URL, empty if it is off."""
     if not settings:
         return ""
-    admin = listener.create(service[SERVICE], settings, clock.SystemClock())
+    admin = admin_interface.create(service[SERVICE], settings, clock.SystemClock())
     limits = connections.ConnectionLimits(connections=ADMIN_CONNECTIONS)
     serving = server.running(
         admin,

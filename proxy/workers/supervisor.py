@@ -1,4 +1,4 @@
-"""Supervisor of several workers on one port: starts, restarts and stops them. Serves no request itself.
+"""Supervisor of several workers on one port: starts, restarts, reloads and stops them. Serves no request itself.
 
 Used by the command line if `listen.workers` is above 1. Each worker is a process (worker.py) with its own event loop
 and listening socket; the kernel distributes connections among them (SO_REUSEPORT). From a socket of the service manager
@@ -9,9 +9,10 @@ the supervisor stays small.
 import asyncio
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -19,13 +20,16 @@ import msgspec
 import structlog
 
 from proxy import config, errors
+from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import child_process, service_manager
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging
-from proxy.workers import inherited, listening, messages, watchdog
+from proxy.workers import inherited, listening, messages, reloading, watchdog
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
+ANSWER_SECONDS = 60.0  # that a worker may take to build a configuration
+REPORT_MAX = 1_048_576  # bytes of a report; one of mistakes has a line for each of them
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
 COMMAND = child_process.command("proxy.workers.worker")
@@ -39,8 +43,9 @@ async def running(
     clock: clocks.Clock,
     sockets: inherited.InheritedSockets = inherited.NONE,
     manager: service_manager.ServiceManager = service_manager.NONE,
-) -> AsyncIterator[listening.ServiceUrls]:
-    """Run `listen.workers` processes while the block runs; yields the base URLs once all of them accept connections.
+    origin: ConfigurationOrigin | None = None,
+) -> AsyncIterator["WorkerService"]:
+    """Run `listen.workers` processes while the block runs; yields the service once all of them accept connections.
 
     They accept from the `sockets` of the service manager if there are any. Raises ConfigError if an address is in use
     or a worker cannot start.
@@ -51,16 +56,19 @@ async def running(
         nullcontext(settings.admin) if sockets.admin else _reserved_admin(settings.admin) as admin,
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
-        settings = _common_settings(msgspec.structs.replace(settings, admin=admin), port, Path(folder))
+        common = partial(_common_settings, admin=admin, port=port, folder=Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
-        workers = [_Worker(messages.StartMessage(settings, slot, sockets), clock) for slot in slots]
+        starts = [messages.StartMessage(common(settings), slot, sockets, origin=origin) for slot in slots]
+        workers = [_Worker(start, clock) for start in starts]
         try:
             urls = await _start(workers)
+            service = WorkerService(urls, workers, common)
             restarts = [asyncio.create_task(each.restart_when_ended(), name=f"restart {each.name}") for each in workers]
             try:
                 async with watchdog.reporting(manager, partial(_unresponsive, workers)):
-                    yield urls
+                    yield service
             finally:
+                await service.close()
                 for task in restarts:
                     task.cancel()
                 await asyncio.wait(restarts)
@@ -80,13 +88,18 @@ def _reserved_admin(
         yield msgspec.structs.replace(settings, port=port)
 
 
-def _common_settings(settings: config.Config, port: int, folder: Path) -> config.Config:
-    """Return the settings of all workers, with the port; `store: memory:` becomes a temporary file that they share."""
+def _common_settings(
+    settings: config.Config, admin: Literal[False] | config.AdminSettings, port: int, folder: Path
+) -> config.Config:
+    """Return the settings of all workers, with the reserved ports; `store: memory:` becomes a temporary file that they
+    share."""
+    if admin and settings.admin:
+        admin = msgspec.structs.replace(settings.admin, port=admin.port)
     store = settings.store
     if store.reveal() == "memory:":
         store = config.StoreUrl(f"sqlite:{folder / 'state.sqlite'}")
     listen = msgspec.structs.replace(settings.listen, port=port)
-    return msgspec.structs.replace(settings, listen=listen, store=store)
+    return msgspec.structs.replace(settings, listen=listen, store=store, admin=admin)
 
 
 async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
@@ -109,11 +122,91 @@ def restart_delay(early_exits: int) -> float:
     return min(BACKOFF_MAX, BACKOFF_FIRST * 2.0 ** min(early_exits - 1, 10)) if early_exits else 0.0
 
 
+class WorkerService(reloading.Reloadable):
+    """The service of all workers. A configuration is prepared by every worker before any of them serves with it."""
+
+    def __init__(
+        self, urls: listening.ServiceUrls, workers: list["_Worker"], common: Callable[[config.Config], config.Config]
+    ) -> None:
+        self.urls = urls
+        self.on_request: Callable[[], Awaitable[config.ReloadResult]] | None = None
+        self._workers = workers
+        self._common = common
+        self._prepared: dict[_Worker, config.Config] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        for worker in workers:
+            worker.on_request = self._start_reload
+
+    async def prepare(self, settings: config.Config) -> None:
+        """Let all workers build a configuration. Raises ConfigError with the mistakes of one that cannot."""
+        settings = self._common(settings)
+        running = [worker for worker in self._workers if worker.is_running]
+        outcomes = await asyncio.gather(*(worker.prepare(settings) for worker in running), return_exceptions=True)
+        self._prepared = {
+            worker: settings for worker, outcome in zip(running, outcomes, strict=True) if outcome is None
+        }
+        # A worker that has died meanwhile is started with the configuration that wins.
+        for outcome in outcomes:
+            if outcome is not None and not isinstance(outcome, _WorkerGoneError):
+                raise outcome
+        if not self._prepared:
+            raise errors.ConfigError("no worker could prepare the configuration; see the log")
+
+    async def commit(self) -> None:
+        """Let all workers serve with what they have prepared."""
+        prepared, self._prepared = self._prepared, {}
+        (settings, *_) = prepared.values()
+        for worker in self._workers:
+            worker.use(settings, is_prepared=worker in prepared)
+        await _all(worker.call(messages.CommitMessage) for worker in prepared)
+
+    async def drop(self) -> None:
+        """Let all workers close what they have prepared."""
+        self._prepared = {}
+        await _all(worker.call(messages.DropMessage) for worker in self._workers if worker.is_running)
+
+    async def report(self, result: config.ReloadResult) -> None:
+        """Tell all workers the result of a reload; one of them counts it."""
+        running = [worker for worker in self._workers if worker.is_running]
+        await _all(worker.call(messages.ResultMessage, result, place == 0) for place, worker in enumerate(running))
+        for worker in self._workers:
+            worker.note(result)
+
+    async def close(self) -> None:
+        """Cancel reloads that workers have requested."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _start_reload(self, worker: "_Worker", number: int) -> None:
+        task = asyncio.create_task(self._reload(worker, number), name=f"reload for {worker.name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reload(self, worker: "_Worker", number: int) -> None:
+        if self.on_request is not None:
+            result = await self.on_request()
+            with suppress(_WorkerGoneError):
+                worker.send(messages.ReloadedMessage(number, result))
+
+
+async def _all(calls: Iterable[Awaitable[object]]) -> None:
+    """Wait for calls of workers, of which some may die meanwhile."""
+    await asyncio.gather(*calls, return_exceptions=True)
+
+
+class _WorkerGoneError(Exception):
+    """The worker ended, or did not answer in time."""
+
+
 class _Worker:
-    """Worker in one slot: its current process, and the back-off of its restarts."""
+    """Worker in one slot: its current process, its answers, and the back-off of its restarts. `on_request` is called
+    with the number of its request for a reload."""
 
     def __init__(self, message: messages.StartMessage, clock: clocks.Clock) -> None:
         self.name = f"worker {message.slot.number}"
+        self.on_request: Callable[[_Worker, int], None] | None = None
         self._message = message
         self._clock = clock
         self._process: asyncio.subprocess.Process | None = None
@@ -121,10 +214,19 @@ class _Worker:
         self._early_exits = 0
         self._written: float | None = None
         self._last_sign = 0.0
+        self._numbers = count(1)
+        self._answers: dict[int, asyncio.Future[str]] = {}
+        self._reports: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the worker accepts connections."""
+        return self._reports is not None and not self._reports.done()
 
     async def start(self) -> listening.ServiceUrls:
         """Start a process and return its URLs once it accepts connections. Raises ConfigError with its message."""
         self._started = self._clock.monotonic()
+        message = self._message
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C at a terminal reaches only the supervisor, which then stops the workers.
         self._process = process = await asyncio.create_subprocess_exec(
@@ -133,21 +235,74 @@ class _Worker:
             stdout=pipe,
             env=child_process.environment(),
             start_new_session=True,
-            pass_fds=(*self._message.sockets.http, *self._message.sockets.admin),
+            pass_fds=(*message.sockets.http, *message.sockets.admin),
+            limit=REPORT_MAX,
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         with suppress(ConnectionError):  # an exit is detected below
-            process.stdin.write(messages.write_start(self._message))
+            process.stdin.write(messages.write(message))
             await process.stdin.drain()
         report = messages.read_report(await process.stdout.readline())
-        if report is None:
+        if not isinstance(report, messages.StartReport):
             raise errors.ConfigError(
                 f"{self.name} exited before it accepted connections ({_exit_reason(await process.wait())})"
             )
         if report.mistake:
             raise errors.ConfigError(report.mistake)
-        log.info("worker started", worker=self._message.slot.number, pid=process.pid)
+        log.info("worker started", worker=message.slot.number, pid=process.pid)
+        self._reports = asyncio.create_task(self._read_reports(process.stdout), name=f"reports of {self.name}")
+        if message.settings is not self._message.settings:  # a reload has overtaken the start
+            process.terminate()
         return listening.ServiceUrls(report.url, report.admin_url)
+
+    async def prepare(self, settings: config.Config) -> None:
+        """Let the worker build a configuration beside the running one. Raises ConfigError and _WorkerGoneError."""
+        if mistake := await self.call(messages.PrepareMessage, settings):
+            raise errors.ConfigError(mistake)
+
+    def use(self, settings: config.Config, *, is_prepared: bool) -> None:
+        """Start the next process with these settings, at once if the current one has not prepared them."""
+        self._message = self._message._replace(settings=settings)
+        if self.is_running and not is_prepared and self._process is not None:
+            self._process.terminate()
+
+    def note(self, result: config.ReloadResult) -> None:
+        """Start the next process with the result of the last reload."""
+        self._message = self._message._replace(last_reload=result)
+
+    async def call(self, kind: Callable[..., messages.Message], *arguments: object) -> str:
+        """Send a message, and return the mistake in the worker's answer. Raises _WorkerGoneError."""
+        number = next(self._numbers)
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            self.send(kind(number, *arguments))
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await answer
+        except TimeoutError:
+            raise _WorkerGoneError(f"{self.name} did not answer") from None
+        finally:
+            del self._answers[number]
+
+    def send(self, message: messages.Message) -> None:
+        """Send a message. A worker that has died gets none."""
+        process = self._process
+        if process is None or process.stdin is None or not self.is_running:
+            raise _WorkerGoneError(f"{self.name} does not run")
+        process.stdin.write(messages.write(message))
+
+    async def _read_reports(self, stdout: asyncio.StreamReader) -> None:
+        """Pass on what the worker reports, until it ends."""
+        while (report := messages.read_report(await stdout.readline())) is not None:
+            if isinstance(report, messages.ReloadRequest) and self.on_request is not None:
+                self.on_request(self, report.number)
+            elif isinstance(report, messages.Answer):
+                answer = self._answers.get(report.number)
+                if answer is not None and not answer.done():  # else the caller has stopped waiting
+                    answer.set_result(report.mistake)
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(_WorkerGoneError(f"{self.name} ended"))
 
     async def restart_when_ended(self) -> None:
         """Start a new process whenever the current one ends, until cancelled."""

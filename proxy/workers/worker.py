@@ -1,67 +1,160 @@
 """Worker process: `python -m proxy.workers.worker`, started by supervisor.py only.
 
-Serves until SIGTERM, or STOP or end of file on standard input, and finishes its requests. Standard output carries the
-start report; everything else that is printed goes to standard error.
+Serves until SIGTERM, or STOP or end of file on standard input, and finishes its requests. Standard output carries
+reports to the supervisor; everything else that is printed goes to standard error.
 """
 
 import asyncio
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 
-from proxy import errors
+import structlog
+
+from proxy import config, errors
 from proxy.kit import event_loop
 from proxy.telemetry import log, log_writer
 from proxy.workers import messages, single_process
+
+HANGUP = "the supervisor reloads the configuration"
 
 
 def main() -> None:
     """Run the worker. Exit code 0 after a clean stop, 2 if it could not start."""
     report = os.dup(sys.stdout.fileno())
-    # Whatever prints to standard output must not mix with the report.
+    # Whatever prints to standard output must not mix with the reports.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(EOFError), log_writer.buffered(sys.stderr) as stream:
         message = messages.read_start(sys.stdin.fileno())
-        log.configure(message.settings.log.level, message.settings.log.format, stream)
+
+        def configure_log(settings: config.LogSettings) -> None:
+            log.configure(settings.level, settings.format, stream)
+
+        configure_log(message.settings.log)
         log.log_uncaught_exceptions()
-        event_loop.run(_serve(message, report))
+        event_loop.run(_serve(message, report, configure_log))
 
 
-async def _serve(message: messages.StartMessage, report: int) -> None:
+async def _serve(
+    message: messages.StartMessage, stdout: int, configure_log: Callable[[config.LogSettings], None]
+) -> None:
     stop = event_loop.stop_on_signal()
-    event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
-    pipe, lifeline = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)
+    event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", HANGUP))
+    pipe, supervisor = await asyncio.get_running_loop().connect_read_pipe(lambda: _Supervisor(stop), sys.stdin)
     try:
-        async with single_process.running(message.settings, message.slot, sockets=message.sockets) as urls:
-            _send(report, messages.StartReport(urls.public, urls.admin))
+        async with single_process.running(
+            message.settings, message.slot, sockets=message.sockets, origin=message.origin
+        ) as service:
+            if message.last_reload is not None:
+                await service.report(message.last_reload, counts=False)
+            orders = _Orders(service, stdout, configure_log)
+            service.on_request = orders.request_reload
+            _send(stdout, messages.StartReport(*service.urls))
+            following = asyncio.create_task(orders.follow(supervisor.messages), name="orders of the supervisor")
             await stop.wait()
+            following.cancel()
+            await asyncio.wait((following,))
     except errors.StartError as error:
-        _send(report, messages.StartReport(mistake=error.message))
+        _send(stdout, messages.StartReport(mistake=error.message))
         sys.exit(2)
     finally:
         pipe.close()
-        if lifeline.broken:  # the supervisor was killed and could not remove its folder
+        os.close(stdout)
+        if supervisor.broken:  # it was killed and could not remove its folder
             shutil.rmtree(message.slot.folder, ignore_errors=True)
 
 
-def _send(stdout: int, report: messages.StartReport) -> None:
-    """Write the report, once. A supervisor that has died is detected by the lifeline."""
-    with suppress(BrokenPipeError), os.fdopen(stdout, "wb") as stream:
-        stream.write(messages.write_report(report))
+def _send(stdout: int, report: messages.Report) -> None:
+    """Write a report. A supervisor that has died is noticed on standard input."""
+    with suppress(BrokenPipeError):
+        os.write(stdout, messages.write_report(report))
 
 
-class _Lifeline(asyncio.Protocol):
-    """Standard input: stops the worker on STOP or end of file; `broken` after an end of file without STOP."""
+class _Orders:
+    """Follows the messages of the supervisor, one after the other, and answers each."""
+
+    def __init__(
+        self,
+        service: single_process.ProcessService,
+        stdout: int,
+        configure_log: Callable[[config.LogSettings], None],
+    ) -> None:
+        self._service = service
+        self._stdout = stdout
+        self._configure_log = configure_log
+        self._log_settings: config.LogSettings | None = None
+        self._numbers = count(1)
+        self._requests: dict[int, asyncio.Future[config.ReloadResult]] = {}
+
+    async def request_reload(self) -> config.ReloadResult:
+        """Let the supervisor reload the configuration of all workers."""
+        number = next(self._numbers)
+        answer: asyncio.Future[config.ReloadResult] = asyncio.get_running_loop().create_future()
+        self._requests[number] = answer
+        _send(self._stdout, messages.ReloadRequest(number))
+        try:
+            return await answer
+        finally:
+            del self._requests[number]
+
+    async def follow(self, received: "asyncio.Queue[messages.Message]") -> None:
+        """Follow messages until cancelled."""
+        while True:
+            message = await received.get()
+            if isinstance(message, messages.ReloadedMessage):
+                waiting = self._requests.get(message.number)
+                if waiting is not None and not waiting.done():  # else its page has been left
+                    waiting.set_result(message.result)
+            elif not isinstance(message, messages.StopMessage):
+                mistake = await self._follow(message)
+                _send(self._stdout, messages.Answer(message.number, mistake))
+
+    async def _follow(
+        self,
+        message: messages.PrepareMessage | messages.CommitMessage | messages.DropMessage | messages.ResultMessage,
+    ) -> str:
+        """Follow one message; return why that is not possible, else nothing."""
+        try:
+            match message:
+                case messages.PrepareMessage(_, settings):
+                    await self._service.prepare(settings)
+                    self._log_settings = settings.log
+                case messages.CommitMessage():
+                    if self._log_settings is not None:
+                        self._configure_log(self._log_settings)
+                    await self._service.commit()
+                case messages.DropMessage():
+                    await self._service.drop()
+                case messages.ResultMessage(_, result, counts):
+                    await self._service.report(result, counts=counts)
+        except errors.StartError as error:
+            return error.message
+        except Exception as error:
+            structlog.get_logger().error("internal error caught", exc_info=error)
+            return f"internal error: {type(error).__name__}; see the log"
+        return ""
+
+
+class _Supervisor(asyncio.Protocol):
+    """Standard input: `messages` of the supervisor. Stops the worker on StopMessage or end of file; `broken` after an
+    end of file without that."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self._stop = stop
         self._stopped = False
+        self._reader = messages.MessageReader()
+        self.messages: asyncio.Queue[messages.Message] = asyncio.Queue()
         self.broken = False
 
-    def data_received(self, data: bytes) -> None:  # noqa: ARG002 - there is but one word
-        self._stopped = True
-        self._stop.set()
+    def data_received(self, data: bytes) -> None:
+        for message in self._reader.read(data):
+            if isinstance(message, messages.StopMessage):
+                self._stopped = True
+                self._stop.set()
+            self.messages.put_nowait(message)
 
     def eof_received(self) -> None:
         self.broken = not self._stopped

@@ -9,6 +9,7 @@ from browser.background import Background
 from browser.conftest import PATIENCE
 from browser.contrast import PALE
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -41,6 +42,13 @@ def tab_to(window: webdriver.Chrome, name: str) -> None:
         if window.switch_to.active_element.accessible_name == name:
             return
     pytest.fail(f"{name} is not reached by keyboard")
+
+
+def wait_for_notice(window: webdriver.Chrome, text: str) -> None:
+    """Wait until the page shows the result of an action, which is another page than that of its form."""
+    WebDriverWait(window, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
+        lambda page: text in page.find_element(By.CSS_SELECTOR, ".notice[role=status]").text
+    )
 
 
 def test_explain_is_used_by_keyboard(admin_window: webdriver.Chrome, admin: running_admin.AdminClient) -> None:
@@ -82,9 +90,7 @@ def test_cost_of_clearing_is_shown_before_the_button(
     assert "cost" in admin_window.find_element(By.CSS_SELECTOR, "#clear-all form").text
     tab_to(admin_window, "Clear everything")
     admin_window.switch_to.active_element.send_keys(Keys.ENTER)
-    WebDriverWait(admin_window, PATIENCE).until(
-        lambda page: "is cleared" in page.find_element(By.CSS_SELECTOR, ".notice").text
-    )
+    wait_for_notice(admin_window, "is cleared")
 
 
 def test_exhausted_quota_is_reopened_on_a_dark_phone(
@@ -96,9 +102,7 @@ def test_exhausted_quota_is_reopened_on_a_dark_phone(
     assert "refused this application" in dark_phone.find_element(By.CSS_SELECTOR, "[role=alert]").text
     tab_to(dark_phone, "Reopen demo")
     dark_phone.switch_to.active_element.send_keys(Keys.ENTER)
-    WebDriverWait(dark_phone, PATIENCE).until(
-        lambda page: "no longer exhausted" in page.find_element(By.CSS_SELECTOR, ".notice").text
-    )
+    wait_for_notice(dark_phone, "no longer exhausted")
     assert dark_phone.find_elements(By.CSS_SELECTOR, "[role=alert]") == []
 
 

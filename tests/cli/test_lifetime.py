@@ -63,15 +63,16 @@ def alive(url: Any) -> Any:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_sighup_is_logged_and_ignored(start_service: Any, workers: int) -> None:
+def test_sighup_reloads_and_is_ignored_by_workers(start_service: Any, workers: int) -> None:
     serving, url = start_service(workers)
     answering = [line["pid"] for line in wait_for(serving, "worker started", workers if workers > 1 else 0)]
-    everybody = (serving.pid, *answering)
     for times in (1, 2):
-        for pid in everybody:
+        for pid in (serving.pid, *answering):
             os.kill(pid, signal.SIGHUP)
-        found = wait_for(serving, "signal ignored", times * len(everybody))
-    assert {(line["signal"], line["level"]) for line in found} == {("SIGHUP", "info")}
+        reloaded = wait_for(serving, "configuration reloaded", times)
+        ignored = wait_for(serving, "signal ignored", times * len(answering))
+    assert [(line["changed"], line["waiting_for_restart"]) for line in reloaded] == [([], [])] * 2
+    assert {(line["signal"], line["level"]) for line in ignored} == ({("SIGHUP", "info")} if answering else set())
     assert all(alive(url) for _ in range(4))
     assert lines(serving, "worker exited") == []
     assert serving.stop(signal.SIGTERM) == 0

@@ -20,11 +20,11 @@ applications: {{demo: {{apikeys: [EXAMPLE_KEY]}}}}
 TOKEN = "a-configured-admin-token"
 
 
-def _get(address: str, token: str) -> Any:
-    """Request the overview over a new connection, so that any worker may respond; status and JSON."""
+def _get(address: str, token: str, target: str = "/overview.json", method: str = "GET") -> Any:
+    """Send a request over a new connection, so that any worker may respond; status and JSON."""
     connection = http.client.HTTPConnection(address, timeout=30)
     try:
-        connection.request("GET", "/overview.json", headers={"Authorization": f"Bearer {token}"})
+        connection.request(method, target, headers={"Authorization": f"Bearer {token}"})
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     finally:
@@ -82,6 +82,33 @@ def test_configured_token_is_not_printed(start_command: Callable[..., Any], tmp_
     assert _get(_address(lines), TOKEN)[0] == 200
     serving.stop(signal.SIGTERM)
     assert TOKEN not in serving.errors
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_configuration_page_of_every_worker_knows_its_file_and_reloads_all(
+    start_command: Callable[..., Any], tmp_path: Path, workers: str
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
+    serving = start_command("serve", "--config", str(file), "--admin-port", "0", "--workers", workers)
+    address = _address(serving.until("admin interface"))
+
+    def values(name: str) -> set[tuple[str, str]]:
+        """Value and source of a setting in several responses, of any worker."""
+        pages = [_get(address, TOKEN, "/configuration.json")[1] for _ in range(8)]
+        assert {page["file"] for page in pages} == {str(file)}
+        return {(each["value"], each["source"]) for page in pages for each in page["settings"] if each["name"] == name}
+
+    assert values("listen.workers") == {(workers, "--workers of the command line")}
+    assert values("applications.demo.rate") == {("0", "default")}
+    file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}").replace("[EXAMPLE_KEY]", "[EXAMPLE_KEY], rate: 7"))
+    status, result = _get(address, TOKEN, "/configuration/reload", "POST")
+    assert (status, result["message"]) == (200, "The configuration is reloaded; changed: applications.demo.rate.")
+    assert values("applications.demo.rate") == {("7", "own.yaml:4")}
+    file.write_text("listen: nonsense")
+    assert "stays as it was" in _get(address, TOKEN, "/configuration/reload", "POST")[1]["message"]
+    results = [_get(address, TOKEN, "/configuration.json")[1]["last_reload"] for _ in range(8)]
+    assert {(each["outcome"], len(each["mistakes"])) for each in results} == {("failed", 2)}
 
 
 def test_admin_interface_can_be_off(start_command: Callable[..., Any], tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ async def running(
         client = (
             None if upstream_recorder is None else partial(replay.RecordingGraphQLClient, recorder=upstream_recorder)
         )
-        urls = await stack.enter_async_context(single_process.running(local, client=client))
-        yield LocalService(urls.public, local, keys, legacy)
+        service = await stack.enter_async_context(single_process.running(local, client=client))
+        yield LocalService(service.urls.public, local, keys, legacy)
 
 
 @asynccontextmanager
@@ -85,8 +85,8 @@ async def replaying(settings: config.Config, player: replay.ResponseReplayer) ->
     # A replay must not touch the ledger and the tokens of the real service.
     store = config.StoreUrl("memory:")
     local = msgspec.structs.replace(local, applications=applications, upstream=site, store=store)
-    async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as urls:
-        yield LocalService(urls.public, local, keys, None)
+    async with single_process.running(local, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as service:
+        yield LocalService(service.urls.public, local, keys, None)
 
 
 def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:

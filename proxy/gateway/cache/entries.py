@@ -76,7 +76,7 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
     records: bytes
     hits: int
     details: Any
-    until: float
+    stored: float  # not its expiry: a reload may change lifetimes
     items: dict[Hashable, bytes]
 
     def size(self) -> int:
@@ -89,62 +89,78 @@ def memory_of(content: int) -> int:
     return OVERHEAD + content * 6 // 5
 
 
-class ResponseCache:
-    """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more."""
+Storage = ExpiringCache[Hashable, tuple[_Variant, ...]]
 
-    def __init__(self, settings: config.CacheSettings, clock: Clock) -> None:
+
+def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
+    """Create the storage of a response cache."""
+    return ExpiringCache(settings.query_bytes, clock)
+
+
+class ResponseCache:
+    """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more.
+
+    `storage` holds the entries of a cache that this one replaces; lifetimes and size are those of `settings`.
+    """
+
+    def __init__(self, settings: config.CacheSettings, clock: Clock, storage: Storage | None = None) -> None:
         self._seconds = settings.seconds
         self._lifetime = settings.lifetime
         self._clock = clock
-        self._entries: ExpiringCache[Hashable, tuple[_Variant, ...]] = ExpiringCache(settings.query_bytes, clock)
+        self._entries = create_storage(settings, clock) if storage is None else storage
+        self._size = settings.query_bytes
+
+    def activate(self) -> None:
+        """Apply the size to a storage that was made with another one."""
+        self._entries.size_max = self._size
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
         """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
         translated in this projection."""
         now = self._clock.monotonic()
         variants = self._variants(key)
+        seconds = self._lifetime if stale else self._seconds
         for variant in variants:
-            usable_until = self._end(variant) if stale else variant.until
-            if now < usable_until and renderer.part.fields <= variant.fields:
+            if now < variant.stored + seconds and renderer.part.fields <= variant.fields:
                 try:
                     items = self._items(variant, variants, key, renderer)
                 except errors.UpstreamUnreadable as failure:
                     return None if stale else RenderedResult.failed(failure)
-                until = 0.0 if stale else variant.until
+                until = 0.0 if stale else variant.stored + seconds
                 return RenderedResult(items, variant.hits, details=variant.details, until=until)
         return None
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
         """Return whether `get` has a fresh result, without making its items."""
-        now, fields = self._clock.monotonic(), renderer.part.fields
-        return any(now < variant.until and fields <= variant.fields for variant in self._variants(key))
+        stored_after, fields = self._clock.monotonic() - self._seconds, renderer.part.fields
+        return any(stored_after < variant.stored and fields <= variant.fields for variant in self._variants(key))
 
     def age(self, key: CacheKey) -> float:
         """Return the seconds since the newest entry of a query was stored."""
-        newest = max((variant.until for variant in self._variants(key)), default=math.inf)
-        return max(0.0, self._clock.monotonic() - (newest - self._seconds))
+        newest = max((variant.stored for variant in self._variants(key)), default=math.inf)
+        return max(0.0, self._clock.monotonic() - newest)
 
     def store(
         self, key: CacheKey, renderer: ItemRenderer, source: QueryResult, result: RenderedResult
     ) -> RenderedResult:
         """Store a result that was made of the records of `source`; return it with its `until`."""
-        until = self._clock.monotonic() + self._seconds
+        now = self._clock.monotonic()
         fields = renderer.part.fields
         records = _encode_records(source.parts) if source.encoded is None else source.encoded
-        variant = _Variant(fields, records, result.hits, result.details, until, {renderer.key: result.items})
+        variant = _Variant(fields, records, result.hits, result.details, now, {renderer.key: result.items})
         others = [other for other in self._variants(key) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
-        return result._replace(until=until)
+        return result._replace(until=now + self._seconds)
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
         """Return the records of a query for the shared cache: those that stay fresh for half of their time at least,
         because an entry there ends with its oldest records."""
         now = self._clock.monotonic()
-        stored_at_zero = self._clock.now() - now - self._seconds  # monotonic times mean nothing to other processes
+        stored_at_zero = self._clock.now() - now  # monotonic times mean nothing to other processes
         return [
-            CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.until)
+            CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.stored)
             for each in self._variants(key)
-            if each.until - now >= self._seconds / 2
+            if now - each.stored <= self._seconds / 2
         ]
 
     def add(self, key: CacheKey, shared_records: Sequence[CachedRecords]) -> None:
@@ -152,11 +168,11 @@ class ResponseCache:
         clock was set back, so that their age is not known."""
         now, monotonic = self._clock.now(), self._clock.monotonic()
         variants = [
-            _Variant(each.fields, each.records, each.hits, each.details, monotonic + self._seconds - max(age, 0.0), {})
+            _Variant(each.fields, each.records, each.hits, each.details, monotonic - max(age, 0.0), {})
             for each in shared_records
             if -CLOCK_SKEW <= (age := now - each.stored) < self._lifetime
         ]
-        newest_first = sorted((*variants, *self._variants(key)), key=lambda each: -each.until)
+        newest_first = sorted((*variants, *self._variants(key)), key=lambda each: -each.stored)
         useful: list[_Variant] = []
         for variant in newest_first:
             if not any(variant.fields <= newer.fields for newer in useful):
@@ -191,9 +207,10 @@ class ResponseCache:
 
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""
-        return variant.until - self._seconds + self._lifetime
+        return variant.stored + self._lifetime
 
 
 def _application_of(key: Hashable) -> object:
-    """Return the application of a key, which is its first element (`GatewayRequest.key`)."""
-    return key[0] if isinstance(key, tuple) else None
+    """Return the application of a key, which begins its first element (`Application.cache_scope`)."""
+    # Beside the name the element has a digest of what the application's results depend on.
+    return str(key[0]).partition(" ")[0] if isinstance(key, tuple) else None

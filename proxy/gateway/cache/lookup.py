@@ -31,16 +31,24 @@ class QueryCache:
     without a response cache nothing is shared."""
 
     def __init__(
-        self, entries: ResponseCache | None, coalesces: bool, metrics: Metrics, shared: SharedCache | None = None
+        self,
+        entries: ResponseCache | None,
+        in_flight: Coalescing[Hashable, RenderedResult] | None,
+        metrics: Metrics,
+        shared: SharedCache | None = None,
     ) -> None:
         self.entries = entries
         self.shared = shared
-        self.in_flight: Coalescing[Hashable, RenderedResult] | None = Coalescing() if coalesces else None
+        self.in_flight = in_flight
         self.metrics = metrics
         # Clears the cache of responses that are made of these entries.
         self.clear_responses: Callable[[], None] | None = None
-        if entries is not None:
-            metrics.caches["queries"] = entries.usage
+
+    def activate(self) -> None:
+        """Make this the cache whose size is limited and reported: that of the current configuration."""
+        if self.entries is not None:
+            self.entries.activate()
+            self.metrics.caches["queries"] = self.entries.usage
 
     def clear(self, application: str | None) -> None:
         """Remove the entries of an application, or all, from the memory of this process.

@@ -1,8 +1,6 @@
 """Keys of the shared cache: what an entry depends on, as a digest."""
 
 import hashlib
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,12 +9,11 @@ from proxy import __version__, config
 from proxy.gateway.applications import Application
 from proxy.gateway.cache.cached_records import FORMAT
 from proxy.gateway.cache.entries import CacheKey
-from proxy.kit import shipped
 
 
-def namespace(settings: config.Config, upstream: config.UpstreamSettings, files: Iterable[Path]) -> bytes:
-    """Return a digest of what determines records beside the query: this version, the upstream, and the mapping files.
-    Programs that differ in one of them share no entries."""
+def namespace(settings: config.Config, upstream: config.UpstreamSettings, *files: str | None) -> bytes:
+    """Return a digest of what determines records beside the query: this version, the upstream, and the mapping files,
+    by their digests. Programs that differ in one of them share no entries."""
     parts = [
         __version__,
         FORMAT,
@@ -25,7 +22,7 @@ def namespace(settings: config.Config, upstream: config.UpstreamSettings, files:
         upstream.scope,
         settings.translation.single_query,
     ]
-    return hashlib.blake2b(msgspec.json.encode([parts, shipped.digest(files)])).digest()
+    return hashlib.blake2b(msgspec.json.encode([parts, files])).digest()
 
 
 class SharedKeys:
@@ -33,19 +30,20 @@ class SharedKeys:
 
     def __init__(self, scope: bytes) -> None:
         self._scope = scope
-        self._digests: dict[str, Any] = {}
+        self._digests: dict[str, tuple[Application, Any]] = {}
 
     def key(self, application: Application, query: CacheKey) -> bytes | None:
         """Return the key of a query: a digest, keyed by the application's secret, so that neither applications nor
         readers of the store can tell what was asked. None for text that JSON cannot hold."""
-        digest = self._digests.get(application.name)
-        if digest is None:
-            digest = self._digests[application.name] = _application_digest(self._scope, application)
+        begun = self._digests.get(application.name)
+        # By identity: after a reload the same name may stand for other credentials.
+        if begun is None or begun[0] is not application:
+            begun = self._digests[application.name] = application, _application_digest(self._scope, application)
         try:
             text = msgspec.json.encode(query.key)
         except UnicodeEncodeError:
             return None
-        digest = digest.copy()
+        digest = begun[1].copy()
         digest.update(text)
         return bytes(digest.digest())
 

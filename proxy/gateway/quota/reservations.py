@@ -81,7 +81,7 @@ class Reservation:
             # First, before anything is awaited: settle and release may both be called when a request is cancelled.
             self._open = False
             await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
-            self._quota.trace("settle", self._accounts, billed_parts=returned)
+            _trace(self._quota, "settle", self._accounts, billed_parts=returned)
 
     async def release(self, error: BaseException) -> int:
         """End a request that failed. If it may have been billed, book its worst case as uncertain; return these
@@ -94,7 +94,7 @@ class Reservation:
         await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
         if isinstance(error, errors.QuotaExhausted):
             await self._quota.mark_exhausted(self._accounts, error)
-        self._quota.trace("release", self._accounts, uncertain_parts=uncertain)
+        _trace(self._quota, "release", self._accounts, uncertain_parts=uncertain)
         return uncertain
 
 
@@ -113,12 +113,11 @@ class Quota:
         lease: float = LEASE_SECONDS,
         interval: float = REFRESH_SECONDS,
     ) -> None:
-        self._store = store
-        self._accounts = tuple(dict.fromkeys(account for accounts in charged for account in accounts.both))
-        self._owner = owner
+        self._store, self._owner = store, owner
+        self._charged = [charged]  # of each configuration
+        self._accounts = _accounts(self._charged)
         self._clock = clock
-        self._lease = lease
-        self._interval = interval
+        self._lease, self._interval = lease, interval
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self.exhaustion = ExhaustedQuotas(store, clock)
@@ -135,12 +134,25 @@ class Quota:
         await self.refresh()
         self._task = asyncio.create_task(self._keep_refreshing(), name="quota")
 
+    async def track(self, charged: Sequence[ChargedAccounts]) -> None:
+        """Add the accounts of another configuration, until `untrack`. Then their usage is known here."""
+        if not any(tracked is charged for tracked in self._charged):
+            self._charged.append(charged)
+            self._accounts = _accounts(self._charged)
+            await self.refresh()
+
+    async def untrack(self, charged: Sequence[ChargedAccounts]) -> None:
+        """Forget the accounts of a configuration that no request uses any more, and their gauges."""
+        self._charged = [tracked for tracked in self._charged if tracked is not charged]
+        before, self._accounts = self._accounts, _accounts(self._charged)
+        self._charges.clear()  # filled again by the next requests
+        self._monitor.remove_gauges(before, self._accounts)
+
     async def close(self) -> None:
         """Stop refreshing, and write all usage."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
-            self._task = None
         await self._ledger.close()
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
@@ -148,9 +160,9 @@ class Quota:
         try:
             reservation = await self._reserve(accounts, parts)
         except errors.BridgeError as refusal:
-            self.trace("reserve", accounts, refusal, parts=parts)
+            _trace(self, "reserve", accounts, refusal, parts=parts)
             raise
-        self.trace("reserve", accounts, parts=parts)
+        _trace(self, "reserve", accounts, parts=parts)
         return reservation
 
     async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
@@ -169,14 +181,6 @@ class Quota:
             account = next(account for account, entry in charge.visible if entry == exceeded)
             await self._refuse(account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
-
-    def trace(
-        self, step: str, accounts: ChargedAccounts, failure: errors.BridgeError | None = None, **parts: int
-    ) -> None:
-        """Report a step to a trace, with the limit that applies to its parts."""
-        if steps.is_recorded():
-            status = self.status(accounts)
-            steps.lap(step, failure, **parts, account=accounts.key.name, used=status.used, limit=status.limit)
 
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
         """Return the status that a response shows: as of the last refresh, exact for what this process used."""
@@ -219,7 +223,6 @@ class Quota:
     async def refresh(self) -> None:
         """Send a heartbeat, prune, write pending usage, read the usage of other workers, and report usage."""
         periods = self._calendar.today()
-        entries = [account.entry(periods) for account in self._accounts]
         try:
             # The lease covers several refreshes, so that one that fails or is late loses no reservation.
             await self._store.heartbeat(self._owner, self._lease)
@@ -229,7 +232,8 @@ class Quota:
                 self._pruned = periods
         except errors.StoreUnavailable as error:
             self._ledger.store_failed(error)
-        await self._ledger.refresh(entries)
+        # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
+        await self._ledger.refresh([account.entry(periods) for account in self._accounts])
         usages = self.usages()
         self._monitor.update_gauges(usages)
         try:
@@ -296,6 +300,15 @@ class Quota:
         )
 
 
+def _trace(
+    quota: "Quota", step: str, accounts: ChargedAccounts, failure: errors.BridgeError | None = None, **parts: int
+) -> None:
+    """Report a step to a trace, with the limit that applies to its parts."""
+    if steps.is_recorded():
+        status = quota.status(accounts)
+        steps.lap(step, failure, **parts, account=accounts.key.name, used=status.used, limit=status.limit)
+
+
 def may_be_billed(error: BaseException) -> bool:
     """Return whether upstream may have billed parts for a request that ended with this error; True if unknown."""
     if isinstance(error, errors.ServerError):
@@ -311,6 +324,12 @@ class _Charge(NamedTuple):
     group: EntryGroup
     limits: tuple[QuotaLimit, ...]
     visible: tuple[tuple[QuotaAccount, LedgerEntry], ...]
+
+
+def _accounts(charged: Sequence[Sequence[ChargedAccounts]]) -> tuple[QuotaAccount, ...]:
+    """Return all accounts once; of those with the same name only the last, whose limit is the current one."""
+    latest = {account.name: account for each in charged for accounts in each for account in accounts.both}
+    return tuple(latest.values())
 
 
 def _charge(accounts: ChargedAccounts, periods: BillingPeriods) -> _Charge:

@@ -47,6 +47,19 @@ class UsageMonitor:
             if account.limit is not None:
                 self._metrics.parts_remaining[label] = max(0, account.limit - usage.used - usage.uncertain)
 
+    def remove_gauges(self, before: Iterable[QuotaAccount], current: Iterable[QuotaAccount]) -> None:
+        """Remove the gauges of accounts that are no longer there, or no longer limited."""
+        names = {account.name for account in current}
+        limited = {account.name for account in current if account.limit is not None}
+        metrics = self._metrics
+        for account in before:
+            label = (account.name,)
+            if account.name not in limited:
+                metrics.parts_remaining.pop(label, None)
+            if account.name not in names:
+                for gauge in (metrics.parts_used, metrics.parts_uncertain, metrics.parts_reserved):
+                    gauge.pop(label, None)
+
     async def log_thresholds(self, usages: Sequence[tuple[QuotaAccount, EntryUsage]]) -> None:
         """Log each threshold that was reached and that no worker has logged. Raises StoreUnavailable."""
         for account, usage in usages:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from aiohttp import http_exceptions, web
+from aiohttp import http_exceptions, web, web_app
 from aiohttp.web_protocol import RequestHandler
 
 IMMEDIATELY = 0.001  # seconds of a shutdown timeout; aiohttp takes 0 for no limit
@@ -114,6 +114,20 @@ class HandlerRunner(web.AppRunner):
         """Let the next `cleanup` wait so long for requests under way; 0 cancels them at once."""
         self._shutdown_timeout = max(seconds, IMMEDIATELY)
 
+    def replace(self, app: web.Application, dispatch: Callable[[Handler], Handler]) -> None:
+        """Serve with another application, which has been started, from the next request on, also on connections that
+        are open. Requests under way end in the application that they began in; the caller closes that."""
+        usual = app._make_handler(loop=asyncio.get_running_loop(), **self._kwargs)
+        server = self._server
+        assert server is not None and usual.request_factory is not None  # noqa: S101, PT018 - it has been set up
+        self._app, self._dispatch = app, dispatch
+        # Set in every connection, because a look-up for each request would cost all of them for what is rare.
+        handler = dispatch(usual.request_handler)
+        server.request_handler, server.request_factory = handler, usual.request_factory
+        for connection in server.connections:
+            if connection._request_handler is not None:  # None once the connection is lost
+                connection._request_handler, connection._request_factory = handler, usual.request_factory
+
     async def _make_server(self) -> web.Server:
         usual = await super()._make_server()
         return _HandlerServer(
@@ -124,6 +138,22 @@ class HandlerRunner(web.AppRunner):
             loop=usual._loop,
             **usual._kwargs,
         )
+
+
+async def start(app: web.Application) -> None:
+    """Start an application that will replace another one, as a runner starts its first."""
+    app._set_loop(asyncio.get_running_loop())
+    app.on_startup.freeze()
+    await app.startup()
+    app.freeze()
+
+
+async def close(app: web.Application) -> None:
+    """Close an application that has been replaced, when it has no requests any more."""
+    await app.shutdown()
+    await app.cleanup()
+    # aiohttp keeps the middlewares of its last 1024 handlers, and with them their applications.
+    web_app._cached_build_middleware.cache_clear()
 
 
 class _HandlerServer(web.Server):

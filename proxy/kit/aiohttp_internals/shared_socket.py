@@ -1,4 +1,7 @@
-"""Accepting connections from a listening socket that several processes have, so that each gets its share.
+"""Accepting connections from a listening socket that other processes have, too, so that each gets its share.
+
+The servers of asyncio and uvloop call listen() again, which changes the length of the queue for all. asyncio's also
+forgets connections that it accepts as it is closed, which no other process could serve any more.
 
 Whoever wakes first accepts, and event loops accept all that wait: of 64 connections to four idle processes one got 31
 and another 1. So a process with more connections than another one leaves it a moment to accept.
@@ -40,10 +43,15 @@ class ConnectionCounts:
 
 
 class SharedSocketSite(web.BaseSite):
-    """Site on a socket that other processes accept from, too. `connections` returns how many this one has open."""
+    """Site on a socket that other processes accept from, too. `connections` returns how many this one has open, to be
+    compared with `counts`; None: it takes what it gets."""
 
     def __init__(
-        self, runner: web.BaseRunner, listening: socket.socket, counts: ConnectionCounts, connections: Callable[[], int]
+        self,
+        runner: web.BaseRunner,
+        listening: socket.socket,
+        counts: ConnectionCounts | None,
+        connections: Callable[[], int],
     ) -> None:
         super().__init__(runner)
         self._socket = listening
@@ -63,7 +71,7 @@ class SharedSocketSite(web.BaseSite):
         self._server = _Acceptor(self._socket, self._runner.server, self._has_surplus)  # type: ignore[assignment]
 
     def _has_surplus(self) -> bool:
-        return self._counts.has_surplus(self._connections())
+        return self._counts is not None and self._counts.has_surplus(self._connections())
 
 
 class _Acceptor:

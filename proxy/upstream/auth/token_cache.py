@@ -54,6 +54,11 @@ class TokenCache:
             "token"
         )
 
+    def adopt(self, replaced: "TokenCache") -> None:
+        """Take over the tokens of a cache that this one replaces: of the same identity service, and the same scope."""
+        self._cached |= replaced._cached
+        self._accepted |= replaced._accepted
+
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """Return a valid token, requested if necessary; waits at most `seconds` for it.
 

@@ -53,11 +53,21 @@ class Unauthorized(errors.ClientError):
 class Guard:
     """Middleware that authenticates, and the check of tokens for signing in."""
 
-    def __init__(self, context: AdminContext, transport: requests.Transport) -> None:
+    def __init__(self, context: AdminContext, host: str) -> None:
         self._context = context
-        self.transport = transport
+        self._host = host
+        self._trusted: tuple[str, ...] = ()
+        self._transport = requests.Transport((), host)
         self._sessions: Sessions | None = None
         self._wrong: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
+
+    @property
+    def transport(self) -> requests.Transport:
+        """How requests arrive, by the current settings."""
+        trusted = self._context.service.gateway.settings.listen.trusted_proxies
+        if self._trusted != trusted:
+            self._trusted, self._transport = trusted, requests.Transport(trusted, self._host)
+        return self._transport
 
     def sessions(self) -> Sessions:
         """Return the sessions of the current token: a reload may have changed it."""

@@ -31,8 +31,7 @@ log = structlog.get_logger()
 def create(service: RunningService, settings: config.AdminSettings, clock: Clock) -> web.Application:
     """Build the application around the running service, in its event loop."""
     context = AdminContext(service, clock, started=clock.now())
-    trusted = service.gateway.settings.listen.trusted_proxies
-    guarded = guard.Guard(context, requests.Transport(trusted, settings.host))
+    guarded = guard.Guard(context, settings.host)
     app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 
     async def refuse(request: web.Request) -> web.StreamResponse:

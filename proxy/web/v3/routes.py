@@ -67,8 +67,8 @@ class V3Routes:
         self._actions = V3Actions(pipeline, mappings, metrics)
         self._metrics = metrics
         self._clock = metrics.clock
+        self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
         self._traced_requests = traced_requests
-        self._retired: set[str] = set()  # names of the accounts of API keys whose sunset has been logged
 
     def add_to(self, app: web.Application) -> dict[str, Handler]:
         """Register every path under both prefixes, with and without a trailing slash. Returns the handlers of paths
@@ -162,15 +162,19 @@ class V3Routes:
         raise result.error.shared()
 
     def _identify(self, request: web.Request, client: Client) -> None:
-        """Note the client of a request. Raises Gone after its sunset, which costs it neither rate nor quota."""
+        """Note the client of a request. Raises Gone after its sunset and ExpiredKey after the key's last day, which
+        costs it neither rate nor quota."""
         request[CLIENT] = client
-        sunset = client.sunset
-        if sunset is None or not sunset.has_passed(self._clock.now()):
+        refusal = client.refusal(self._clock.now())
+        if refusal is None:
             return
         if client.accounts.key.name not in self._retired:
             self._retired.add(client.accounts.key.name)
-            log.warning("sunset passed", application=client.application.name, key=client.key)
-        raise errors.Gone(sunset.message)
+            if isinstance(refusal, errors.ExpiredKey):
+                log.warning("API key expired", application=client.application.name, key=client.key)
+            else:
+                log.warning("sunset passed", application=client.application.name, key=client.key)
+        raise refusal
 
     def _add_usage(
         self, request: web.Request, client: Client, metadata: ResponseMetadata, error: errors.BridgeError

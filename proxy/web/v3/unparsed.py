@@ -57,6 +57,7 @@ class HitContext(NamedTuple):
     ids: RequestIds
     metrics: Metrics
     activity: Activity
+    log: RequestLog
 
 
 class UnparsedHits:
@@ -66,8 +67,7 @@ class UnparsedHits:
         self._cache = cache
         self._context = context
         self._clock = context.metrics.clock
-        self._log = RequestLog()
-        self._logs = self._log.is_enabled(is_check=False)
+        self._log = context.log
 
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
@@ -77,8 +77,7 @@ class UnparsedHits:
             return None
         head, cached = known
         address = self._context.addresses.resolve(peer, head.labels.forwarded)
-        sunset = cached.client.sunset
-        if sunset is not None and sunset.has_passed(self._clock.now()):
+        if self._clock.now() >= cached.client.end:
             return None
         # An address that is unknown may be throttled: the handler decides, and remembers the key.
         if not self._context.authenticator.knows(address.group, cached.client):
@@ -125,7 +124,7 @@ class UnparsedHits:
             "hit", None,
         ))
         # fmt: on
-        if self._logs:
+        if self._log.logs_requests:
             fields = ("GET", route, 200, address, name, client.key, 0, "hit", None, False)
             self._log.write(fields, seconds, request_id)
 

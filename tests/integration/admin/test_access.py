@@ -1,5 +1,6 @@
 """Access to the admin interface: nothing without the token, forms of its own pages only, and no token in any output."""
 
+import dataclasses
 import io
 import re
 
@@ -9,6 +10,7 @@ from integration.environment import ProxyEnvironment, StartEnvironment
 from support import html_forms
 from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
 
+from proxy import config
 from proxy.web.admin import guard, pages, sessions
 
 OPEN = {"/healthz", "/readyz", "/metrics", "/sign-in", "/static/{name}"}
@@ -167,6 +169,22 @@ async def test_name_of_somebody_else_is_refused(admin: AdminClient, host: str) -
         response = await admin.send("GET", path, headers=BEARER | {"Host": host})
         assert response.status == 400, path
         assert "v3bridge_" not in await response.text()
+
+
+async def test_settings_of_a_new_configuration_count_at_once(admin: AdminClient) -> None:
+    await admin.sign_in()
+    gateway = admin.service.gateway
+    listen = msgspec.structs.replace(gateway.settings.listen, trusted_proxies=(config.Network("192.0.2.0/24"),))
+    rotated = config.AdminSettings(token=config.Secret("the-next-admin-token"))
+    settings = msgspec.structs.replace(gateway.settings, admin=rotated, listen=listen)
+    admin.service.gateway = dataclasses.replace(gateway, settings=settings)
+    assert not await is_signed_in(admin)
+    forwarded = BEARER | {"X-Forwarded-For": "198.51.100.1, 192.0.2.1"}
+    statuses = [(await admin.send("GET", "/overview.json", headers=forwarded)).status for _ in range(11)]
+    assert statuses == [401] * 10 + [429]
+    # The limit is that of the client, not that of the proxy.
+    assert (await admin.send("POST", "/sign-in", data={"token": "the-next-admin-token"})).status == 303
+    assert await is_signed_in(admin)
 
 
 async def test_every_response_has_the_security_headers(admin: AdminClient) -> None:

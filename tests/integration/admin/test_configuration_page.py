@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from integration.environment import ProxyEnvironment
-from support.running_admin import TOKEN
+from support.running_admin import BEARER, PAGE, TOKEN
 
-from proxy import __version__
+from proxy import __version__, config
 from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import shipped
 
@@ -43,7 +43,7 @@ async def test_settings_have_their_values_and_sources(managed: ProxyEnvironment,
     shown = await settings(managed)
     sources = {name: each["source"] for name, each in shown.items()}
     assert sources["cache.seconds"] == f"{file.name}:4"
-    assert sources["listen.port"] == "--port of the command line"
+    assert sources["listen.port"] == "--port"
     assert sources["applications.demo.client_secret"] == f"env:THE_SECRET, {file.name}:7"
     assert sources["cache.bytes"] == "default"
     in_effect = managed.admin.service.gateway.settings
@@ -92,3 +92,54 @@ async def test_file_that_cannot_be_read_now_leaves_the_settings(
     html = await managed.admin.page("/configuration")
     assert "The file cannot be read now" in html
     assert "<b>own" not in html
+
+
+def reloading(managed: ProxyEnvironment, **result: Any) -> list[str]:
+    """Let the service stand in for one that can be reloaded; return the list of its reloads."""
+    reloads: list[str] = []
+    service = managed.admin.service
+
+    async def reload() -> config.ReloadResult:
+        reloads.append("reload")
+        outcome = config.ReloadResult(at=managed.time.now(), **result)
+        service.report(outcome)
+        return outcome
+
+    service.reload = reload
+    return reloads
+
+
+async def test_button_reloads_once_and_shows_what_changed(managed: ProxyEnvironment, file: Path) -> None:
+    reloads = reloading(managed, outcome="reloaded", changed=("cache.seconds",), waiting_for_restart=("listen.port",))
+    admin = managed.admin
+    assert (await admin.json("/configuration.json"))["last_reload"] is None
+    managed.time.advance(60)
+    await admin.sign_in()
+    assert (await admin.send("POST", "/configuration/reload", headers=PAGE)).status == 403
+    assert reloads == []
+    assert (await admin.submit("/configuration", "/reload")).status == 303
+    assert reloads == ["reload"]
+    html = await (await admin.send("GET", "/configuration", headers=PAGE)).text()
+    assert "The configuration is reloaded; changed: cache.seconds. listen.port wait for a restart." in html
+    assert "<strong>Waiting for a restart:</strong> <code>listen.port</code>" in html
+    page = await admin.json("/configuration.json")
+    assert page["loaded"] == page["last_reload"]["at"] == managed.time.now()
+
+
+async def test_failed_reload_shows_every_mistake_and_keeps_the_time(managed: ProxyEnvironment, file: Path) -> None:
+    mistakes = ("<b>own.yaml:4:3: cache.seconds: is wrong", "own.yaml:5:3: another")
+    reloading(managed, outcome="failed", mistakes=mistakes)
+    before = (await managed.admin.json("/configuration.json"))["loaded"]
+    managed.time.advance(60)
+    message = await managed.admin.act("/configuration/reload")
+    assert message == f"The configuration stays as it was: {mistakes[0]} (1 more below)"
+    page = await managed.admin.json("/configuration.json")
+    assert (page["loaded"], page["last_reload"]["mistakes"]) == (before, list(mistakes))
+    html = await managed.admin.page("/configuration")
+    assert all(each.replace("<b>", "&lt;b&gt;") in html for each in mistakes)
+
+
+async def test_service_without_a_file_has_no_button(managed: ProxyEnvironment) -> None:
+    assert "/configuration/reload" not in await managed.admin.page("/configuration")
+    response = await managed.admin.send("POST", "/configuration/reload", headers=BEARER)
+    assert response.status == 400

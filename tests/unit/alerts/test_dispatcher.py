@@ -174,6 +174,19 @@ async def test_pending_alert_is_taken_over_after_a_restart(
     assert [each.headers["webhook-id"] for each in receiver.received] == ["msg_1"] * 2
 
 
+async def test_alert_that_was_just_submitted_survives_a_stop(
+    make_gateway: MakeGateway, receiver: alert_receiver.AlertReceiver, waits: Waits, store: MemoryStore
+) -> None:
+    gateway = make_gateway(webhooks=(webhook(receiver),))
+    first = sender(gateway, waits)
+    first.submit(alert())
+    await first.close()
+    (record,) = await records.recent(store)
+    if record.is_pending:
+        await sender(gateway, waits).take_over()
+    assert (await ended(store))[0].deliveries[0].state == "delivered"
+
+
 async def test_pending_alert_of_a_killed_process_is_taken_over_after_its_lease(
     make_gateway: MakeGateway,
     receiver: alert_receiver.AlertReceiver,

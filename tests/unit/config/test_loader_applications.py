@@ -104,7 +104,7 @@ def test_api_key_may_be_a_block(load: Any) -> None:
         ("{key: a, parts: 1.5}", "4:18", "apikeys[0].parts: 1.5 is not accepted"),
         ("{key: a, parts: lots}", "4:18", "apikeys[0].parts: 'lots' is not accepted"),
         ("{key: a, rate: -3}", "4:18", "apikeys[0].rate: -3 is not accepted; it accepts requests a second"),
-        ("{hidden: 3}", "4:9", "apikeys[0]: holds an unknown key; known here: key, name, parts, rate, sunset, strict"),
+        ("{hidden: 3}", "4:9", "apikeys[0]: holds an unknown key; known here: key, name, parts, rate, sunset, expires"),
         ("[hidden]", "4:9", "apikeys[0]: is not text; put it in quotes"),
     ],
 )

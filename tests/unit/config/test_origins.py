@@ -46,10 +46,10 @@ def file(tmp_path: Path) -> Path:
     return own
 
 
-def effective(file: Path, **options: str) -> dict[str, tuple[str, str]]:
+def effective(file: Path, **overrides: str) -> dict[str, tuple[str, str]]:
     environ = {"ADMIN_TOKEN": "PLANTED-token-of-24-bytes", "CLIENT_ID": "PLANTED-id"}
     settings = loader.load(file, environ)
-    rows = origins.effective_settings(settings, ConfigurationOrigin(file, options, is_shipped=False))
+    rows = origins.effective_settings(settings, ConfigurationOrigin(file, overrides, is_shipped=False))
     return {row.name: (row.value, row.source) for row in rows}
 
 
@@ -82,7 +82,7 @@ def test_setting_has_its_value_and_its_source(file: Path, name: str, expected: A
 
 
 def test_option_of_the_command_line_is_the_source(file: Path) -> None:
-    assert effective(file, **{"listen.port": "--port"})["listen.port"] == ("9000", "--port of the command line")
+    assert effective(file, **{"listen.port": "--port"})["listen.port"] == ("9000", "--port")
 
 
 def test_secrets_are_in_no_row(file: Path) -> None:

@@ -36,6 +36,8 @@ def exposed_files(tmp_path: Path) -> Any:
         "store_key: plain",
         "store_key: [env:A, plain]",
         "upstream: {proxy: 'http://name:password@proxy.internal'}",
+        "alerts: {webhooks: [{url: 'https://chat.internal/a-token'}]}",
+        "alerts: {webhooks: [{url: env:HOOK, secret: whsec_plain}]}",
     ],
 )
 def test_plain_secret_needs_an_owner_only_configuration(exposed_files: Any, text: str) -> None:
@@ -55,6 +57,7 @@ def test_plain_secret_needs_an_owner_only_configuration(exposed_files: Any, text
         "store: sqlite",
         "store_key: env:KEY",
         "listen: {port: 1}",
+        "alerts: {webhooks: [{url: env:HOOK, secret: env:SECRET}, {url: 'http://127.0.0.1:9000/hook'}]}",
     ],
 )
 def test_configuration_without_secret_may_be_readable_by_all(exposed_files: Any, text: str) -> None:
@@ -67,6 +70,7 @@ def test_configuration_without_secret_may_be_readable_by_all(exposed_files: Any,
         ("applications: {demo: {client_secret: file:secret}}", "secret"),
         ("applications: {demo: {reconcile: {token: file:secret}}}", "secret"),
         ("store: file:secret", "secret"),
+        ("alerts: {webhooks: [{url: file:secret}]}", "secret"),
         ("upstream: {tls: {client_cert: other.pem, client_key: key.pem}}", "key.pem"),
         ("upstream: {tls: {client_cert: key.pem}}", "key.pem"),
     ],

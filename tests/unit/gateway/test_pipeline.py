@@ -12,6 +12,7 @@ import pytest
 
 from proxy import config, errors, model
 from proxy.gateway import applications, pipeline
+from proxy.gateway.cache.coalescing import Coalescing
 from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.gateway.cache.lookup import QueryCache
 from proxy.gateway.load_shedding import LoadShedding
@@ -77,7 +78,9 @@ class _Source:
         settings = config.CacheSettings(seconds=seconds, stale_seconds=600)
         self.metrics = Metrics(prometheus_client.CollectorRegistry())
         self.pipeline = pipeline.Pipeline(
-            cache=QueryCache(ResponseCache(settings, time) if seconds else None, shares, self.metrics),
+            cache=QueryCache(
+                ResponseCache(settings, time) if seconds else None, Coalescing() if shares else None, self.metrics
+            ),
             load=LoadShedding(config.OverloadSettings(), self.metrics),
             quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
             upstream=self,  # type: ignore[arg-type] # `execute` is all that is used of it

@@ -123,6 +123,7 @@ def test_circuit_breaker_opens_after_failures_in_a_row(make_breaker: Any, metric
     breaker.failed()
     assert is_open(breaker)
     assert state(metrics) == policies.OPEN
+    assert list(metrics.circuit_breaker_openings.values()) == [1]
 
 
 def test_open_circuit_breaker_names_service_and_retry_after(make_breaker: Any, clock: clocks.ManualClock) -> None:

@@ -12,10 +12,11 @@ from proxy.kit import event_loop
 from proxy.web import server
 
 
-async def end_after(turns: int) -> bytes:
+async def end_after(turns: int, inherited: bool) -> bytes:
     """Return the response to a request after shutdown, on a connection opened some event loop turns before it."""
     async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
-        async with server.running(web.Application(), "127.0.0.1", 0, stop_seconds=60) as url:
+        sockets = [socket.create_server(("127.0.0.1", 0))] if inherited else []
+        async with server.running(web.Application(), "127.0.0.1", 0, sockets=sockets, stop_seconds=60) as url:
             port = int(url.rpartition(":")[2])
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             for _ in range(turns):
@@ -26,9 +27,10 @@ async def end_after(turns: int) -> bytes:
         return b""
 
 
+@pytest.mark.parametrize("inherited", [False, True])
 @pytest.mark.parametrize("turns", range(8))
-def test_unused_connection_is_closed_on_shutdown(turns: Any) -> None:
-    assert event_loop.run(end_after(turns)) == b""
+def test_unused_connection_is_closed_on_shutdown(turns: int, inherited: bool) -> None:
+    assert event_loop.run(end_after(turns, inherited)) == b""
 
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"

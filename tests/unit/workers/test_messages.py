@@ -42,7 +42,7 @@ def pipe_with() -> Iterator[Callable[[bytes], int]]:
 
 
 def test_start_message_keeps_secrets_and_digests(pipe_with: Callable[[bytes], int]) -> None:
-    message = messages.read_start(pipe_with(messages.write_start(MESSAGE)))
+    message = messages.read_start(pipe_with(messages.write(MESSAGE)))
     assert message == MESSAGE
     secret = message.settings.applications["demo"].client_secret
     assert secret is not None
@@ -50,7 +50,7 @@ def test_start_message_keeps_secrets_and_digests(pipe_with: Callable[[bytes], in
 
 
 def test_bytes_after_the_start_message_stay_in_the_pipe(pipe_with: Callable[[bytes], int]) -> None:
-    pipe = pipe_with(messages.write_start(MESSAGE) + messages.STOP)
+    pipe = pipe_with(messages.write(MESSAGE) + messages.STOP)
     messages.read_start(pipe)
     assert os.read(pipe, 100) == messages.STOP
 
@@ -58,7 +58,7 @@ def test_bytes_after_the_start_message_stay_in_the_pipe(pipe_with: Callable[[byt
 @pytest.mark.parametrize("length", [0, 5, 8, 100])
 def test_truncated_start_message_is_end_of_file(pipe_with: Callable[[bytes], int], length: int) -> None:
     with pytest.raises(EOFError):
-        messages.read_start(pipe_with(messages.write_start(MESSAGE)[:length]))
+        messages.read_start(pipe_with(messages.write(MESSAGE)[:length]))
 
 
 @pytest.mark.parametrize(

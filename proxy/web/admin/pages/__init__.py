@@ -77,6 +77,7 @@ ACTIONS: tuple[AdminAction, ...] = (
     *quota.ACTIONS,
     *cache.ACTIONS,
     *comparison.ACTIONS,
+    *configuration.ACTIONS,
     alerts.TEST,
     schema.CHECK,
 )

@@ -25,7 +25,7 @@ class OpenConditionRow(msgspec.Struct, frozen=True):
 
     event: str
     severity: str
-    key: str
+    title: str
     since: float
     last: float
 
@@ -70,7 +70,7 @@ async def _data(context: AdminContext, _: Query) -> AlertsPage:
     return AlertsPage(
         receivers=tuple(_receiver(name, each) for name, each in gateway.settings.alerts.receivers.items()),
         open=tuple(
-            OpenConditionRow(each.event, each.severity, each.key, each.since, each.last)
+            OpenConditionRow(each.event, each.severity, each.title, each.since, each.last)
             for each in sorted(open_conditions, key=lambda each: each.since)
         ),
         alerts=tuple(map(_row, await records.recent(gateway.store))),

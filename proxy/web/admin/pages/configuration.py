@@ -2,19 +2,22 @@
 
 import asyncio
 
-from proxy import __version__
+from proxy import __version__, config, errors
 from proxy.config import origins
 from proxy.config.origins import ConfigurationOrigin, EffectiveSetting
 from proxy.kit import located_yaml, shipped
 from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminPage, PageData, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
+
+NAMES_MAX = 5  # that the message of a reload names; the page has all
 
 
 class ConfigurationPage(PageData, frozen=True, kw_only=True):
     """Configuration in effect since `loaded` (seconds since 1970).
 
     `schema` and `mappings` are digests of the files that the program came with. `file` is null where the settings come
-    from none; `is_changed`: it was written since. `problem` says why the places of settings are missing.
+    from none; `is_changed`: it was written since. `problem` says why the places of settings are missing. `can_reload`:
+    whether the service can be told to read the file again; `last_reload` is null before the first time.
     """
 
     version: str
@@ -24,6 +27,8 @@ class ConfigurationPage(PageData, frozen=True, kw_only=True):
     is_shipped: bool
     loaded: float
     is_changed: bool
+    can_reload: bool
+    last_reload: config.ReloadResult | None
     settings: tuple[EffectiveSetting, ...]
     problem: str | None = None
 
@@ -41,7 +46,8 @@ def _page(context: AdminContext) -> ConfigurationPage:
     except located_yaml.YamlError as error:
         effective, problem = origins.effective_settings(settings, None), str(error)
     schema, mappings = shipped.versions()
-    loaded = context.started
+    # Of the last reload that succeeded; the first one is the start.
+    loaded = service.gateway.metrics.last_reload_success.get((), context.started)
     return ConfigurationPage(
         version=__version__,
         schema=schema,
@@ -50,6 +56,8 @@ def _page(context: AdminContext) -> ConfigurationPage:
         is_shipped=origin is not None and origin.is_shipped,
         loaded=loaded,
         is_changed=origin is not None and _was_written_after(origin, loaded),
+        can_reload=service.reload is not None,
+        last_reload=service.last_reload,
         settings=tuple(effective),
         problem=problem,
     )
@@ -62,6 +70,25 @@ def _was_written_after(origin: ConfigurationOrigin, moment: float) -> bool:
         return False
 
 
+async def _reload(context: AdminContext, _: Query) -> ActionResult:
+    reload = context.service.reload
+    if reload is None:
+        raise errors.BadRequest("this service has no configuration file to read again")
+    result = await reload()
+    if result.outcome == "failed":
+        more = len(result.mistakes) - 1
+        others = f" ({more} more below)" if more > 0 else ""
+        return ActionResult(f"The configuration stays as it was: {result.mistakes[0]}{others}")
+    waiting = f" {_names(result.waiting_for_restart)} wait for a restart." if result.waiting_for_restart else ""
+    changed = f"changed: {_names(result.changed)}." if result.changed else "nothing has changed."
+    return ActionResult(f"The configuration is reloaded; {changed}{waiting}")
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return ", ".join(names[:NAMES_MAX]) + more
+
+
 PAGE = AdminPage(
     "configuration",
     "Configuration",
@@ -69,3 +96,4 @@ PAGE = AdminPage(
     ConfigurationPage,
     _data,
 )
+ACTIONS = (AdminAction("/configuration/reload", "configuration", "Read the configuration file again.", _reload),)

@@ -356,3 +356,22 @@ async def test_no_secret_is_logged(
         await store.get(credentials)
     assert "CredentialsRefused: the identity service refuses application demo" in log_output.getvalue()
     assert "the-secret" not in log_output.getvalue()
+
+
+async def test_failures_are_known_until_there_is_a_token(
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
+) -> None:
+    worker, other = start(), start()
+    assert worker.failure(credentials) is None
+    for failures in (1, 2):
+        service.refuse(500)
+        for each in (worker, other):
+            with pytest.raises(errors.UpstreamFault):
+                await each.get(credentials)
+            # The other worker has asked nothing, and shares the back-off.
+            assert (each.failure(credentials).kind, each.failure(credentials).failures) == ("UpstreamFault", failures)
+        clock.advance(60)
+        assert worker.failure(credentials) is not None  # the back-off is over, the failure is not
+    service.grant()
+    await worker.get(credentials)
+    assert worker.failure(credentials) is None

@@ -1,0 +1,66 @@
+"""What outlives the configuration of a process, so that a reload loses none of it."""
+
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from proxy import config
+from proxy.kit import clock as clocks
+from proxy.telemetry import activity as activities
+from proxy.telemetry import callers as caller_counts
+from proxy.telemetry import metrics as metering
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _SharedResource:
+    value: Any
+    closing: AsyncExitStack
+    users: int = 0
+
+
+class SharedResources:
+    """Open resources by key. Equal keys get the same resource, so a key must name everything that it is made of."""
+
+    def __init__(self) -> None:
+        self._resources: dict[Hashable, _SharedResource] = {}
+
+    async def obtain(self, key: Hashable, user: AsyncExitStack, open_: Callable[[AsyncExitStack], Awaitable[T]]) -> T:
+        """Return the resource of a key, which `user` holds until it is closed. `open_` is given a stack for what has
+        to be closed with the resource."""
+        resource = self._resources.get(key)
+        if resource is None:
+            async with AsyncExitStack() as closing:
+                value = await open_(closing)
+                # Only once it is open; an error before this closes what it had opened.
+                resource = self._resources[key] = _SharedResource(value, closing.pop_all())
+        resource.users += 1
+        user.push_async_callback(self._release, key, resource)
+        shared: T = resource.value
+        return shared
+
+    async def _release(self, key: Hashable, resource: _SharedResource) -> None:
+        resource.users -= 1
+        if not resource.users:
+            # Before it is closed: a new user gets a new one meanwhile.
+            del self._resources[key]
+            await resource.closing.aclose()
+
+
+class ProcessState:
+    """Clock, metrics, recent activity and counts of callers of a process, and the resources that the gateways before
+    and after a reload share. `api_keys` are the digests of all API keys since the start: requests that are held from
+    before a reload must not show one that it removed."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self.clock = clock
+        self.metrics = metering.Metrics(CollectorRegistry(), clock)
+        self.api_keys: set[config.Digest] = set()
+        self.activity = activities.Activity(clock)
+        self.activity.is_key = lambda text: config.digest(text) in self.api_keys
+        self.callers = caller_counts.CallerCounts()
+        self.shared = SharedResources()

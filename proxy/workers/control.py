@@ -1,0 +1,116 @@
+"""Control socket: a Unix socket by which `v3bridge reload` finds the service that runs with a configuration file.
+
+Its name is made of the path of the file and the process id, so that the command finds all services that run with the
+file, without a setting. Only their own user, and root, can connect. A service that cannot have one serves all the same,
+and is reloaded by SIGHUP.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from proxy import config, errors
+
+SYSTEM_FOLDER = Path("/run/v3bridge")  # RuntimeDirectory of deploy/v3bridge.service
+ANSWER_SECONDS = 300.0  # that a reload may take
+RESULT_MAX = 1_048_576  # bytes of a result
+REQUEST = b"reload\n"
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def listening(
+    file: Path, reload: Callable[[], Awaitable[config.ReloadResult]], environ: Mapping[str, str] = os.environ
+) -> AsyncIterator[None]:
+    """Reload on request while the block runs. `file` is the configuration file."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # the command was interrupted
+            if await reader.readline() == REQUEST:
+                writer.write(msgspec.json.encode(await reload()) + b"\n")
+                await writer.drain()
+            writer.close()
+
+    path = _folders(environ)[0] / _name(file, str(os.getpid()))
+    try:
+        _make_private(path.parent)
+        path.unlink(missing_ok=True)  # of an earlier process with this id
+        server = await asyncio.start_unix_server(serve, path)
+    except OSError as error:
+        log.warning("control socket unavailable", path=str(path), reason=error.strerror or str(error))
+        yield
+        return
+    try:
+        yield
+    finally:
+        server.close()
+        path.unlink(missing_ok=True)
+
+
+def reload_services(file: Path, environ: Mapping[str, str] = os.environ) -> dict[int, config.ReloadResult]:
+    """Reload every service that runs with a configuration file; return the results by process id."""
+    results = {}
+    for folder in dict.fromkeys((*_folders(environ), SYSTEM_FOLDER)):
+        for path in sorted(folder.glob(_name(file, "*"))):
+            if (result := _reload(path)) is not None:
+                results[int(path.suffixes[0].removeprefix("."))] = result
+    return results
+
+
+def _reload(path: Path) -> config.ReloadResult | None:
+    """Ask one service; None if it has ended without removing its socket."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(ANSWER_SECONDS)
+        try:
+            connection.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        except OSError as error:
+            raise errors.ConfigError(f"the service at {path} cannot be asked: {error.strerror}") from error
+        try:
+            connection.sendall(REQUEST)
+            with connection.makefile("rb") as answer:
+                return msgspec.json.decode(answer.readline(RESULT_MAX), type=config.ReloadResult)
+        except (OSError, msgspec.DecodeError) as error:
+            raise errors.ConfigError(f"the service at {path} ended before it had reloaded; see its log") from error
+
+
+def _folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return the folders where a service of this user may have its socket; a new one is made in the first."""
+    folders = []
+    # Several are separated by colons (systemd.exec); the first is the unit's own.
+    if own := environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]:
+        folders.append(Path(own))
+    if (session := environ.get("XDG_RUNTIME_DIR", "")) and os.access(session, os.W_OK):
+        folders.append(Path(session) / "v3bridge")
+    return [*folders, Path(tempfile.gettempdir()) / f"v3bridge-{os.getuid()}"]
+
+
+def _name(file: Path, process: str) -> str:
+    digest = hashlib.blake2b(os.fsencode(file.resolve()), digest_size=8).hexdigest()
+    return f"{digest}.{process}.sock"
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that nobody else can use. Raises OSError for one that belongs to somebody else."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.lstat()
+    if (
+        not stat.S_ISDIR(status.st_mode)
+        or status.st_uid != os.getuid()
+        or status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    ):
+        raise PermissionError(0, "the folder is not this user's alone")

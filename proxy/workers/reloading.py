@@ -1,0 +1,134 @@
+"""Reload: reads the configuration anew and replaces the running one as a whole, or leaves it as it is.
+
+Beside a supervisor the configuration is checked and built by every worker before any of them serves with it, so that
+all serve with the same one. What waits for a restart is named, and everything else applied, as in PostgreSQL.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from proxy import config, errors
+from proxy.config import changes
+from proxy.kit import service_manager
+from proxy.kit.clock import Clock
+from proxy.workers.listening import ServiceUrls
+
+log = structlog.get_logger()
+
+
+class Reloadable(Protocol):
+    """A running service: in this process, or in the workers of a supervisor. `on_request` reloads it, and is called
+    where somebody requests that within the service, as in the admin interface."""
+
+    urls: ServiceUrls
+    on_request: Callable[[], Awaitable[config.ReloadResult]] | None
+
+    async def prepare(self, settings: config.Config) -> None:
+        """Build the service of a configuration beside the running one. Raises StartError for a mistake."""
+
+    async def commit(self) -> None:
+        """Serve with what is prepared."""
+
+    async def drop(self) -> None:
+        """Close what is prepared."""
+
+    async def report(self, result: config.ReloadResult) -> None:
+        """Count a reload, and keep its result for those who ask."""
+
+
+class ConfigurationSource:
+    """Where the configuration comes from. `read` reads it with the options of the command line, and raises
+    ConfigError; `resolve` adds what the process knows, such as the addresses of its embedded sandbox."""
+
+    def __init__(
+        self, read: Callable[[], config.Config], resolve: Callable[[config.Config], config.Config] | None = None
+    ) -> None:
+        self.read = read
+        self.resolve = resolve or (lambda settings: settings)
+
+
+class Reloader:
+    """Reloads the configuration of a service, one reload at a time. `running` is the configuration as it was read;
+    `configure_log` applies settings of the log to this process, `manager` hears of the beginning and the end."""
+
+    def __init__(
+        self,
+        source: ConfigurationSource,
+        running: config.Config,
+        service: Reloadable,
+        *,
+        configure_log: Callable[[config.LogSettings], None],
+        clock: Clock,
+        manager: service_manager.ServiceManager = service_manager.NONE,
+    ) -> None:
+        self._source = source
+        self._running = running
+        self._contents = changes.contents(source.resolve(running))
+        self._service = service
+        self._configure_log = configure_log
+        self._clock = clock
+        self._manager = manager
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[config.ReloadResult]] = set()
+
+    def start(self) -> None:
+        """Reload in the background: a signal waits for nothing."""
+        task = asyncio.create_task(self.reload(), name="reload")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Cancel reloads in the background."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def reload(self) -> config.ReloadResult:
+        """Read, check and apply the configuration. Raises nothing: mistakes are in the result."""
+        async with self._turn:
+            self._manager.reloading()
+            try:
+                result = await self._reload()
+            except errors.StartError as error:
+                result = self._failed(error.message.splitlines())
+            except Exception as error:  # a bug, or no memory: the running configuration is not touched by it
+                log.error("internal error caught", exc_info=error)
+                result = self._failed([f"internal error: {type(error).__name__}; see the log"])
+            await self._service.report(result)
+            self._manager.ready(f"serving at {self._service.urls.public}; last reload: {result.outcome}")
+        if result.outcome == "failed":
+            log.error("configuration reload failed", mistakes=list(result.mistakes))
+        else:
+            waiting = list(result.waiting_for_restart)
+            log.info("configuration reloaded", changed=list(result.changed), waiting_for_restart=waiting)
+        return result
+
+    async def _reload(self) -> config.ReloadResult:
+        wanted = await asyncio.to_thread(self._source.read)
+        merged = changes.with_unchangeable(self._running, wanted)
+        settings = self._source.resolve(merged)
+        contents = await asyncio.to_thread(changes.contents, settings)
+        differences = changes.changed_settings(self._running, wanted)
+        waiting = [name for name in differences if name in changes.NEEDS_RESTART]
+        changed = [name for name in differences if name not in changes.NEEDS_RESTART]
+        changed += changes.changed_files(self._contents, contents)
+        if changed:
+            await self._apply(settings)
+        self._running, self._contents = merged, contents
+        return config.ReloadResult("reloaded", self._clock.now(), tuple(changed), tuple(waiting))
+
+    async def _apply(self, settings: config.Config) -> None:
+        try:
+            await self._service.prepare(settings)
+        except BaseException:
+            await self._service.drop()
+            raise
+        self._configure_log(settings.log)
+        await self._service.commit()
+
+    def _failed(self, mistakes: list[str]) -> config.ReloadResult:
+        return config.ReloadResult("failed", self._clock.now(), mistakes=tuple(mistakes))

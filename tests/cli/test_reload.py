@@ -1,0 +1,190 @@
+"""Tests of reloads with real processes: no request fails, and workers change together."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+import yaml
+import yarl
+
+from proxy.config import ReloadResult
+from proxy.sandbox import app as sandbox_app
+from proxy.sandbox import settings
+from proxy.workers import control
+
+SECONDS = 60.0  # that a condition may take before its test fails
+RELOADS, PER_SECOND, CONNECTIONS = 100, 300, 30
+STABLE = "a-key-that-stays"
+NUMBERS = ("SN74S74N", "LM358N", "NE555P", "BC847B", "ATMEGA328P-PU")
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[sandbox_app.Sandbox]:
+    async with sandbox_app.serve(settings.SandboxSettings()) as sandbox:
+        yield sandbox
+
+
+class ReloadedService:
+    """A service in processes of its own, and its configuration file."""
+
+    def __init__(self, folder: Path, upstream: sandbox_app.Sandbox, workers: int) -> None:
+        self.file = folder / "config.yaml"
+        account = upstream.default_application
+        self.content: dict[str, Any] = {
+            "listen": {"port": 0, "workers": workers},
+            "admin": False,
+            "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
+            "store": f"sqlite:{folder / 'state.sqlite'}",
+            "applications": {
+                "demo": {
+                    "apikeys": [{"key": STABLE, "name": "stable"}],
+                    "client_id": account.client_id,
+                    "client_secret": account.client_secret,
+                    "parts": 1_000_000,
+                }
+            },
+            "log": {"format": "json"},
+        }
+        self.url = ""
+        self.process: Any = None
+        self.write()
+
+    @property
+    def demo(self) -> dict[str, Any]:
+        application: dict[str, Any] = self.content["applications"]["demo"]
+        return application
+
+    def write(self) -> None:
+        """Write the content to the file, as a whole."""
+        new = self.file.with_suffix(".new")
+        new.write_text(yaml.safe_dump(self.content))
+        new.replace(self.file)
+
+    def reload(self) -> ReloadResult:
+        """Write the content, and reload; the result of the one process that runs with the file."""
+        self.write()
+        (result,) = control.reload_services(self.file).values()
+        return result
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """The log's lines of an event."""
+        lines = [line for line in self.process.errors.splitlines(keepends=True) if line.endswith("\n")]
+        return [line for line in map(json.loads, lines) if line["event"] == event]
+
+
+StartService = Callable[[int], Any]
+
+
+@pytest.fixture
+def start_service(start_command: Callable[..., Any], tmp_path: Path, upstream: sandbox_app.Sandbox) -> StartService:
+    async def start(workers: int) -> ReloadedService:
+        service = ReloadedService(tmp_path, upstream, workers)
+        service.process = start_command("serve", "--config", str(service.file))
+        line = (await asyncio.to_thread(service.process.until, "curl"))[0]
+        url = re.search(r"http://[^/]+", line)
+        assert url is not None
+        service.url = url[0]
+        return service
+
+    return start
+
+
+def target(key: str, number: str, limit: int) -> str:
+    return f"/v3/parts/match?apikey={key}&queries={quote(json.dumps([{'mpn': number, 'limit': limit}]))}"
+
+
+@dataclass
+class SteadyLoad:
+    """Requests at a steady rate over connections that stay open; `keys` are used in turn."""
+
+    url: str
+    keys: list[str]
+    outcomes: Counter[str] = field(default_factory=Counter)
+    parts: int = 0
+    _bodies: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        connector = aiohttp.TCPConnector(limit=CONNECTIONS)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            ended = asyncio.Event()
+            clients = [asyncio.create_task(self._send(session, place, ended)) for place in range(CONNECTIONS)]
+            try:
+                yield
+            finally:
+                ended.set()
+                await asyncio.gather(*clients)
+
+    async def _send(self, session: aiohttp.ClientSession, place: int, ended: asyncio.Event) -> None:
+        loop, number = asyncio.get_running_loop(), place
+        due = loop.time() + place / PER_SECOND
+        while not ended.is_set():
+            await asyncio.sleep(due - loop.time())
+            due += CONNECTIONS / PER_SECOND
+            number += CONNECTIONS
+            # Mostly cache hits; queries that are new go upstream all the time.
+            new = number % 10 == 0
+            query = NUMBERS[number // 10 % len(NUMBERS)], (number // 50 % 20 if new else number % 3) + 1
+            key = self.keys[number % len(self.keys)]
+            try:
+                async with session.get(yarl.URL(self.url + target(key, *query), encoded=True)) as response:
+                    text = await response.text()
+                    self.outcomes[self._outcome(query, response, text)] += 1
+                    self.parts += int(response.headers.get("X-Parts-Cost", "0"))
+            except (aiohttp.ClientError, TimeoutError) as error:
+                self.outcomes[type(error).__name__] += 1
+
+    def _outcome(self, query: tuple[str, int], response: aiohttp.ClientResponse, text: str) -> str:
+        if response.status != 200:
+            return f"{response.status}: {text[:200]}"
+        results = json.dumps(json.loads(text)["results"])
+        return "ok" if self._bodies.setdefault(query, results) == results else "wrong response"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_hundred_reloads_under_load_lose_no_request(
+    start_service: StartService,
+    upstream: sandbox_app.Sandbox,
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    workers: int,
+) -> None:
+    service = await start_service(workers)
+    load = SteadyLoad(service.url, [STABLE])
+    used_before = upstream.part_usage.used(upstream.default_application.application_id)
+    began = time.monotonic()
+    async with load.running():
+        for number in range(RELOADS):
+            # Keys come and go, while each is valid both before and after the reload at which clients change to it.
+            names = [f"key-{number}", f"key-{number + 1}"]
+            service.demo["apikeys"] = [{"key": key, "name": key} for key in (STABLE, *names)]
+            service.demo["parts"] = 1_000_000 + number
+            service.demo["rate"] = 10_000 + number
+            service.content["cache"] = {"seconds": 300 + number % 7, "bytes": 1_000_000 * (1 + number % 3)}
+            service.content["upstream"]["retries"] = number % 3
+            result = await asyncio.to_thread(service.reload)
+            assert (result.outcome, result.waiting_for_restart) == ("reloaded", ()), result.mistakes
+            assert f"applications.demo.apikeys.key-{number + 1} (added)" in result.changed
+            load.keys = [STABLE, names[-1]]
+    seconds = time.monotonic() - began
+    sent = sum(load.outcomes.values())
+    assert load.outcomes == {"ok": sent}, (seconds, load.outcomes.most_common(5))
+    # Every part that the upstream has billed is in the ledger, and in the header of the response that it was for.
+    billed = upstream.part_usage.used(upstream.default_application.application_id) - used_before
+    assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
+    usage = run_command("usage", "--config", str(service.file), "--json")
+    row = next(row for row in json.loads(usage.stdout) if row["key"] is None)
+    assert (row["used"], row["uncertain"], row["reserved"]) == (billed, 0, 0)
+    assert load.parts == billed > 0
