@@ -102,7 +102,7 @@ def _open(admin: str) -> None:
         screenshots.wait_for(browser, "Machines and workers")
         # A name of this machine says nothing to readers.
         browser.execute_script("document.querySelector('#machines-title + .scroll tbody th').firstChild.data = 'v3-1'")
-        screenshots.save(browser, "admin")
+        screenshots.save(browser, "admin-overview")
 
 
 if __name__ == "__main__":
