@@ -84,6 +84,25 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
         pass  # the manager's socket goes on listening
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_reload_is_reported_and_leaves_the_socket(
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], tmp_path: Path, workers: int
+) -> None:
+    program = await manager.start(*serve(workers))
+    file, port = tmp_path / "config.yaml", manager.sockets["http"].getsockname()[1]
+    # The port of the configuration has no effect, so that a change of it waits for nothing.
+    file.write_text(file.read_text().replace("listen: {", "listen: {port: 1, drain_seconds: 5, "))
+    program.process.send_signal(signal.SIGHUP)
+    await program.until(f"STATUS=serving at http://127.0.0.1:{port}; last reload: reloaded")
+    reloading, ready = program.notified[1].splitlines(), program.notified[2].splitlines()
+    assert (reloading[0], ready[0]) == ("RELOADING=1", "READY=1")
+    assert reloading[1].startswith("MONOTONIC_USEC=")
+    assert await health(port) == b"HTTP/1.1 200 OK"
+    assert await program.stop() == 0
+    (line,) = lines(program, "configuration reloaded")
+    assert (line["changed"], line["waiting_for_restart"]) == (["listen.drain_seconds"], [])
+
+
 async def test_child_processes_inherit_no_variable_of_the_manager(
     manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
 ) -> None:

@@ -91,17 +91,20 @@ async def test_trace_is_never_served_from_the_cache_of_responses(
 
 async def test_error_of_the_request_is_in_its_trace(start: StartEnvironment) -> None:
     keys = [
-        config.ApiKeySettings(config.digest(key), name=key) for key in (running_proxy.KEY, "ended", "strict", "slow")
+        config.ApiKeySettings(config.digest(key), name=key)
+        for key in (running_proxy.KEY, "ended", "strict", "slow", "old")
     ]
     keys[1] = msgspec.structs.replace(keys[1], sunset=config.SunsetSettings(date(2023, 1, 1)))
     keys[2] = msgspec.structs.replace(keys[2], strict=True)
     keys[3] = msgspec.structs.replace(keys[3], rate=1)
+    keys[4] = msgspec.structs.replace(keys[4], expires=date(2023, 1, 1))
     ignored = "&show[]=offers.on_order_eta"
     async with start(admin=True, application={"apikeys": tuple(keys)}) as environment:
         statuses = {
             "no key": (await traced(environment, "/v3/parts/match?queries=[]"))["status"],
             "wrong key": (await traced(environment, target(QUERY, key="wrong")))["status"],
             "ended": (await traced(environment, target(QUERY, key="ended")))["status"],
+            "expired": (await traced(environment, target(QUERY, key="old")))["status"],
             "strict key": (await traced(environment, target(QUERY, key="strict", more=ignored)))["status"],
             "strict": (await traced(environment, target(QUERY, more=ignored), b"X-Strict: 1"))["status"],
             "not strict": (await traced(environment, target(QUERY, more=ignored)))["status"],
@@ -113,6 +116,7 @@ async def test_error_of_the_request_is_in_its_trace(start: StartEnvironment) -> 
         "no key": 400,
         "wrong key": 403,
         "ended": 410,
+        "expired": 403,
         "strict key": 400,
         "strict": 400,
         "not strict": 200,
