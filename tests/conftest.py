@@ -18,7 +18,7 @@ import structlog
 from aiohttp import web_app
 from support import forked_commands, time_limit
 
-from proxy.kit import shipped
+from proxy.kit import garbage, shipped
 from proxy.mapping import loader, transforms
 
 if TYPE_CHECKING:
@@ -95,6 +95,15 @@ def _shipped_mappings_are_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "load", load)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_exempt_from_garbage_collection() -> Iterator[None]:
+    """A proxy that has loaded a list exempts all objects of its process. Here these are mostly garbage: what earlier
+    tests left in cycles would stay for the rest of the session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(garbage, "exempt", lambda: None)
         yield
 
 

@@ -1,11 +1,14 @@
 """Random v3 requests of every kind, reproducible by a seed, about objects that the legacy service has.
 
-`CatalogContents.of` reads the objects over HTTP; `RequestGenerator` makes requests, most of them for existing objects.
+`CatalogContents.of` reads the objects over HTTP; `RequestGenerator` makes requests, most of them for existing objects;
+`covering_pairs` chooses those that differ in more than their objects.
 """
 
+import itertools
 import json
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -19,6 +22,7 @@ INCLUDES = (
 )  # fmt: skip
 SHOWN = ("uid", "mpn", "brand", "brand.name", "offers", "offers.sku", "offers.prices", "offers.seller.name", "none")
 PAGE = 100
+EACH = 20  # requests for an endpoint that are chosen in any case, for objects of which few features are known
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -199,3 +203,36 @@ class RequestGenerator:
 
     def _chance(self, share: float) -> bool:
         return self._rng.random() < share
+
+
+def covering_pairs(requests: Iterable[V3Request]) -> list[V3Request]:
+    """Choose requests that have, of all pairs of features, each at least once, and some for each endpoint.
+
+    A mistake that depends on more than two features is rare; the other requests repeat what these prove.
+    """
+    chosen: list[V3Request] = []
+    known = set[tuple[str, ...]]()
+    endpoints = Counter[str]()
+    for request in requests:
+        features = sorted({request.endpoint, *_features(request)})
+        pairs = {*itertools.combinations(features, 2), (request.endpoint,)}
+        if not pairs <= known or endpoints[request.endpoint] < EACH:
+            chosen.append(request)
+            known |= pairs
+            endpoints[request.endpoint] += 1
+    return chosen
+
+
+def _features(request: V3Request) -> Iterator[str]:
+    """Names with values, except values that are taken from an object."""
+    for name, value in request.query:
+        if name == "queries" and value.endswith("]"):
+            queries = json.loads(value)
+            yield f"queries {min(len(queries), 3)}"
+            yield from (f"query {' '.join(sorted(query))} {'*' in query.get('mpn', '')}" for query in queries)
+        elif name == "q":
+            yield f"q {len(value.split())} {'*' in value}"
+        elif name in ("uid[]", "queries") or name.startswith("filter"):
+            yield name
+        else:
+            yield f"{name} {value}"

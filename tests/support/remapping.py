@@ -4,7 +4,6 @@ Takes about a second of CPU, less than the command; the judging is that of the c
 """
 
 import datetime
-import gc
 import json
 import re
 from pathlib import Path
@@ -58,10 +57,7 @@ class RemappableRecording:
         """Replay the recording with the mappings of a folder. Raises MappingError where the service does not start."""
         path = shipped.path
         with mock.patch.object(shipped, "path", lambda name: mappings if name == "mappings" else path(name)):
-            try:
-                return await self._mapped()
-            finally:
-                gc.unfreeze()
+            return await self._mapped()
 
     async def _mapped(self) -> RemappingResult:
         player, time = replay.ResponseReplayer(), clock.SystemClock()

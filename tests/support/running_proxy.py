@@ -15,6 +15,7 @@ from proxy.web import app, connections, server
 
 KEY = "EXAMPLE_KEY"
 PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
+STALL_SECONDS = 60.0  # the most: on a busy machine a second attempt would be sent, and billed, after the default of 1
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
@@ -45,7 +46,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
         admin=False,
         overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
-        coalescing=config.CoalescingSettings(**changes.pop("coalescing", {})),
+        coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
         clients=changes.pop("clients", config.ClientSettings()),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
