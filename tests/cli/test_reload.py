@@ -203,6 +203,13 @@ async def statuses(service: ReloadedService, key: str) -> set[int]:
     return found
 
 
+async def logged(service: ReloadedService, event: str, times: int) -> None:
+    """Wait until an event is in the log so often: a thread writes it."""
+    async with asyncio.timeout(SECONDS):
+        while len(service.lines(event)) < times:
+            await asyncio.sleep(0.05)
+
+
 async def test_all_workers_change_or_none(start_service: StartService) -> None:
     service = await start_service(2)
     service.demo["apikeys"].append({"key": "new", "name": "new"})
@@ -215,21 +222,17 @@ async def test_all_workers_change_or_none(start_service: StartService) -> None:
     assert (result.outcome, len(result.mistakes)) == ("failed", 1)
     assert "upstream.tls.ca_file" in result.mistakes[0]
     assert await statuses(service, "new") == {200}
-    async with asyncio.timeout(SECONDS):  # a thread writes the log
-        while not (failed := service.lines("configuration reload failed")):
-            await asyncio.sleep(0.05)
-    assert [line["mistakes"] for line in failed] == [list(result.mistakes)]
+    await logged(service, "configuration reload failed", 1)
+    assert service.lines("configuration reload failed")[0]["mistakes"] == list(result.mistakes)
 
 
 async def test_a_killed_worker_comes_back_with_the_configuration_that_is_served(start_service: StartService) -> None:
     service = await start_service(2)
     service.demo["apikeys"] = [{"key": "new", "name": "new"}]
     assert (await asyncio.to_thread(service.reload)).outcome == "reloaded"
-    started = service.lines("worker started")
-    os.kill(started[0]["pid"], signal.SIGKILL)
-    async with asyncio.timeout(SECONDS):
-        while len(service.lines("worker started")) < 3:
-            await asyncio.sleep(0.05)
+    await logged(service, "worker started", 2)
+    os.kill(service.lines("worker started")[0]["pid"], signal.SIGKILL)
+    await logged(service, "worker started", 3)
     assert await statuses(service, "new") == {200}
     assert await statuses(service, STABLE) == {403}
 
