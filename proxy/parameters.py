@@ -17,6 +17,8 @@ HIDDEN = "…"  # in the place of an API key
 KEY_MIN = 4  # characters of an API key that is searched for within other texts
 # Of an absolute target (RFC 9112 §3.2.2); it may hold a name and a password.
 _ORIGIN = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+_KEY_PARAMETER = re.compile(r"(?:^|&)[^=&]*apikey[^=&]*=([^&]*)", re.IGNORECASE)
+_ENCODED_NAME = re.compile(r"(?:^|&)[^=&%]*%[^=&]*=")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
@@ -144,6 +146,9 @@ def without_keys(text: str, target: str) -> str:
 
 def _sent_keys(query: str) -> set[str]:
     """Return the values that were sent as apikey, not decoded."""
+    # With every request: without an encoded name, which no client sends, one search is enough.
+    if not _ENCODED_NAME.search(query):
+        return {value for value in _KEY_PARAMETER.findall(query) if value}
     pairs = (pair.partition("=") for pair in query.split("&"))
     return {value for name, _, value in pairs if value and "apikey" in decoded(name).lower()}
 

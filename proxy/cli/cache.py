@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from proxy import config, errors
-from proxy.cli.shown import FILE_WIDTH
+from proxy.cli.shown import table_console
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 from proxy.kit.wording import counted
@@ -116,8 +115,7 @@ def _print_table(rows: list[CacheRow], settings: config.CacheSettings) -> None:
         shown.add_row(
             row.application, f"{row.entries:,}", f"{row.bytes:,}", f"{row.oldest_age:,.0f}", f"{row.newest_age:,.0f}"
         )
-    terminal = Console()
-    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(shown)
+    table_console().print(shown)
     entries, used = sum(row.entries for row in rows), sum(row.bytes for row in rows)
     state = "" if settings.shared and settings.enabled else " It is switched off in this configuration."
     typer.echo(f"{entries:,} entries, {used:,} of {settings.shared_bytes:,} bytes.{state}")

@@ -5,13 +5,12 @@ mistake in options or the file, or a declined cost: nothing is written.
 """
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from proxy.cli import filling, option_fields
 from proxy.cli.fill_options import FillOptions
-from proxy.cli.shown import FILE_WIDTH
+from proxy.cli.shown import table_console
 
 app = typer.Typer(help="Spreadsheets with parts data.", no_args_is_help=True)
 
@@ -34,5 +33,4 @@ def columns() -> None:
     table = Table("column", "content")
     for name, kind in KINDS.items():
         table.add_row(Text(name + "".join(shown[option] for option in kind.options)), Text(kind.explanation))
-    terminal = Console()
-    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(table)
+    table_console().print(table)

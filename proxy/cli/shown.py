@@ -16,6 +16,12 @@ FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 COLOURS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
 
 
+def table_console() -> Console:
+    """Return where tables are printed: the terminal, or standard output with a width for files and pipes."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
+
+
 def service(url: str, apikey: str, example: bool) -> None:
     """Print the URL of the running service, and a curl command to try it."""
     console = Console(soft_wrap=True, highlight=False)
@@ -74,10 +80,9 @@ def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:
             Text(row.note + (f" (plan feature {row.feature})" if row.feature else "")),
             end_section=number + 1 < len(rows) and rows[number + 1].object != row.object,
         )
-    terminal = Console()
-    console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
-    console.print(table)
+    output = table_console()
+    output.print(table)
     count = Counter(row.kind for row in rows)
-    console.print(
+    output.print(
         f"{counted(len(rows), 'field')}: " + ", ".join(f"{number} {kind}" for kind, number in count.most_common())
     )

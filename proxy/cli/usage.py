@@ -3,25 +3,23 @@ read from the store that the workers share."""
 
 import datetime
 import os
-from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli.shown import FILE_WIDTH
+from proxy.cli import client_tables
+from proxy.cli.shown import table_console
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 
 if TYPE_CHECKING:
-    from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
+    from proxy.gateway.client_report import ClientReport
     from proxy.gateway.quota.usage import UsageRow
     from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
 
@@ -30,12 +28,7 @@ R = TypeVar("R")
 BAR = 20  # characters of a full bar, which is the whole limit
 
 _WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
-
-
 _DAYS, _DAYS_MAX = 30, 396  # of the report on clients; the store keeps no more
-_AGENTS, _AGENT_MIN = 3, 12  # user agents of a client that the table names, and characters that they have at least
-_GAP = 2  # characters between two columns
-_COUNTS = ("requests", "errors", "parts")
 
 
 def usage(
@@ -44,7 +37,6 @@ def usage(
         Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="With --clients: print CSV, a row for each day.")] = False,
     reopen: Annotated[
         str | None,
         typer.Option(metavar="APP", help="Send requests again for an application with an exhausted quota."),
@@ -52,9 +44,10 @@ def usage(
     clients: Annotated[
         bool, typer.Option("--clients", help="Print who still calls: API keys with user agents, last seen, requests.")
     ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="With --clients: print CSV, a row for each day.")] = False,
     days: Annotated[
         int | None,
-        typer.Option(min=1, max=_DAYS_MAX, help="With --clients: the last days, today included.", show_default="30"),
+        typer.Option(min=1, max=_DAYS_MAX, help="With --clients: the last days, today included; 30 if omitted."),
     ] = None,
     since: Annotated[
         datetime.datetime | None,
@@ -164,12 +157,7 @@ def _print_table(rows: "list[UsageRow]") -> None:
     for number, row in enumerate(rows):
         last = number + 1 == len(rows) or rows[number + 1].key is None
         shown.add_row(*map(_text, _cells(row)), end_section=last)
-    _console().print(shown)
-
-
-def _console() -> Console:
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
+    table_console().print(shown)
 
 
 def _print_no_figures(why: str, as_json: bool) -> None:
@@ -260,6 +248,8 @@ async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -
     from proxy.gateway import client_report
 
     now, why = clock.SystemClock().now(), _without_usage(settings)
+    if not settings.clients.days:
+        why = "`clients.days: 0` records nothing."
     if why is None:
         everything = await _read(
             settings, lambda store: client_report.read(store, settings.applications, wanted.days, now)
@@ -273,95 +263,4 @@ async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -
     elif form == "csv":
         typer.echo(client_report.csv_text(report), nl=False)
     elif why is None:
-        _print_clients(report, wanted)
-
-
-def _print_clients(report: "ClientReport", wanted: _WantedClients) -> None:
-    """Print a row per client, or those of the API key that was asked for."""
-    console = _console()
-    if wanted.unused and not report.clients:
-        console.print(f"Every API key was used from {report.first_day} to {report.last_day}.", highlight=False)
-    elif report.clients:
-        console.print(_client_table(report, console.width))
-    if wanted.key is not None:
-        for client in report.clients:
-            console.print(_caller_table(client))
-    console.print(_completeness(report), highlight=False, soft_wrap=False)
-
-
-def _client_table(report: "ClientReport", width: int) -> Table:
-    rows: list[tuple[str | Text, ...]] = [
-        (_named(client), *_numbers(client), (client.last_seen or "never")[:10], _agents(client))
-        for client in report.clients
-    ]
-    columns = ("client", *_COUNTS, "last seen")
-    # What is left of the line: a table that is too wide would be cut in its other columns, too.
-    left = width - sum(
-        max(len(name), *(_width(row[place]) for row in rows)) + _GAP for place, name in enumerate(columns)
-    )
-    shown = _plain_table(f"Clients from {report.first_day} to {report.last_day}")
-    for name in columns:
-        shown.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
-    shown.add_column("user agents", no_wrap=True, overflow="ellipsis", max_width=max(_AGENT_MIN, left))
-    for row in rows:
-        shown.add_row(*map(_text, row))
-    return shown
-
-
-def _plain_table(title: str) -> Table:
-    return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-
-
-def _named(client: "ClientUsage") -> Text:
-    state = _client_state(client)
-    return Text.assemble(client.name, *([("\n" + state, "yellow")] if state else []))
-
-
-def _numbers(row: "ClientUsage | CallerUsage") -> tuple[str, str, str]:
-    return f"{row.requests:,}", f"{row.errors:,}", f"{row.parts:,}"
-
-
-def _width(cell: str | Text) -> int:
-    return max((len(line) for line in str(cell).splitlines()), default=0)
-
-
-def _client_state(client: "ClientUsage") -> str:
-    """Say in a few words what an operator has to know of an API key."""
-    if client.key is not None and not client.configured:
-        return "not configured"
-    states = [f"{'ended' if client.sunset_passed else 'sunset'} {client.sunset}"] if client.sunset else []
-    return ", ".join([*states, "strict"] if client.strict else states)
-
-
-def _agents(client: "ClientUsage") -> str:
-    """Name the user agents with most requests, one on a line."""
-    requests: Counter[str] = Counter()
-    for caller in client.callers:
-        requests[caller.user_agent or "(none)"] += caller.requests
-    names = [name for name, _ in requests.most_common(_AGENTS)]
-    return "\n".join([*names, f"and {len(requests) - _AGENTS} more"] if len(requests) > _AGENTS else names)
-
-
-def _caller_table(client: "ClientUsage") -> Table:
-    """Table of the endpoints below each user agent, which may be long."""
-    shown = _plain_table(f"Requests of {client.name}")
-    shown.add_column("user agent and endpoint", overflow="fold")
-    for name in (*_COUNTS, "first seen", "last seen"):
-        shown.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
-    agents: dict[str, list[CallerUsage]] = defaultdict(list)
-    for caller in client.callers:
-        agents[caller.user_agent or "(none)"].append(caller)
-    for agent, callers in agents.items():
-        shown.add_row(Text(agent, style="bold"))
-        for caller in callers:
-            shown.add_row(f"  {caller.endpoint}", *_numbers(caller), caller.first_seen[:10], caller.last_seen[:10])
-    return shown
-
-
-def _completeness(report: "ClientReport") -> str:
-    if report.recorded_since is None:
-        return "Nothing is recorded yet: no request was sent, or the service runs with another store."
-    counts = "Counts are written every 10 seconds."
-    if report.recorded_since[:10] > report.first_day:
-        return f"Recorded since {report.recorded_since[:10]}: API keys may have been used before. {counts}"
-    return counts
+        client_tables.show(report, unused=wanted.unused, details=wanted.key is not None)

@@ -67,6 +67,7 @@ class _Reader(Blocks):
             coalescing=self.block(settings.CoalescingSettings, blocks.get("coalescing"), ("coalescing",)),
             cache=self.block(settings.CacheSettings, blocks.get("cache"), ("cache",)),
             lists=self.block(settings.ListSettings, blocks.get("lists"), ("lists",)),
+            clients=self.block(settings.ClientSettings, blocks.get("clients"), ("clients",)),
             log=self.block(settings.LogSettings, blocks.get("log"), ("log",)),
             tracing=self.block(settings.TracingSettings, blocks.get("tracing"), ("tracing",)),
             shadow=shadow,

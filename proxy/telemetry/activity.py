@@ -7,8 +7,7 @@ long to make as the tuple that it is read from later. Who called is counted from
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import NamedTuple
 
@@ -132,22 +131,10 @@ class Activity:
         elif record.ms > heap[0][0]:
             heapq.heapreplace(heap, entry)
 
-    @contextmanager
-    def attempt(self, name: str, application: str, record: OperationRecord) -> Iterator[None]:
+    def attempt(self, name: str, application: str, record: OperationRecord) -> "_Attempt":
         """Add an operation for the attempt in the block: `record` itself if it succeeds, else a copy."""
-        began = self._clock.monotonic()
         record.name, record.application, record.outcome = name, application, OK
-        try:
-            yield
-        except BaseException as error:
-            record.outcome = type(error).__name__
-            raise
-        finally:
-            # An open circuit breaker lets nothing be sent: there was no attempt.
-            if record.outcome != errors.CircuitBreakerOpen.__name__:
-                record.at, record.ms = self._clock.now(), (self._clock.monotonic() - began) * 1000
-                # A copy of a failed one: the next attempt uses the record again.
-                self.add_operation(record if record.outcome == OK else msgspec.structs.replace(record))
+        return _Attempt(self, self._clock, record)
 
     @property
     def requests(self) -> list[RequestRecord]:
@@ -179,6 +166,31 @@ class Activity:
     def _drop_old(self, now: float) -> None:
         oldest = int((now - SLOWEST_SECONDS) // SLOWEST_SPAN)
         self._slowest = {span: heap for span, heap in self._slowest.items() if span >= oldest}
+
+
+class _Attempt:
+    """Context of one attempt. A generator would take three times as long, with every operation."""
+
+    __slots__ = ("_activity", "_began", "_clock", "_record")
+
+    def __init__(self, activity: Activity, clock: clocks.Clock, record: OperationRecord) -> None:
+        self._activity = activity
+        self._clock = clock
+        self._record = record
+
+    def __enter__(self) -> None:
+        self._began = self._clock.monotonic()
+
+    def __exit__(self, kind: type[BaseException] | None, _: object, __: object) -> None:
+        record = self._record
+        if kind is not None:
+            # An open circuit breaker lets nothing be sent: there was no attempt.
+            if issubclass(kind, errors.CircuitBreakerOpen):
+                return
+            record.outcome = kind.__name__
+        record.at, record.ms = self._clock.now(), (self._clock.monotonic() - self._began) * 1000
+        # A copy of a failed one: the next attempt uses the record again.
+        self._activity.add_operation(record if record.outcome == OK else msgspec.structs.replace(record))
 
 
 def slowest(records: Iterable[OperationRecord]) -> list[OperationRecord]:

@@ -65,13 +65,12 @@ class RequestLog:
 
     def write(self, fields: RequestFieldValues, seconds: float, request_id: str) -> None:
         """Log a request that took `seconds`, at a level that is enabled."""
-        ms = round(seconds * 1000, 1)
         # At a terminal, where lines are coloured by structlog and nobody counts microseconds.
         if self._renderer is None:
-            self._write_by_structlog(RequestFields._make(fields), ms, request_id)
+            self._write_by_structlog(RequestFields._make(fields), round(seconds * 1000, 1), request_id)
             return
         template = self._templates.get(fields) or self._template(RequestFields._make(fields), self._renderer)
-        self._renderer.write(template % {"ms": ms, "request": request_id, "time": self._now()})
+        self._renderer.write(template % {"ms": seconds * 1000, "request": request_id, "time": self._now()})
 
     def _now(self) -> str:
         """Return the time in ISO 8601. To format a whole datetime would take half of the time of a line."""
@@ -98,7 +97,7 @@ class RequestLog:
         event = {**_event_fields(fields, _MS), "event": "request completed", "request": _REQUEST}
         line = renderer(None, level, {**event, "level": level, "timestamp": _TIME})
         line = line.replace("%", "%%").replace(f'"{_MS}"', _MS)  # in JSON the duration is a number, without quotes
-        for marker, value in ((_MS, "%(ms)r"), (_REQUEST, "%(request)s"), (_TIME, "%(time)s")):
+        for marker, value in ((_MS, "%(ms).1f"), (_REQUEST, "%(request)s"), (_TIME, "%(time)s")):
             line = line.replace(marker, value)
         self._templates[fields] = line + "\n"
         return self._templates[fields]

@@ -218,6 +218,11 @@ def test_without_a_shared_store_there_is_nothing_to_read(run_command: Run, tmp_p
     assert run_command("usage", "--clients", "--config", str(file)).stdout.startswith("`")
 
 
+def test_recording_that_is_switched_off_is_told(run_command: Run, config_file: str) -> None:
+    Path(config_file).write_text(CONFIG + "clients: {days: 0}\n")
+    assert run(run_command, config_file) == "`clients.days: 0` records nothing.\n"
+
+
 @pytest.mark.parametrize(
     "options, message",
     [

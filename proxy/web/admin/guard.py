@@ -95,24 +95,20 @@ class Guard:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Authenticate a request, and add the security headers to its response."""
-        return await self.wrap(request, handler, authenticates=True)
+        """Authenticate a request, and handle it."""
 
-    async def refused(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Handle a request that is refused before its route is known."""
-        return await self.wrap(request, handler, authenticates=False)
+        async def authenticated(request: web.Request) -> web.StreamResponse:
+            self.transport.check_host(request)
+            requests.check_body(request)
+            redirect = None if _route(request) in OPEN else await self._authenticate(request)
+            return await handler(request) if redirect is None else redirect
 
-    async def wrap(self, request: web.Request, handler: Handler, *, authenticates: bool) -> web.StreamResponse:
+        return await self.respond(request, authenticated)
+
+    async def respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Handle a request: errors become responses, and every response has the security headers."""
         try:
-            if authenticates:
-                self.transport.check_host(request)
-                requests.check_body(request)
-                if _route(request) not in OPEN and (redirect := await self._authenticate(request)) is not None:
-                    response: web.StreamResponse = redirect
-                else:
-                    response = await handler(request)
-            else:
-                response = await handler(request)
+            response = await handler(request)
         except errors.BridgeError as error:
             response = self._error(request, error.status, error.message, error.retry_after)
         except web.HTTPException as error:

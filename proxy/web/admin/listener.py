@@ -35,7 +35,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 
     async def refuse(request: web.Request) -> web.StreamResponse:
-        return await guarded.refused(request, fast_path.refuse)
+        return await guarded.respond(request, fast_path.refuse)
 
     app[fast_path.REFUSED] = refuse
     operator_endpoints.add_health(app)

@@ -157,6 +157,24 @@ async def test_schema_drift_is_reported_and_again_when_more_is_gone(start_alerts
         assert (await environment.receiver.wait(3))[2].json["status"] == "resolved"
 
 
+async def test_client_that_calls_as_clients_are_looked_up_is_reported_once(start_alerts: StartAlerts) -> None:
+    async with start_alerts() as environment:
+        await environment.request()
+        await environment.write_callers()
+        for number in range(4):
+            # A process that starts looks at once.
+            looking = AlertMonitor(lambda: environment.gateway)
+            environment.time.advance(callers.LEARNING_SECONDS)
+            await looking.evaluate()
+            environment.time.advance(monitor.CLIENTS_SECONDS)
+            if number == 1:
+                await environment.proxy.get(target(ONE), headers={"User-Agent": "crawler/1"})
+                await environment.write_callers()
+            await AlertMonitor(lambda: environment.gateway).evaluate()
+        await environment.receiver.wait(1)
+        assert [each["details"]["count"] for each in environment.receiver.alerts] == [1]
+
+
 async def test_new_clients_of_some_minutes_are_one_alert(start_alerts: StartAlerts) -> None:
     async def call(user_agent: str) -> None:
         await environment.proxy.get(target(ONE), headers={"User-Agent": user_agent})

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support import alert_gateway
+from support import alert_gateway, alert_receiver
 from unit.alerts.conftest import MakeGateway
 
-from proxy import errors
+from proxy import config, errors
 from proxy.alerts import alert as alerts
 from proxy.alerts import dispatcher, monitor, records
 from proxy.gateway.assembly import Gateway
@@ -144,7 +144,7 @@ async def test_end_is_silent_where_the_setting_says_so(make_gateway: MakeGateway
 async def test_higher_threshold_is_reported_later_and_lower_ones_never(
     processes: list[Process], time: clock.ManualClock
 ) -> None:
-    for used in (810, 820, 960, 300, 970):
+    for used in (810, 820, 600, 960, 300, 970):
         for each in processes:
             alert_gateway.quota(each.gateway).use(PLAN, used)
         await evaluate(processes, time, 20)
@@ -213,3 +213,25 @@ async def test_failing_evaluation_is_not_the_last_one(
     while not process.sent.alerts:
         await asyncio.sleep(0.001)
     await running.close()
+
+
+async def test_reload_changes_receivers_and_repeats_nothing(
+    make_gateway: MakeGateway, time: clock.ManualClock, store: MemoryStore
+) -> None:
+    async with alert_receiver.running() as before, alert_receiver.running() as after:
+        hooks = [config.WebhookSettings(config.WebhookUrl(each.url), timeout_seconds=60) for each in (before, after)]
+        gateways = [make_gateway(applications=("demo",), webhooks=(hook,)) for hook in hooks]
+        current = gateways[0]
+        running = monitor.AlertMonitor(lambda: current)
+        for gateway in gateways:
+            alert_gateway.tokens(gateway).refusals = {"demo": ERROR}
+        await running.evaluate()
+        await before.wait(1)
+        current = gateways[1]
+        time.advance(20)
+        await running.evaluate()
+        alert_gateway.quota(current).use(PLAN, 600)
+        await running.evaluate()
+        assert (await after.wait(1))[0].json["event"] == "quota.threshold"
+        await running.close()
+        assert (len(before.received), len(after.received)) == (1, 1)

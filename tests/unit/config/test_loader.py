@@ -97,6 +97,19 @@ def test_settings_are_immutable(load: Any) -> None:
         load(SANDBOX).listen.port = 1
 
 
+BLOCKS = [
+    name
+    for name, default in msgspec.structs.asdict(config.Config(applications={})).items()
+    if isinstance(default, msgspec.Struct)
+]
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_every_block_is_read(load: Any, name: str) -> None:
+    with pytest.raises(errors.ConfigError, match=rf"{name}\.no_such_setting: unknown key"):
+        load(f"{name}: {{no_such_setting: 1}}\n{SANDBOX}")
+
+
 def test_empty_block_has_all_defaults(load: Any) -> None:
     assert load("listen:\n" + SANDBOX).listen == config.ListenSettings()
 

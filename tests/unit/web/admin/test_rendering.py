@@ -46,3 +46,31 @@ def test_time_is_for_people_and_for_programs() -> None:
 def test_text_is_escaped_and_printable(text: str, shown: str) -> None:
     page = rendering.render("error.html", title="Error", message=f"X{text}")
     assert f"<p>X{shown}</p>" in page
+
+
+@pytest.mark.parametrize(
+    "seconds,text",
+    [(None, "–"), (0.0001, "< 5 ms"), (0.005, "< 5 ms"), (0.0226, "23 ms"), (1.26, "1.3 s"), (30.0, "> 30 s")],
+)  # fmt: skip
+def test_percentiles_outside_of_the_histogram_are_bounds(seconds: float | None, text: str) -> None:
+    assert rendering.latency(seconds) == text
+
+
+def test_date_is_left_out_where_it_is_todays() -> None:
+    now = 1_700_000_000
+    assert rendering.short_time_element(now - 60, now).endswith(">22:12:20</time>")
+    assert rendering.short_time_element(now - 86_400, now).endswith(">2023-11-13 22:13:20</time>")
+
+
+@pytest.mark.parametrize(
+    "values,lines",
+    [
+        ([0, 1, 2], ["0.0,10.0 50.0,5.0 100.0,0.0"]),
+        ([0, 0], ["0.0,10.0 100.0,10.0"]),
+        ([1, None, 1, 1], ["0.0,0.0 0.0,0.0", "66.7,0.0 100.0,0.0"]),  # a value alone is a short line
+        ([None, None], []),
+        ([], []),
+    ],
+)
+def test_sparkline_has_a_line_for_each_run_of_values(values: list[float | None], lines: list[str]) -> None:
+    assert rendering.points(values, 100, 10) == lines

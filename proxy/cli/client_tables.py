@@ -1,0 +1,109 @@
+"""Tables of `v3bridge usage --clients`: a row per client, and the endpoints and user agents of one."""
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from proxy.cli import shown
+
+if TYPE_CHECKING:
+    from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
+
+_AGENTS, _AGENT_MIN = 3, 12  # user agents of a client that the table names, and characters that they have at least
+_GAP = 2  # characters between two columns
+_COUNTS = ("requests", "errors", "parts")
+
+
+def show(report: "ClientReport", *, unused: bool, details: bool) -> None:
+    """Print a row per client, and with `details` their endpoints and user agents. `unused`: only clients without
+    requests are in the report."""
+    console = shown.table_console()
+    if unused and not report.clients:
+        console.print(f"Every API key was used from {report.first_day} to {report.last_day}.", highlight=False)
+    elif report.clients:
+        console.print(_client_table(report, console.width))
+    if details:
+        for client in report.clients:
+            console.print(_caller_table(client))
+    console.print(_completeness(report), highlight=False, soft_wrap=False)
+
+
+def _client_table(report: "ClientReport", width: int) -> Table:
+    rows: list[tuple[str | Text, ...]] = [
+        (_named(client), *_numbers(client), (client.last_seen or "never")[:10], _agents(client))
+        for client in report.clients
+    ]
+    columns = ("client", *_COUNTS, "last seen")
+    # What is left of the line: a table that is too wide would be cut in its other columns, too.
+    left = width - sum(
+        max(len(name), *(_width(row[place]) for row in rows)) + _GAP for place, name in enumerate(columns)
+    )
+    table = _plain_table(f"Clients from {report.first_day} to {report.last_day}")
+    for name in columns:
+        table.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
+    table.add_column("user agents", no_wrap=True, overflow="ellipsis", max_width=max(_AGENT_MIN, left))
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return table
+
+
+def _plain_table(title: str) -> Table:
+    return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+
+
+def _named(client: "ClientUsage") -> Text:
+    state = _client_state(client)
+    return Text.assemble(client.name, *([("\n" + state, "yellow")] if state else []))
+
+
+def _numbers(row: "ClientUsage | CallerUsage") -> tuple[str, str, str]:
+    return f"{row.requests:,}", f"{row.errors:,}", f"{row.parts:,}"
+
+
+def _width(cell: str | Text) -> int:
+    return max((len(line) for line in str(cell).splitlines()), default=0)
+
+
+def _client_state(client: "ClientUsage") -> str:
+    """Say in a few words what an operator has to know of an API key."""
+    if client.key is not None and not client.configured:
+        return "not configured"
+    states = [f"{'ended' if client.sunset_passed else 'sunset'} {client.sunset}"] if client.sunset else []
+    return ", ".join([*states, "strict"] if client.strict else states)
+
+
+def _agents(client: "ClientUsage") -> str:
+    """Name the user agents with most requests, one on a line."""
+    requests: Counter[str] = Counter()
+    for caller in client.callers:
+        requests[caller.user_agent or "(none)"] += caller.requests
+    names = [name for name, _ in requests.most_common(_AGENTS)]
+    return "\n".join([*names, f"and {len(requests) - _AGENTS} more"] if len(requests) > _AGENTS else names)
+
+
+def _caller_table(client: "ClientUsage") -> Table:
+    """Table of the endpoints below each user agent, which may be long."""
+    table = _plain_table(f"Requests of {client.name}")
+    table.add_column("user agent and endpoint", overflow="fold")
+    for name in (*_COUNTS, "first seen", "last seen"):
+        table.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
+    agents: dict[str, list[CallerUsage]] = defaultdict(list)
+    for caller in client.callers:
+        agents[caller.user_agent or "(none)"].append(caller)
+    for agent, callers in agents.items():
+        table.add_row(Text(agent, style="bold"))
+        for caller in callers:
+            table.add_row(f"  {caller.endpoint}", *_numbers(caller), caller.first_seen[:10], caller.last_seen[:10])
+    return table
+
+
+def _completeness(report: "ClientReport") -> str:
+    if report.recorded_since is None:
+        return "Nothing is recorded yet: no request was sent, or the service runs with another store."
+    counts = "Counts are written every 10 seconds."
+    if report.recorded_since[:10] > report.first_day:
+        return f"Recorded since {report.recorded_since[:10]}: API keys may have been used before. {counts}"
+    return counts
