@@ -125,7 +125,7 @@ def _table(recent: "list[AlertRecord]") -> Table:
             for each in record.deliveries
         ]
         table.add_row(
-            alert.at.replace("T", " ").removesuffix("Z"),
+            alert.at.replace("T", "\n").removesuffix("Z"),
             Text.assemble(alert.event, "\n", state),
             Text(printable(alert.title)),
             Text("\n").join(deliveries) if deliveries else Text("no receiver", "dim"),
