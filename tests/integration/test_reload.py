@@ -1,0 +1,378 @@
+"""Reloads of a service over sockets: what changes, what is kept, and mistakes that change nothing."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+import yaml
+import yarl
+from support import certificates
+
+from proxy.config import LogSettings, ReloadResult, loader
+from proxy.kit import clock
+from proxy.sandbox import app as sandbox_app
+from proxy.sandbox import faults, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
+from proxy.workers import reloading, single_process
+
+KEY = "EXAMPLE_KEY"
+PARTS = 3  # that SN74S74N costs
+
+
+class ReloadableService:
+    """A service in this process, and the file that it is reloaded from."""
+
+    def __init__(self, folder: Path, upstream: sandbox_app.Sandbox) -> None:
+        self.file = folder / "config.yaml"
+        account = upstream.default_application
+        self.upstream = upstream
+        self.content: dict[str, Any] = {
+            "listen": {"port": 0, "metrics": True},
+            "admin": False,
+            "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, "retries": 0},
+            "store": f"sqlite:{folder / 'state.sqlite'}",
+            "overload": {"lag_seconds": 0},
+            "applications": {
+                "demo": {
+                    "apikeys": [KEY],
+                    "client_id": account.client_id,
+                    "client_secret": account.client_secret,
+                }
+            },
+        }
+        self.reloader: Any = None
+        self.session: Any = None
+        self.url = ""
+
+    @property
+    def demo(self) -> dict[str, Any]:
+        application: dict[str, Any] = self.content["applications"]["demo"]
+        return application
+
+    @property
+    def billed(self) -> int:
+        return self.upstream.part_usage.used(self.upstream.default_application.application_id)
+
+    def write(self) -> None:
+        self.file.write_text(yaml.safe_dump(self.content))
+
+    async def reload(self) -> ReloadResult:
+        """Write the content, and reload."""
+        self.write()
+        result: ReloadResult = await self.reloader.reload()
+        return result
+
+    async def get(self, path: str) -> tuple[int, dict[str, str], str]:
+        async with self.session.get(yarl.URL(self.url + path, encoded=True)) as response:
+            return response.status, dict(response.headers), await response.text()
+
+    async def match(self, mpn: str = "SN74S74N", key: str = KEY, more: str = "") -> tuple[int, dict[str, str], Any]:
+        status, headers, text = await self.get(
+            f"/v3/parts/match?apikey={key}&queries={quote(json.dumps([{'mpn': mpn}]))}{more}"
+        )
+        return status, headers, json.loads(text)
+
+    async def metric(self, line: str) -> float:
+        """The value of a line of /metrics."""
+        _, _, text = await self.get("/metrics")
+        (value,) = [each.rpartition(" ")[2] for each in text.splitlines() if each.startswith(f"{line} ")]
+        return float(value)
+
+
+StartReloadable = Callable[..., Any]
+
+
+@pytest.fixture
+async def start_reloadable(
+    tmp_path: Path, catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock
+) -> StartReloadable:
+    @asynccontextmanager
+    async def start(change: Callable[[ReloadableService], None] = lambda _: None) -> AsyncIterator[ReloadableService]:
+        async with AsyncExitStack() as stack:
+            upstream = await stack.enter_async_context(sandbox(catalog, signing_key))
+            service = ReloadableService(tmp_path, upstream)
+            change(service)
+            service.write()
+            running = loader.load(service.file, {})
+            process = await stack.enter_async_context(single_process.running(running))
+            service.reloader = reloading.Reloader(
+                reloading.ConfigurationSource(lambda: loader.load(service.file, {})),
+                running,
+                process,
+                configure_log=ignore,
+                clock=clock.SystemClock(),
+            )
+            service.url = process.urls.public
+            service.session = await stack.enter_async_context(aiohttp.ClientSession())
+            yield service
+
+    return start
+
+
+def ignore(_: LogSettings) -> None:
+    """The log is that of the test."""
+
+
+def sandbox(catalog: store.Catalog, key: keys.SigningKey, **fields: Any) -> Any:
+    return sandbox_app.serve(settings.SandboxSettings(**fields), catalog=catalog, key=key)
+
+
+async def test_keys_are_added_and_removed_with_their_cached_responses(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        assert [(await service.match())[0] for _ in range(4)] == [200] * 4
+        assert (await service.match(key="new"))[0] == 403
+        service.demo["apikeys"] = ["new"]
+        result = await service.reload()
+        assert result.changed == ("applications.demo.apikeys.1.key",)
+        # The second request was answered from its bytes before: the cached response must not outlive its key.
+        assert (await service.match())[0] == 403
+        status, headers, _ = await service.match(key="new")
+        assert (status, headers["X-Cache"], service.billed) == (200, "hit", PARTS)
+
+
+async def test_an_expired_key_is_refused_and_the_new_one_served(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        await service.match()
+        service.demo["apikeys"] = [{"key": KEY, "name": "old", "expires": "2020-01-31"}, {"key": "new", "name": "new"}]
+        await service.reload()
+        for _ in range(30):  # more than wrong keys are allowed: a key that was right is no guess
+            status, _, body = await service.match()
+            assert (status, body) == (
+                403,
+                {
+                    "__class__": "ClientErrorResponse",
+                    "message": "this API key expired on 2020-01-31; use the one that replaces it",
+                },
+            )
+        assert (await service.match(key="new"))[0] == 200
+
+
+async def test_quota_and_rate_follow(start_reloadable: StartReloadable) -> None:
+    def limited(service: ReloadableService) -> None:
+        service.demo["parts"] = 0
+
+    async with start_reloadable(limited) as service:
+        assert (await service.match())[0] == 429
+        service.demo["parts"] = 50
+        assert (await service.reload()).changed == ("applications.demo.parts",)
+        status, headers, _ = await service.match()
+        assert (status, headers["X-Parts-Limit"], headers["X-Parts-Used"]) == (200, "50", str(PARTS))
+        service.demo["rate"] = 1
+        await service.reload()
+        assert sorted({(await service.match())[0] for _ in range(3)}) == [200, 429]
+
+
+async def test_usage_and_cached_results_are_kept(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        await service.match()
+        requested = await service.metric('v3bridge_requests_total{route="/v3/parts/match",status="200"}')
+        service.content["cache"] = {"seconds": 600, "bytes": 1_000_000}
+        service.demo["rate"] = 500
+        await service.reload()
+        status, headers, _ = await service.match()
+        assert (status, headers["X-Cache"], headers["X-Parts-Used"], service.billed) == (200, "hit", str(PARTS), PARTS)
+        counted = await service.metric('v3bridge_requests_total{route="/v3/parts/match",status="200"}')
+        assert counted == requested + 1
+        assert await service.metric('v3bridge_token_requests_total{application="demo",outcome="ok"}') == 1
+
+
+async def test_changed_upstream_keeps_the_token(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        await service.match()
+        service.content["upstream"]["connections"] = 7
+        assert (await service.reload()).changed == ("upstream.connections",)
+        assert (await service.match("NE555P"))[0] == 200
+        assert await service.metric('v3bridge_token_requests_total{application="demo",outcome="ok"}') == 1
+
+
+async def test_another_plan_or_country_finds_no_cached_results(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        await service.match()
+        service.demo["features"] = ["DATASHEETS"]
+        await service.reload()
+        assert (await service.match())[1]["X-Cache"] == "miss"
+        service.demo["features"] = "all"
+        await service.reload()
+        assert (await service.match())[1]["X-Cache"] == "hit"
+
+
+async def test_upstream_moves_to_another_address(
+    start_reloadable: StartReloadable, catalog: store.Catalog, signing_key: keys.SigningKey
+) -> None:
+    async with start_reloadable() as service, sandbox(catalog, signing_key) as other:
+        await service.match()
+        service.content["upstream"] |= {"graphql_url": other.graphql_url, "token_url": other.token_url}
+        result = await service.reload()
+        assert set(result.changed) == {"upstream.graphql_url", "upstream.token_url"}
+        status, headers, _ = await service.match()
+        assert (status, headers["X-Cache"]) == (200, "miss")
+        assert other.part_usage.used(other.default_application.application_id) == PARTS
+
+
+async def test_own_uids_are_read_again(start_reloadable: StartReloadable, tmp_path: Path) -> None:
+    table = tmp_path / "uids.yaml"
+    table.write_text('Category:\n  - {uid: "fedcba9876543210", name: "Resistors"}\n')
+
+    def with_uids(service: ReloadableService) -> None:
+        service.content["uids"] = "uids.yaml"
+
+    async with start_reloadable(with_uids) as service:
+        path = "/v3/categories/{}?apikey=" + KEY
+        table.write_text('Category:\n  - {uid: "0123456789abcdef", name: "Resistors"}\n')
+        assert (await service.reload()).changed == ("content of uids",)
+        before, after = [(await service.get(path.format(uid)))[0] for uid in ("fedcba9876543210", "0123456789abcdef")]
+        assert before == 404
+        assert after in (200, 404)  # whether the catalogue has such a category
+        table.write_text("Category: 7\n")
+        result = await service.reload()
+        assert result.outcome == "failed"
+        assert "uids.yaml:1" in result.mistakes[0]
+
+
+@asynccontextmanager
+async def tls_front(upstream: sandbox_app.Sandbox, files: tuple[Path, Path]) -> AsyncIterator[str]:
+    """A TLS server in front of a sandbox; yields its base URL."""
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", upstream.port)
+        await asyncio.gather(relay(reader, behind_writer), relay(behind_reader, writer), return_exceptions=True)
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*files)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server.close()
+
+
+async def test_certificates_are_read_again(start_reloadable: StartReloadable, tmp_path: Path) -> None:
+    folders = tmp_path / "old", tmp_path / "new"
+    for folder in folders:
+        folder.mkdir()
+    old, new = (certificates.CertificateAuthority(folder) for folder in folders)
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(old.ca_file.read_bytes())
+    async with start_reloadable() as service, tls_front(service.upstream, new.issue("upstream")) as url:
+        service.content["upstream"] |= {
+            "graphql_url": service.upstream.graphql_url.replace(service.upstream.url, url),
+            "token_url": service.upstream.token_url.replace(service.upstream.url, url),
+            "tls": {"ca_file": "ca.pem"},
+        }
+        await service.reload()
+        assert (await service.match())[0] == 503
+        trusted.write_bytes(new.ca_file.read_bytes())
+        assert (await service.reload()).changed == ("content of upstream.tls.ca_file",)
+        async with asyncio.timeout(60):  # the back-off of the token request that failed goes on
+            while (await service.match())[0] != 200:
+                await asyncio.sleep(0.2)
+
+
+MISTAKES: list[tuple[str, Callable[[ReloadableService], None], str]] = [
+    ("unknown key", lambda service: service.content.update(lisen={}), "unknown key; did you mean listen"),
+    ("no applications", lambda service: service.content.update(applications={}), "at least one application"),
+    ("a wrong value", lambda service: service.demo.update(parts="lots"), "applications.demo.parts: 'lots'"),
+    ("no such file", lambda service: service.demo.update(client_secret="file:gone"), "gone cannot be read"),
+    (
+        "no certificate",
+        lambda service: service.content["upstream"].update(tls={"ca_file": "config.yaml"}),
+        "holds no certificate in PEM form",
+    ),
+    ("no variable", lambda service: service.demo.update(client_id="env:GONE"), "variable GONE is not set"),
+]
+
+
+@pytest.mark.parametrize("change, message", [each[1:] for each in MISTAKES], ids=[each[0] for each in MISTAKES])
+async def test_a_mistake_changes_nothing(
+    start_reloadable: StartReloadable, change: Callable[[ReloadableService], None], message: str
+) -> None:
+    async with start_reloadable() as service:
+        await service.match()
+        good = json.loads(json.dumps(service.content))
+        service.demo["apikeys"] = ["new"]
+        change(service)
+        result = await service.reload()
+        assert (result.outcome, result.changed) == ("failed", ())
+        assert any(message in each for each in result.mistakes), result.mistakes
+        assert (await service.match())[1]["X-Cache"] == "hit"
+        assert (await service.match(key="new"))[0] == 403
+        assert await service.metric("v3bridge_configuration_last_reload_successful") == 0
+        service.content = good
+        service.demo["parts"] = 7
+        assert (await service.reload()).outcome == "reloaded"
+        assert await service.metric("v3bridge_configuration_last_reload_successful") == 1
+        assert await service.metric('v3bridge_configuration_reloads_total{outcome="failed"}') == 1
+
+
+async def test_all_mistakes_are_reported_and_no_secret(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        service.demo.update(parts=-1, rate="fast", client_secret=7_777_777)
+        result = await service.reload()
+        assert len(result.mistakes) == 3
+        assert all(each.startswith("config.yaml:") for each in result.mistakes)
+        assert "7777777" not in " ".join(result.mistakes)
+
+
+async def test_restart_is_needed_for_what_cannot_change(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        service.content["listen"] |= {"workers": 3, "connections": 5}
+        service.content["store"] = "memory:"
+        result = await service.reload()
+        assert result.changed == ("listen.connections",)
+        assert set(result.waiting_for_restart) == {"listen.workers", "store"}
+        # Still, at the next reload: it is not forgotten.
+        assert set((await service.reload()).waiting_for_restart) == {"listen.workers", "store"}
+
+
+async def test_requests_in_flight_end_with_the_configuration_that_they_began_with(
+    start_reloadable: StartReloadable,
+) -> None:
+    async with start_reloadable() as service:
+        await service.match("NE555P")  # so that a token is there
+        service.upstream.faults.replace([faults.LatencyFault(ms=700)])
+        waiting = asyncio.create_task(service.match())
+        await asyncio.sleep(0.2)
+        service.demo["apikeys"] = ["new"]
+        service.content["upstream"]["connections"] = 9
+        await service.reload()
+        assert not waiting.done()
+        assert (await service.match(key=KEY))[0] == 403
+        status, headers, body = await waiting
+        assert (status, headers["X-Parts-Cost"], body["results"][0]["hits"] > 0) == (200, str(PARTS), True)
+
+
+async def test_connections_stay_open(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        port = int(service.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for rate in range(1, 4):
+            service.demo["rate"] = rate * 1000
+            await service.reload()
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+        writer.close()
+
+
+async def test_nothing_of_replaced_configurations_is_left(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        for number in range(5):
+            service.demo["rate"] = 100 + number
+            await service.reload()
+        async with asyncio.timeout(10):
+            while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.05)
+        named = [task.get_name() for task in asyncio.all_tasks()]
+        assert [named.count(name) for name in ("quota", "cache clearing", "figures", "alerts")] == [1] * 4, named
