@@ -202,6 +202,7 @@ def admin(browser: webdriver.Chrome, folder: Path) -> None:
         browser.get(f"{address}/clients")
         wait_for(browser, "bom-tool")
         save(browser, "admin-clients")
+        explain(browser, address)
         dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
         phone = {"width": 390, "height": 760, "deviceScaleFactor": 1, "mobile": True}
@@ -209,6 +210,15 @@ def admin(browser: webdriver.Chrome, folder: Path) -> None:
         browser.get(f"{address}/requests")
         wait_for(browser, "GET /v3/parts")
         save(browser, "admin-requests")
+
+
+def explain(browser: webdriver.Chrome, address: str) -> None:
+    """The explanation of a request, without the form."""
+    target = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]&show[]=mpn&show[]=offers.prices&page=2'
+    browser.get(f"{address}/explain?{urllib.parse.urlencode({'request': target, 'application': 'purchasing'})}")
+    browser.find_element(By.CSS_SELECTOR, "#operation-1-1 > summary").click()
+    browser.execute_script("document.querySelector('article').scrollIntoView()")
+    save(browser, "admin-explain")
 
 
 def main() -> None:

@@ -70,8 +70,8 @@ async def keep(store: NoteStore, record: AlertRecord) -> None:
 
 async def recent(store: NoteStore) -> list[AlertRecord]:
     """Return the last alerts, the newest first. Raises StoreUnavailable."""
-    found = _decoded((await store.notes(RECORDS)).values(), AlertRecord)
-    return sorted(found, key=lambda record: record.made, reverse=True)
+    decoded = _decoded((await store.notes(RECORDS)).values(), AlertRecord)
+    return sorted(decoded, key=lambda record: record.made, reverse=True)
 
 
 async def prune(store: NoteStore) -> None:

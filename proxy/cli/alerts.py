@@ -68,13 +68,13 @@ def list_(
             "store: nothing is stored with `upstream: sandbox` or `store: memory:`; look at the page Alerts of the "
             "admin interface"
         )
-    found = event_loop.run(_recent(settings))
+    recent = event_loop.run(_recent(settings))
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-    elif not found:
+        typer.echo(msgspec.json.format(msgspec.json.encode(recent), indent=2).decode())
+    elif not recent:
         typer.echo("No alerts.")
     else:
-        _print(_table(found))
+        _print(_table(recent))
 
 
 async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
@@ -107,13 +107,13 @@ async def _recent(settings: config.Config) -> "list[AlertRecord]":
         await store.aclose()
 
 
-def _table(found: "list[AlertRecord]") -> Table:
+def _table(recent: "list[AlertRecord]") -> Table:
     table = Table(title="Alerts")
     for name in ("time (UTC)", "event"):
         table.add_column(name, no_wrap=True)
     table.add_column("alert", overflow="fold")
     table.add_column("deliveries", overflow="fold")
-    for record in found:
+    for record in recent:
         alert = record.alert
         state = Text("resolved", "green") if alert.status == "resolved" else Text(alert.severity)
         deliveries = [
@@ -125,7 +125,7 @@ def _table(found: "list[AlertRecord]") -> Table:
             for each in record.deliveries
         ]
         table.add_row(
-            alert.at.replace("T", " ").removesuffix("Z"),
+            alert.at.replace("T", "\n").removesuffix("Z"),
             Text.assemble(alert.event, "\n", state),
             Text(printable(alert.title)),
             Text("\n").join(deliveries) if deliveries else Text("no receiver", "dim"),

@@ -28,8 +28,6 @@ R = TypeVar("R")
 BAR = 20  # characters of a full bar, which is the whole limit
 
 _WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
-
-
 _DAYS, _DAYS_MAX = 30, 396  # of the report on clients; the store keeps no more
 
 
@@ -39,7 +37,6 @@ def usage(
         Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="With --clients: print CSV, a row for each day.")] = False,
     reopen: Annotated[
         str | None,
         typer.Option(metavar="APP", help="Send requests again for an application with an exhausted quota."),
@@ -47,9 +44,10 @@ def usage(
     clients: Annotated[
         bool, typer.Option("--clients", help="Print who still calls: API keys with user agents, last seen, requests.")
     ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="With --clients: print CSV, a row for each day.")] = False,
     days: Annotated[
         int | None,
-        typer.Option(min=1, max=_DAYS_MAX, help="With --clients: the last days, today included.", show_default="30"),
+        typer.Option(min=1, max=_DAYS_MAX, help="With --clients: the last days, today included; 30 if omitted."),
     ] = None,
     since: Annotated[
         datetime.datetime | None,

@@ -81,6 +81,7 @@ class Figures:
         """Return all machines that have shown signs of life lately: this one first, the others by name."""
         return [self._own(), *sorted(await self._others(NOTE, Machine), key=lambda each: each.name)]
 
+    # Of machines that were read before, so that a page reads the store once.
     def metrics(self, machines: Iterable[Machine]) -> Metrics:
         """Return the metrics of several machines as those of one. What all read from the store is not multiplied."""
         return merging.merged(self.local.metrics, [each.metrics for each in machines])
@@ -133,6 +134,7 @@ class Figures:
         if latest != self._published or own.at - self._published_at > STALE_SECONDS / 2:
             self._published, self._published_at = latest, own.at
             await self._store.put_note(ACTIVITY_NOTE, self.name, msgspec.json.encode(activity).decode())
+        # Any machine tidies up after those that are gone; dropping a note twice does no harm.
         for name, text in (await self._store.notes(NOTE)).items():
             note = _decoded(text, Machine)
             if note is None or note.at < own.at - STALE_SECONDS:

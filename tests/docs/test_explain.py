@@ -69,6 +69,6 @@ def _without_times(text: str) -> str:
 
 
 def test_every_step_of_a_trace_is_described(page: Page) -> None:
-    reported = re.compile(r'\b(?:steps\.(?:step|lap)|trace)\("([a-z ]+)"')
+    reported = re.compile(r'\b(?:steps\.(?:step|lap)|_trace)\((?:self(?:\._quota)?, )?"([a-z ]+)"')
     names = {name for file in (ROOT / "proxy").rglob("*.py") for name in reported.findall(file.read_text("utf-8"))}
     assert {name for row in page.table("step") for name in re.findall("`([a-z ]+)`", row[0])} == names

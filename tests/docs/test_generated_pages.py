@@ -47,7 +47,16 @@ def test_man_shows_the_man_page_without_warnings(needs_program: Callable[[str], 
 
 
 def test_screenshots_are_small() -> None:
-    names = {"portal", "ide", "report", "workbook", "admin-overview", "admin-clients", "admin-requests"}
+    names = {
+        "portal",
+        "ide",
+        "report",
+        "workbook",
+        "admin-overview",
+        "admin-clients",
+        "admin-requests",
+        "admin-explain",
+    }
     images = list((ROOT / "docs/images").glob("*.png"))
     assert {image.stem for image in images} == names
     assert [image.name for image in images if image.stat().st_size > 150_000] == []

@@ -185,6 +185,9 @@ async def test_no_page_holds_an_api_key(start: StartEnvironment) -> None:
                 for _ in range(3):  # the last is a hit of received bytes
                     await environment.get(f"/v3/parts/match?{spelling.format(key)}&queries={quote(json.dumps([A]))}")
         await environment.get(f"/v3/{PLANTED}?apikey={PLANTED}")
+        # Under another name: those that are configured are known.
+        await environment.get(f"/v3/parts/match?key={PLANTED}&token=%6b3yPLANTED")
+        await environment.get(f"/v3/parts/{PLANTED}")
         await environment.raw(f"GET http://{PLANTED}@octopart.com/v3/parts/match?apikey={PLANTED} HTTP/1.1".encode())
         for path in ("/", "/requests", "/upstream"):
             assert "PLANTED" not in await environment.admin.page(path)

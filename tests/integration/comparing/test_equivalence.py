@@ -25,7 +25,7 @@ async def test_generated_requests_cover_every_endpoint(generate_requests: Genera
 async def test_without_disturbances_only_unrecorded_uids_differ(
     environment: ProxyEnvironment, generate_requests: GenerateRequests, compare: CompareRequests
 ) -> None:
-    requests = await generate_requests(300)
+    requests = await generate_requests(150)
     result = await compare(requests, proxy=environment.proxy.url)
     assert {group["kind"] for group in result["groups"]} == {"uid not known"}
     assert {(group["cause"], group["counts"]) for group in result["groups"]} == {

@@ -16,6 +16,7 @@ from integration.crashes.test_store_trouble import stop
 from proxy.config import StoreUrl
 from proxy.kit import clock
 from proxy.stores import open as opening
+from proxy.workers import control
 
 SECONDS = 60
 PATH = "/v3/brands/search?apikey=KEY-unlimited&q=texas"
@@ -68,6 +69,20 @@ async def test_workers_and_machines_add_up(configured: Path, store: str) -> None
         for process, _ in running:
             await stop(process)
     assert await counted(store) == {"BOM/1": 20, "BOM/2": 20}
+
+
+async def test_reload_loses_no_count(configured: Path, store: str) -> None:
+    text = configured.read_text().replace("metrics: true", "workers: 2")
+    configured.write_text(text)
+    with serving(configured) as (process, url):
+        for days in (300, 200, 100):
+            calls = asyncio.create_task(call(url, "BOM/1", 10))
+            configured.write_text(f"{text}clients: {{days: {days}}}\n")
+            results = await asyncio.to_thread(control.reload_services, configured)
+            assert [result.changed for result in results.values()] == [("clients.days",)]
+            await calls
+        await stop(process)
+    assert await counted(store) == {"BOM/1": 30}
 
 
 async def test_kill_loses_at_most_what_was_not_written(configured: Path, store: str) -> None:

@@ -53,6 +53,7 @@ async def _data(context: AdminContext, _: Query) -> UpstreamPage:
     machines = await figures.machines()
     metrics, recent = figures.metrics(machines), await figures.recent()
     upstream = gateway.settings.upstream
+    # Each worker has a connection pool of its own.
     workers = sum(len(each.workers) for each in machines)
     return UpstreamPage(
         at=now,

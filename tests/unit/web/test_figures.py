@@ -1,0 +1,70 @@
+"""Figures of a machine with several workers: any worker has the history, and it survives the one that makes it."""
+
+from pathlib import Path
+from typing import Any
+
+import prometheus_client
+import pytest
+
+from proxy.kit import clock
+from proxy.stores import memory
+from proxy.telemetry import activity, merging, metrics
+from proxy.web import figures
+
+
+@pytest.fixture
+def time() -> clock.ManualClock:
+    return clock.ManualClock()
+
+
+@pytest.fixture
+def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
+    """`worker(n)` starts the process of slot n: its metrics, and the figures of all."""
+    folder = tmp_path / "v3bridge-abc123"
+    folder.mkdir()
+    store = memory.MemoryStore(time)
+
+    def start(number: int) -> tuple[metrics.Metrics, figures.Figures]:
+        own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
+        local = merging.WorkerFigures(own, activity.Activity(time), merging.WorkerSlot(folder, number))
+        return own, figures.Figures(local, store, time, shared=False)
+
+    return start
+
+
+async def test_history_is_that_of_all_workers_for_any_of_them(worker: Any, time: clock.ManualClock) -> None:
+    (one, first), (two, second) = worker(1), worker(2)
+    await first.publish()
+    for seconds, count in enumerate((3, 4), 1):
+        for own in (one, two):
+            own.requests["/v3/parts/match", "200"] += count
+        second.local.write()
+        time.advance(5 * seconds)
+        await first.publish()
+    for each in (first, second):
+        assert [sample.counts.requests for sample in each.history().samples] == [6, 8]
+    assert first.name == second.name
+    assert first.name.endswith("-abc123")
+
+
+async def test_worker_that_replaces_another_continues_its_history(worker: Any, time: clock.ManualClock) -> None:
+    own, first = worker(1)
+    await first.publish()
+    own.requests["/v3/parts/match", "200"] += 3
+    first.local.write()
+    time.advance(5)
+    await first.publish()
+    again, replacement = worker(1)
+    assert replacement.history().window(time.now(), 60).counts.requests == 3
+    again.requests["/v3/parts/match", "200"] += 2
+    time.advance(5)
+    await replacement.publish()
+    # Neither what was counted before nor what was counted since is counted twice.
+    assert replacement.history().window(time.now(), 60).counts.requests == 5
+
+
+async def test_damaged_history_begins_anew(worker: Any, tmp_path: Path) -> None:
+    _, first = worker(1)
+    await first.publish()
+    (tmp_path / "v3bridge-abc123" / figures.HISTORY_FILE).write_bytes(b"{")
+    assert worker(1)[1].history().samples == []
