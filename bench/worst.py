@@ -11,12 +11,13 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -25,7 +26,9 @@ from bench import processes, upstream, worst_requests
 from bench.goals import Goal
 from proxy.config import loader
 from proxy.telemetry import log
+from proxy.web.admin import pages
 from proxy.workers import single_process
+from proxy.workers.listening import ServiceUrls
 
 ENTRIES, REQUESTS_PER_KIND, SEED = 10_000, 60, 1
 KINDS = (
@@ -34,9 +37,13 @@ KINDS = (
     "a search of parts",
     "a match",
     "objects by uid",
+    "a page of the admin interface",
 )
+TOKEN = "the-admin-token-of-the-benchmark"
 NAME = f"one request keeps the loop at most, lists of {ENTRIES}"
-GOALS = {f"{NAME}: {kind} (ms)": Goal("≤", 50.0) for kind in KINDS}
+GOALS = {f"{NAME}: {kind} (ms)": Goal("≤", 50.0) for kind in KINDS[:-1]}
+# The first page redacts the last 200 requests, which are the longest that there can be here.
+GOALS[f"{NAME}: {KINDS[-1]} (ms)"] = Goal("≤", 100.0)
 
 
 class _StepTimer:
@@ -77,7 +84,7 @@ def run() -> dict[str, float]:
     with (
         _upstream() as behind,
         tempfile.TemporaryDirectory() as folder,
-        _service(behind, Path(folder)) as (port, steps),
+        _service(behind, Path(folder)) as (port, admin_port, steps),
     ):
         for path in worst_requests.LISTS:
             _send(port, f"/v3/{path}/search?q=a&apikey=EXAMPLE_KEY")
@@ -86,41 +93,45 @@ def run() -> dict[str, float]:
             _send(port, target if kind == KINDS[0] else f"{target}&apikey=EXAMPLE_KEY")
             if (longest := steps.take_longest()) > longest_by_kind[kind]:
                 longest_by_kind[kind], worst[kind] = longest, target
+        for page in (*pages.PAGES, *pages.PAGES):  # the first page of all also loads the templates
+            _send(admin_port, page.url, {"Accept": "text/html", "Authorization": f"Bearer {TOKEN}"})
+            if (longest := steps.take_longest()) > longest_by_kind[KINDS[-1]]:
+                longest_by_kind[KINDS[-1]], worst[KINDS[-1]] = longest, page.url
     if "BENCH_WORST" in os.environ:
         print(json.dumps(worst, indent=1))
     return {f"{NAME}: {kind} (ms)": longest for kind, longest in longest_by_kind.items()}
 
 
-def _send(port: int, target: str) -> None:
+def _send(port: int, target: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
     """Send one request and read the response; its status does not matter."""
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", target, headers={"X-Request-Id": "bench", "Accept-Encoding": "gzip"})
+    connection.request("GET", target, headers={"X-Request-Id": "bench", "Accept-Encoding": "gzip", **headers})
     connection.getresponse().read()
     connection.close()
 
 
 @contextmanager
-def _service(behind: int, folder: Path) -> Iterator[tuple[int, _StepTimer]]:
-    """Start the service in a thread; yields its port and the timer of its event loop."""
-    started, stop = Queue[tuple[str, _StepTimer]](), asyncio.Event()
+def _service(behind: int, folder: Path) -> Iterator[tuple[int, int, _StepTimer]]:
+    """Start the service in a thread; yields its port, that of the admin interface, and the timer of its event loop."""
+    started, stop = Queue[tuple[ServiceUrls, _StepTimer]](), asyncio.Event()
     file = folder / "config.yaml"
-    file.write_text(yaml.safe_dump(processes.configuration(behind, folder, {})), encoding="utf-8")
+    file.write_text(yaml.safe_dump(processes.configuration(behind, folder, {"admin.token": TOKEN})), encoding="utf-8")
     settings = loader.load(file, os.environ)
 
     async def serve() -> None:
         steps = _StepTimer(asyncio.get_running_loop())
         async with single_process.running(settings) as service:
             with steps.measured():
-                started.put((service.urls.public, steps))
+                started.put((service.urls, steps))
                 await stop.wait()
 
     with (folder / "log").open("w", encoding="utf-8") as written:
         log.configure(settings.log.level, settings.log.format, written)
         thread = threading.Thread(target=lambda: asyncio.run(serve()), name="service")
         thread.start()
-        url, steps = started.get(timeout=60)
+        urls, steps = started.get(timeout=60)
         try:
-            yield int(url.rpartition(":")[2]), steps
+            yield int(urls.public.rpartition(":")[2]), int(urls.admin.rpartition(":")[2]), steps
         finally:
             steps.loop.call_soon_threadsafe(stop.set)
             thread.join()

@@ -119,8 +119,19 @@ def shown_target(target: str, maximum: int, is_key: Callable[[str], bool] = lamb
     if query:
         pairs = (pair.partition("=") for pair in query.split("&"))
         hidden = (f"{_without(name, sent, is_key)}{sign}{_without(value, sent, is_key)}" for name, sign, value in pairs)
-        shown = f"{shown}?{'&'.join(hidden)}"
+        shown = f"{shown}?{_joined(hidden, maximum)}"
     return _printable(shown)[:maximum]
+
+
+def _joined(pairs: Iterable[str], maximum: int) -> str:
+    """Join pairs until there are so many characters: those behind are cut off, and need not be looked at."""
+    joined, length = [], 0
+    for pair in pairs:
+        joined.append(pair)
+        length += len(pair) + 1
+        if length > maximum:
+            break
+    return "&".join(joined)
 
 
 def _without(text: str, sent: set[str], is_key: Callable[[str], bool]) -> str:

@@ -51,3 +51,17 @@ def test_target_is_cut_after_its_keys_are_hidden() -> None:
 )
 def test_texts_of_a_client_are_shown_without_its_api_keys(text: str, shown: str) -> None:
     assert without_keys(text, "/v3/parts/match?queries=[]&apikey=S3CR%2BT&apikey=") == shown
+
+
+def test_what_is_cut_off_is_not_looked_at() -> None:
+    pairs = "&".join(f"name{number}=value" for number in range(1_000))
+    looked_at: list[str] = []
+
+    def is_key(text: str) -> bool:
+        looked_at.append(text)
+        return text == "name3"
+
+    shown = shown_target(f"/v3/parts/match?{pairs}&apikey=A-KEY-OF-A-CLIENT", 100, is_key)
+    assert shown.startswith("/v3/parts/match?name0=value&name1=value&name2=value&…=value&")
+    assert len(shown) == 100
+    assert len(looked_at) < 30

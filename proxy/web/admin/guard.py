@@ -98,6 +98,8 @@ class Guard:
         """Authenticate a request, and handle it."""
 
         async def authenticated(request: web.Request) -> web.StreamResponse:
+            if requests.wants_page(request):
+                await rendering.prepare()
             self.transport.check_host(request)
             requests.check_body(request)
             redirect = None if _route(request) in OPEN else await self._authenticate(request)

@@ -1,5 +1,6 @@
 """HTML of the admin interface: jinja2 templates with one layout. Everything shown is escaped and printable."""
 
+import asyncio
 import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -39,6 +40,18 @@ def render(template: str, title: str, **values: Any) -> str:
     """Render a template. Values that the layout needs have defaults: without `pages` it has no navigation."""
     frame = {"pages": (), "name": "", "json": "", "csrf": "", "notice": ""}
     return _environment().get_template(template).render(title=title, **{**frame, **values})
+
+
+async def prepare() -> None:
+    """Import jinja2 and compile all templates, once, without delaying the requests of v3 clients."""
+    if not _environment.cache_info().currsize:
+        await asyncio.to_thread(_compile_templates)
+
+
+def _compile_templates() -> None:
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
 
 
 @functools.cache

@@ -13,7 +13,9 @@ from support import alert_receiver, running_proxy
 from support.redis_server import RedisServer
 
 from proxy import config
-from proxy.alerts import records
+from proxy.alerts import alert as alerts
+from proxy.alerts import conditions, records
+from proxy.gateway import callers
 from proxy.stores.protocols import LedgerEntry
 from proxy.web.service import SERVICE
 
@@ -71,8 +73,10 @@ async def test_page_shows_receivers_alerts_and_open_conditions(start: StartEnvir
     async with alert_receiver.running() as receiver:
         hook = config.WebhookSettings(config.WebhookUrl(receiver.url), name="chat", timeout_seconds=60)
         script = config.CommandSettings(("cat", "s3cretPLANTED"), events=("client.new",), timeout_seconds=60)
-        alerts = {"webhooks": (hook,), "commands": (script,)}
-        async with start(admin=True, alerts=alerts, application={"client_secret": config.Secret("wrong")}) as managed:
+        receivers = {"webhooks": (hook,), "commands": (script,)}
+        async with start(
+            admin=True, alerts=receivers, application={"client_secret": config.Secret("wrong")}
+        ) as managed:
             admin = managed.admin
             await admin.proxy.get(target(ONE))
             await admin.service.alerts.evaluate()
@@ -90,6 +94,20 @@ async def test_page_shows_receivers_alerts_and_open_conditions(start: StartEnvir
                 assert secret not in page + json.dumps(shown)
             assert "on its way" in await admin.act("/alerts/test")
             assert (await receiver.wait(2))[1].json["event"] == "test"
+
+
+async def test_hostile_texts_are_shown_as_text(start: StartEnvironment) -> None:
+    hostile = "<script>alert(1)</script>\x1b[2J"
+    async with start(admin=True) as managed:
+        newcomer = callers.NewClient("demo", hostile, hostile, 0)
+        condition = conditions.new_clients([newcomer])
+        alert = alerts.make("msg_1", condition.event, "info", condition.title, condition.details, now=0)
+        failed = records.Delivery("chat", "failed", 1, hostile)
+        await records.keep(managed.admin.service.gateway.store, records.AlertRecord(0, alert, [failed]))
+        page = await managed.admin.page("/alerts")
+        assert "&lt;script&gt;" in page
+        assert "<script>alert" not in page
+        assert "\x1b" not in page
 
 
 async def test_test_of_no_receivers_says_so(start: StartEnvironment) -> None:

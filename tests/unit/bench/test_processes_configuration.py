@@ -27,6 +27,7 @@ def _changed(made: dict[str, Any]) -> dict[str, Any]:
 
 ADDRESSES = {
     "listen.port": 0,
+    "admin.port": 0,
     "upstream.graphql_url": "http://127.0.0.1:9/graphql",
     "upstream.token_url": "http://127.0.0.1:9/connect/token",
     "store": "sqlite:/state/state.sqlite",

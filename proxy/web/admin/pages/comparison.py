@@ -17,7 +17,7 @@ from proxy.compare.results import (
     FailedRequests,
     Verdict,
 )
-from proxy.compare.shadow import report, results
+from proxy.compare.shadow import results
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import (
     ActionResult,
@@ -123,6 +123,8 @@ async def _data(context: AdminContext, _: Query) -> ComparisonPage:
 
 async def _result(context: AdminContext) -> ComparisonResult | None:
     """Read the result from the store. Raises ConfigError for rules that cannot be read, and StoreUnavailable."""
+    from proxy.compare.shadow import report  # judging is of no use to a service that compares nothing
+
     gateway = context.service.gateway
     rules = await asyncio.to_thread(_rules, gateway.settings)
     return await report.read(gateway.store, gateway.settings, rules, gateway.clock)
