@@ -233,7 +233,11 @@ async def _new_clients(gateway: Gateway) -> list[callers.NewClient]:
     # Processes write what they counted with a delay: what is younger is left to the next time.
     until = int(gateway.clock.now() - CLIENTS_DELAY)
     last = (await store.notes(CLIENTS_NOTE)).get("until", "")
+    clients = []
+    if last.isdecimal():
+        seen = await store.callers()
+        # In a thread: thirteen months of callers may be many.
+        clients = await asyncio.to_thread(callers.new_clients, seen, int(last))
+    # Last: where the store fails before, the next look finds the same clients.
     await store.put_note(CLIENTS_NOTE, "until", str(until))
-    if not last.isdecimal():
-        return []
-    return [each for each in callers.new_clients(await store.callers(), int(last)) if each.first < until]
+    return [each for each in clients if each.first < until]

@@ -15,10 +15,9 @@ import msgspec
 import structlog
 
 from proxy import errors
+from proxy.config import changes
 from proxy.gateway.assembly import Gateway
-from proxy.kit import shipped
 from proxy.mapping import drift
-from proxy.mapping.loader import Mappings
 from proxy.upstream import introspection
 
 NOTE = "schema check"
@@ -70,7 +69,6 @@ class SchemaCheck:
         self._current = current
         self._rng = rng or random.SystemRandom()
         self._poll_seconds = poll_seconds
-        self._expected: tuple[Mappings, str] | None = None
         self._due: float | None = None
         self._task: asyncio.Task[None] | None = None
         self.report: SchemaReport | None = None
@@ -78,10 +76,7 @@ class SchemaCheck:
     @property
     def expected(self) -> str:
         """Digest of the schema and the mappings that this process runs with, by which results of others are known."""
-        mappings = self._current().mappings
-        if self._expected is None or self._expected[0] is not mappings:  # a reload reads them anew
-            self._expected = mappings, shipped.digest(shipped.mapping_files())[:12]
-        return self._expected[1]
+        return self._current().contents[changes.MAPPINGS]
 
     def start(self) -> None:
         """Begin in the background."""

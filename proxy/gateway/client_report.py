@@ -6,13 +6,14 @@ import io
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 import msgspec
 
 from proxy import config
 from proxy.gateway.applications import Sunset
+from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
@@ -178,8 +179,8 @@ def _callers(calls: _Calls) -> list[CallerUsage]:
             caller.endpoint,
             caller.user_agent,
             *_total(counts),
-            _at(calls.seen[caller].first),
-            _at(calls.seen[caller].last),
+            rfc3339(calls.seen[caller].first),
+            rfc3339(calls.seen[caller].last),
             [DayUsage(_day(count.day), *count[2:]) for count in sorted(counts)],
         )
         for caller, counts in days.items()
@@ -207,13 +208,8 @@ def _day(day: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
-def _at(seconds: int) -> str:
-    """Format a time as RFC 3339 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _time(seconds: int | None) -> str | None:
-    return None if seconds is None else _at(seconds)
+    return None if seconds is None else rfc3339(seconds)
 
 
 CSV_COLUMNS = (

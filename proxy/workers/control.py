@@ -36,11 +36,13 @@ async def listening(
     """Reload on request while the block runs. `file` is the configuration file."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):  # the command was interrupted
-            if await reader.readline() == REQUEST:
-                writer.write(msgspec.json.encode(await reload()) + b"\n")
-                await writer.drain()
-            writer.close()
+        try:
+            with contextlib.suppress(ConnectionError):  # the command was interrupted
+                if await reader.readline() == REQUEST:
+                    writer.write(msgspec.json.encode(await reload()) + b"\n")
+                    await writer.drain()
+        finally:
+            writer.close()  # else the command would wait for a result that does not come
 
     path = _folders(environ)[0] / _name(file, str(os.getpid()))
     try:

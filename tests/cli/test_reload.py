@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from proxy.workers import control
 
 SECONDS = 60.0  # that a condition may take before its test fails
 RELOADS, PER_SECOND, CONNECTIONS = 100, 300, 30
+OVERLAP = 10  # reloads for which a key is valid
 STABLE = "a-key-that-stays"
 NUMBERS = ("SN74S74N", "LM358N", "NE555P", "BC847B", "ATMEGA328P-PU")
 
@@ -167,8 +169,9 @@ async def test_a_hundred_reloads_under_load_lose_no_request(
     began = time.monotonic()
     async with load.running():
         for number in range(RELOADS):
-            # Keys come and go, while each is valid both before and after the reload at which clients change to it.
-            names = [f"key-{number}", f"key-{number + 1}"]
+            # Each key is valid for some reloads after that at which clients change to it: a request may be under way
+            # for longer than a reload takes.
+            names = [f"key-{number + later}" for later in range(OVERLAP)]
             service.demo["apikeys"] = [{"key": key, "name": key} for key in (STABLE, *names)]
             service.demo["parts"] = 1_000_000 + number
             service.demo["rate"] = 10_000 + number
@@ -176,7 +179,7 @@ async def test_a_hundred_reloads_under_load_lose_no_request(
             service.content["upstream"]["retries"] = number % 3
             result = await asyncio.to_thread(service.reload)
             assert (result.outcome, result.waiting_for_restart) == ("reloaded", ()), result.mistakes
-            assert f"applications.demo.apikeys.key-{number + 1} (added)" in result.changed
+            assert f"applications.demo.apikeys.{names[-1]} (added)" in result.changed
             load.keys = [STABLE, names[-1]]
     seconds = time.monotonic() - began
     sent = sum(load.outcomes.values())
@@ -188,3 +191,108 @@ async def test_a_hundred_reloads_under_load_lose_no_request(
     row = next(row for row in json.loads(usage.stdout) if row["key"] is None)
     assert (row["used"], row["uncertain"], row["reserved"]) == (billed, 0, 0)
     assert load.parts == billed > 0
+
+
+async def statuses(service: ReloadedService, key: str) -> set[int]:
+    """Statuses of requests over new connections, which the kernel distributes among the workers."""
+    found = set()
+    for _ in range(12):
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session,
+            session.get(yarl.URL(service.url + target(key, "SN74S74N", 1), encoded=True)) as response,
+        ):
+            found.add(response.status)
+    return found
+
+
+async def logged(service: ReloadedService, event: str, times: int) -> None:
+    """Wait until an event is in the log so often: a thread writes it."""
+    async with asyncio.timeout(SECONDS):
+        while len(service.lines(event)) < times:
+            await asyncio.sleep(0.05)
+
+
+async def test_all_workers_change_or_none(start_service: StartService) -> None:
+    service = await start_service(2)
+    service.demo["apikeys"].append({"key": "new", "name": "new"})
+    assert (await asyncio.to_thread(service.reload)).changed == ("applications.demo.apikeys.new (added)",)
+    assert await statuses(service, "new") == {200}
+    # A mistake that only the workers find.
+    service.demo["apikeys"].pop()
+    service.content["upstream"]["tls"] = {"ca_file": "config.yaml"}
+    result = await asyncio.to_thread(service.reload)
+    assert (result.outcome, len(result.mistakes)) == ("failed", 1)
+    assert "upstream.tls.ca_file" in result.mistakes[0]
+    assert await statuses(service, "new") == {200}
+    await logged(service, "configuration reload failed", 1)
+    assert service.lines("configuration reload failed")[0]["mistakes"] == list(result.mistakes)
+
+
+async def test_a_killed_worker_comes_back_with_the_configuration_that_is_served(start_service: StartService) -> None:
+    service = await start_service(2)
+    service.demo["apikeys"] = [{"key": "new", "name": "new"}]
+    assert (await asyncio.to_thread(service.reload)).outcome == "reloaded"
+    await logged(service, "worker started", 2)
+    os.kill(service.lines("worker started")[0]["pid"], signal.SIGKILL)
+    await logged(service, "worker started", 3)
+    assert await statuses(service, "new") == {200}
+    assert await statuses(service, STABLE) == {403}
+
+
+async def test_command_prints_what_changed_and_what_waits(start_service: StartService, run_command: Any) -> None:
+    service = await start_service(1)
+
+    async def reload() -> "subprocess.CompletedProcess[str]":
+        service.write()
+        return await asyncio.to_thread(run_command, "reload", "--config", str(service.file))
+
+    service.demo["apikeys"].append({"key": "a-second-key", "name": "second"})
+    service.content["listen"]["workers"] = 4
+    done = await reload()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"Process {service.process.pid} reloaded its configuration.",
+        "Changed:",
+        "  applications.demo.apikeys.second (added)",
+        "Waiting for a restart:",
+        "  listen.workers",
+    ]
+    service.demo["parts"] = "lots"
+    service.content["listne"] = {}
+    done = await reload()
+    assert (done.returncode, done.stdout) == (1, "")
+    *mistakes, last = done.stderr.splitlines()
+    assert [re.sub(r":\d+:\d+", "", line)[:42] for line in mistakes] == [
+        "v3bridge: config.yaml: applications.demo.p",
+        "v3bridge: config.yaml: listne: unknown key",
+    ]
+    assert last == (f"v3bridge: not reloaded: process {service.process.pid} goes on with the configuration that it has")
+    assert service.process.stop(signal.SIGTERM) == 0
+    done = await reload()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"v3bridge: no service of this user runs with {service.file}")
+
+
+async def test_generated_admin_token_outlives_reloads_and_the_interface_reloads_workers(
+    start_command: Callable[..., Any], tmp_path: Path, upstream: sandbox_app.Sandbox
+) -> None:
+    service = ReloadedService(tmp_path, upstream, 2)
+    service.content["admin"] = {"port": 0}
+    service.write()
+    service.process = start_command("serve", "--config", str(service.file))
+    printed = await asyncio.to_thread(service.process.until, "sign in with this token")
+    url = re.search(r"http://[^/]+", printed[0])
+    address = re.search(r"http://[0-9.:]+", printed[-1])
+    assert url is not None
+    assert address is not None
+    service.url = url[0]
+    token = next(line.strip() for line in service.process.until("    ") if line.strip())
+    service.demo["apikeys"] = [{"key": "new", "name": "new"}]
+    service.write()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.post(f"{address[0]}/configuration/reload") as response:
+            assert response.status == 200, await response.text()
+        assert await statuses(service, "new") == {200}
+        async with session.get(f"{address[0]}/configuration.json") as response:
+            assert response.status == 200

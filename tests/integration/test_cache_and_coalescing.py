@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_proxy
@@ -94,7 +95,7 @@ async def test_token_is_renewed_before_expiry_in_the_background(environment: Pro
     await environment.results(ONE)
     environment.time.advance(DAY - 200)
     assert (await environment.results(ONE))[0]["hits"] == 4
-    await asyncio.wait_for(until(lambda: environment.sandbox.request_counts.tokens == 2), 5)
+    await asyncio.wait_for(until(lambda: environment.sandbox.request_counts.tokens == 2), 60)
     environment.time.advance(300)
     assert (await environment.results(ONE))[0]["hits"] == 4
     assert environment.sandbox.request_counts.tokens == 2
@@ -113,10 +114,8 @@ async def test_applications_share_no_results(start: StartEnvironment) -> None:
         }
         other = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("other-key")),), **own)
         chosen = running_proxy.settings(environment.sandbox.graphql_url, environment.sandbox.token_url, application=own)
-        both = config.Config(
-            applications={**chosen.applications, "other": other},
-            upstream=chosen.upstream,
-            cache=config.CacheSettings(seconds=60),
+        both = msgspec.structs.replace(
+            chosen, applications={**chosen.applications, "other": other}, cache=config.CacheSettings(seconds=60)
         )
         async with running_proxy.running(both, environment.time) as proxy:
             for key in ("EXAMPLE_KEY", "other-key", "EXAMPLE_KEY"):

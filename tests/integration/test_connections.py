@@ -77,14 +77,14 @@ async def test_slow_request_head_closes_the_connection() -> None:
 
 
 async def test_request_head_in_pieces_is_accepted_within_the_time_limit() -> None:
-    async with serving() as port:
+    async with serving(header_seconds=1.0) as port:  # far more than a pause between two pieces, on a busy machine too
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             for piece in (HEALTH[:9], HEALTH[9:]):
                 writer.write(piece)
                 await asyncio.sleep(0.1)
             assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
-        await asyncio.sleep(0.5)  # longer than header_seconds: nothing of a head has come
+        await asyncio.sleep(1.3)  # longer than header_seconds: nothing of a head has come
         writer.write(HEALTH)
         assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
         await close(writer)

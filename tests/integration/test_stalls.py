@@ -58,13 +58,13 @@ class _Environment:
 
     async def stalled(self) -> None:
         """Wait until the proxy has noticed."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await self.metric("v3bridge_upstream_stalls_total"):
                 await asyncio.sleep(0.01)
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
 

@@ -18,7 +18,7 @@ from proxy import errors
 from proxy.gateway.quota.accounts import BillingCalendar, BillingPeriods, ChargedAccounts, QuotaAccount
 from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
-from proxy.gateway.quota.usage import UsageMonitor
+from proxy.gateway.quota.usage import UsageGauges
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
 from proxy.stores.protocols import (
@@ -121,7 +121,7 @@ class Quota:
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self.exhaustion = ExhaustedQuotas(store, clock)
-        self._monitor = UsageMonitor(store, metrics)
+        self._gauges = UsageGauges(metrics)
         self._numbers = count(1)
         self._periods = self._calendar.today()
         self._pruned: BillingPeriods | None = None
@@ -146,7 +146,7 @@ class Quota:
         self._charged = [tracked for tracked in self._charged if tracked is not charged]
         before, self._accounts = self._accounts, _accounts(self._charged)
         self._charges.clear()  # filled again by the next requests
-        self._monitor.remove_gauges(before, self._accounts)
+        self._gauges.remove(before, self._accounts)
 
     async def close(self) -> None:
         """Stop refreshing, and write all usage."""
@@ -221,7 +221,7 @@ class Quota:
             self._ledger.store_failed(failure)
 
     async def refresh(self) -> None:
-        """Send a heartbeat, prune, write pending usage, read the usage of other workers, and report usage."""
+        """Send a heartbeat, prune, write pending usage, read the usage of other workers, and set the gauges."""
         periods = self._calendar.today()
         try:
             # The lease covers several refreshes, so that one that fails or is late loses no reservation.
@@ -234,12 +234,7 @@ class Quota:
             self._ledger.store_failed(error)
         # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
         await self._ledger.refresh([account.entry(periods) for account in self._accounts])
-        usages = self.usages()
-        self._monitor.update_gauges(usages)
-        try:
-            await self._monitor.log_thresholds(usages)
-        except errors.StoreUnavailable as error:
-            self._ledger.store_failed(error)
+        self._gauges.update(self.usages())
 
     async def _keep_refreshing(self) -> None:
         while True:

@@ -16,7 +16,7 @@ from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore, CacheUs
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 SIZE = 1_048_576
-LEASE = 0.2
+LEASE = 0.6
 ALWAYS = float("inf")  # fresh from: no entry is
 
 OpenCache = Callable[..., CacheStore]

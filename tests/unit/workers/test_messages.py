@@ -73,3 +73,29 @@ def test_start_report_is_one_line(report: Any) -> None:
 @pytest.mark.parametrize("line", [b"", b'{"url": "ht'])
 def test_incomplete_start_report_is_none(line: bytes) -> None:
     assert messages.read_report(line) is None
+
+
+RESULT = config.ReloadResult("reloaded", 1.0, ("cache.seconds",), ("listen.port",))
+ORDERS: list[messages.Message] = [
+    messages.PrepareMessage(1, SETTINGS),
+    messages.CommitMessage(2),
+    messages.DropMessage(3),
+    messages.ResultMessage(4, RESULT, True),
+    messages.ReloadedMessage(5, RESULT),
+    messages.StopMessage(),
+]
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 1_000, 1_000_000])
+def test_messages_are_read_however_they_are_split(size: int) -> None:
+    sent = b"".join(map(messages.write, ORDERS))
+    reader = messages.MessageReader()
+    received = [each for start in range(0, len(sent), size) for each in reader.read(sent[start : start + size])]
+    assert received == ORDERS
+
+
+@pytest.mark.parametrize("report", [messages.Answer(7, "no: Ω\nline"), messages.ReloadRequest(3)])
+def test_reports_of_a_running_worker_are_lines(report: messages.Report) -> None:
+    line = messages.write_report(report)
+    assert line.count(b"\n") == 1
+    assert messages.read_report(line) == report

@@ -1,0 +1,77 @@
+"""Control socket: found by the configuration file, private, and never a reason to fail."""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from proxy import config, errors
+from proxy.workers import control
+
+RESULT = config.ReloadResult("failed", 1.0, mistakes=("config.yaml:1:1: a: wrong",))
+
+
+async def reload() -> config.ReloadResult:
+    return RESULT
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {"RUNTIME_DIRECTORY": str(folder / "run")}
+
+
+async def asked(file: Path, environ: dict[str, str]) -> dict[int, config.ReloadResult]:
+    return await asyncio.to_thread(control.reload_services, file, environ)
+
+
+async def test_service_is_found_by_its_file(tmp_path: Path) -> None:
+    file, environ = tmp_path / "config.yaml", environment(tmp_path)
+    (tmp_path / "link.yaml").symlink_to(file)
+    async with control.listening(file, reload, environ):
+        assert await asked(file, environ) == await asked(tmp_path / "link.yaml", environ) == {os.getpid(): RESULT}
+        assert await asked(tmp_path / "other.yaml", environ) == {}
+    assert await asked(file, environ) == {}
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+async def test_only_the_user_can_connect(tmp_path: Path) -> None:
+    async with control.listening(tmp_path / "config.yaml", reload, environment(tmp_path)):
+        assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
+
+
+async def test_socket_that_a_killed_service_left_is_removed(tmp_path: Path) -> None:
+    file, environ = tmp_path / "config.yaml", environment(tmp_path)
+    async with control.listening(file, reload, environ):
+        (own,) = (tmp_path / "run").iterdir()
+        left = own.with_name(own.name.replace(str(os.getpid()), "1"))
+        os.link(own, left)
+    assert left.exists()
+    assert await asked(file, environ) == {}
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770])
+async def test_service_without_a_private_folder_runs_all_the_same(tmp_path: Path, mode: int) -> None:
+    file, environ = tmp_path / "config.yaml", environment(tmp_path)
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "run").chmod(mode)
+    async with control.listening(file, reload, environ):
+        assert await asked(file, environ) == {}
+
+
+async def test_path_that_is_too_long_is_no_reason_to_fail(tmp_path: Path) -> None:
+    environ = {"RUNTIME_DIRECTORY": str(tmp_path / ("long" * 30))}
+    async with control.listening(tmp_path / "config.yaml", reload, environ):
+        pass
+
+
+async def test_service_that_dies_during_a_reload_is_an_error(tmp_path: Path) -> None:
+    file, environ = tmp_path / "config.yaml", environment(tmp_path)
+
+    async def die() -> config.ReloadResult:
+        raise ConnectionResetError
+
+    async with control.listening(file, die, environ):
+        with pytest.raises(errors.ConfigError, match="ended before it had reloaded"):
+            await asked(file, environ)
