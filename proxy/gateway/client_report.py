@@ -158,7 +158,7 @@ def _client(
         sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
         sunset_passed=sunset is not None and now >= sunset.end,
         expires=expires.isoformat() if expires else None,
-        expired=expires is not None and datetime.fromtimestamp(now, UTC).date() > expires,
+        expired=expires is not None and _day(int(now // DAY_SECONDS)) > expires.isoformat(),
         requests=requests,
         errors=failed,
         parts=parts,
