@@ -1,6 +1,7 @@
 """`v3bridge serve`: the service in one process or several, with `upstream: sandbox` beside the embedded sandbox."""
 
 import asyncio
+import contextlib
 import os
 import secrets
 import sys
@@ -212,7 +213,8 @@ async def _make_reloadable(
         start.configure_log(settings.log)
         # A reload that removed the configured token: the generated one has not been printed yet.
         if start.has_generated_token(settings) and not start.has_generated_token(running):
-            start.show_admin_interface(service.urls.admin, settings)
+            with contextlib.suppress(OSError):  # nobody reads standard output any more
+                start.show_admin_interface(service.urls.admin, settings)
         running = settings
 
     source = reloading.ConfigurationSource(start.read, resolve)
