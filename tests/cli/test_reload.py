@@ -57,6 +57,8 @@ class ReloadedService:
                     "parts": 1_000_000,
                 }
             },
+            # On a busy machine an upstream request may stall; its fresh attempt is billed, too, and in no response's header.
+            "coalescing": {"stall_seconds": 60},
             "log": {"format": "json"},
         }
         self.url = ""
