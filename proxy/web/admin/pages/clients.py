@@ -46,6 +46,8 @@ class ClientRow(msgspec.Struct, frozen=True):
     strict: bool
     sunset: str | None
     sunset_passed: bool
+    expires: str | None
+    expired: bool
     today: int
     requests: int
     errors: int
@@ -154,6 +156,8 @@ def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usag
         strict=client.strict,
         sunset=client.sunset,
         sunset_passed=client.sunset_passed,
+        expires=client.expires,
+        expired=client.expired,
         today=client.days[-1].requests,
         requests=client.requests,
         errors=client.errors,
