@@ -101,7 +101,6 @@ class Guard:
             if requests.wants_page(request):
                 await rendering.prepare()
             self.transport.check_host(request)
-            requests.check_body(request)
             redirect = None if _route(request) in OPEN else await self._authenticate(request)
             return await handler(request) if redirect is None else redirect
 
@@ -144,8 +143,8 @@ class Guard:
         request[CSRF] = sessions.csrf_token(cookie)
         if request.method not in ("GET", "HEAD"):
             requests.check_same_site(request)
-            fields = await request.post()
-            if not sessions.is_csrf_token(cookie, str(fields.get("csrf", ""))):
+            fields = await requests.form(request)
+            if not sessions.is_csrf_token(cookie, fields.get("csrf", "")):
                 raise requests.ForbiddenOrigin
         return None
 
