@@ -43,6 +43,7 @@ class Transport:
 
     def __init__(self, trusted: tuple[str, ...], host: str) -> None:
         self.addresses = ClientAddressResolver((*trusted, *LOOPBACK))
+        self._certain = ClientAddressResolver(trusted)
         self._fronts = tuple(ipaddress.ip_network(each) for each in (*trusted, *LOOPBACK))
         self._host = host
 
@@ -54,6 +55,10 @@ class Transport:
         """
         forwarded = request.headers.get("X-Forwarded-Proto", "") if self._is_front(request) else ""
         return request.secure or forwarded == "https" or (not forwarded and is_loopback_name(host_name(request)))
+
+    def is_address_claimed(self, request: web.Request) -> bool:
+        """Return whether any program of this machine could have chosen the client's address."""
+        return self.addresses.of(request) != self._certain.of(request)
 
     def check_host(self, request: web.Request) -> None:
         """Raise BadRequest for a name that somebody else may have given to a loopback address (DNS rebinding)."""
@@ -90,8 +95,8 @@ async def form(request: web.Request) -> Mapping[str, str]:
     """Return the fields of a form. Raises UnsupportedForm for a body that is no plain form in UTF-8, and SlowForm."""
     if not request.body_exists:
         return {}
-    # Compared and not parsed: aiohttp's parser takes seconds for 16 KiB of parameters. It also writes files to disk, and
-    # decodes fields by any codec that their sender names: 256 KiB of Punycode take five seconds.
+    # Compared and not parsed: aiohttp's parser takes seconds for 16 KiB of parameters. It also writes files to disk,
+    # and decodes fields by any codec that their sender names: 256 KiB of Punycode take five seconds.
     sent = request.headers.getall(hdrs.CONTENT_TYPE, ())
     if hdrs.CONTENT_ENCODING in request.headers or any(_FORM.fullmatch(each) is None for each in sent):
         raise UnsupportedForm

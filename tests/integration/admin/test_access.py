@@ -142,6 +142,19 @@ async def test_wrong_tokens_are_limited_for_each_address(managed: ProxyEnvironme
     assert (await admin.sign_in()).status == 303
 
 
+async def test_program_of_the_machine_cannot_guess_faster_with_other_addresses(managed: ProxyEnvironment) -> None:
+    """Any local user can claim to be a TLS front."""
+    limit = guard.WRONG_TOKENS_CLAIMED.count
+    for number in range(limit + 1):
+        headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": f"192.0.2.{number}"}
+        status = (await managed.admin.send("GET", "/overview.json", headers=headers)).status
+        assert status == (401 if number < limit else 429)
+    assert (await managed.admin.send("GET", "/overview.json", headers=BEARER)).status == 200
+    managed.time.advance(60)
+    elsewhere = BEARER | {"X-Forwarded-For": "192.0.2.1"}
+    assert (await managed.admin.send("GET", "/overview.json", headers=elsewhere)).status == 200
+
+
 @pytest.mark.parametrize(
     "headers,status",
     [
