@@ -7,13 +7,13 @@ client may choose its own user agent, which must not become a mention or a link 
 import json
 import secrets
 import socket
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import msgspec
 
 import proxy
 from proxy import config
+from proxy.kit.wording import rfc3339
 
 VERSION = 1
 TEST: Final = "test"
@@ -87,8 +87,3 @@ def new_id() -> str:
 def encode(alert: Alert, body: Literal["json", "text"] = "json") -> bytes:
     """Return the body that is sent: all fields, or `text` alone for services that refuse unknown fields."""
     return json.dumps({"text": alert.text}).encode() if body == "text" else msgspec.json.encode(alert)
-
-
-def rfc3339(seconds: float) -> str:
-    """Format a time to whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

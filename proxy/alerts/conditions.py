@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import config
-from proxy.alerts.alert import Severity, rfc3339
+from proxy.alerts.alert import Severity
 from proxy.alerts.schema_check import SchemaReport
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.callers import NewClient
 from proxy.gateway.quota.accounts import LIFETIME, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, rfc3339
 from proxy.stores.protocols import EntryUsage
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff
@@ -72,8 +72,7 @@ class Observer:
         metrics = gateway.metrics
         for name, service in _SERVICES.items():
             openings = metrics.circuit_breaker_openings[name,]
-            # Fewer than before: the metrics are new, because the configuration was reloaded.
-            has_opened = bool(openings) and openings != self._openings.get(name)
+            has_opened = openings > self._openings.get(name, 0)
             self._openings[name] = openings
             state = metrics.circuit_breaker_state.get((name,), policies.CLOSED)
             if has_opened or state != policies.CLOSED:

@@ -72,7 +72,9 @@ def _client_state(client: "ClientUsage") -> str:
     if client.key is not None and not client.configured:
         return "not configured"
     states = [f"{'ended' if client.sunset_passed else 'sunset'} {client.sunset}"] if client.sunset else []
-    return ", ".join([*states, "strict"] if client.strict else states)
+    if client.expires:
+        states.append(f"{'expired' if client.expired else 'expires'} {client.expires}")
+    return "\n".join([*states, "strict"] if client.strict else states)
 
 
 def _agents(client: "ClientUsage") -> str:

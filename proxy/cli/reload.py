@@ -25,7 +25,8 @@ def reload(
     results = control.reload_services(file)
     if not results:
         raise errors.ConfigError(
-            f"no service of this user runs with {file}; name its configuration with --config, or send SIGHUP to it"
+            f"no service of this user runs with {file.absolute()}; name its configuration with --config, be its user, "
+            "or send SIGHUP to it"
         )
     for process, result in results.items():
         _show(result, process)

@@ -1,6 +1,7 @@
 """`v3bridge serve`: the service in one process or several, with `upstream: sandbox` beside the embedded sandbox."""
 
 import asyncio
+import contextlib
 import os
 import secrets
 import sys
@@ -83,8 +84,7 @@ def serve(
 
         configure_log(settings.log)
         log.log_uncaught_exceptions()
-        token = generated.reveal() if settings.admin and settings.admin.token is generated else ""
-        event_loop.run(_serve(_Start(settings, read, configure_log, origin, token, Activation(sockets, manager))))
+        event_loop.run(_serve(_Start(settings, read, configure_log, origin, generated, Activation(sockets, manager))))
 
 
 def _overrides(options: Mapping[str, str | int | None], sockets: inherited.InheritedSockets) -> dict[str, str]:
@@ -100,15 +100,21 @@ def _overrides(options: Mapping[str, str | int | None], sockets: inherited.Inher
 
 
 class _Start(NamedTuple):
-    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`; `token` is a
-    generated admin token, which is printed, and never logged."""
+    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`; `generated` is
+    the admin token where none is configured, which is printed, and never logged."""
 
     settings: config.Config
     read: Callable[[], config.Config]
     configure_log: Callable[[config.LogSettings], None]
     origin: ConfigurationOrigin
-    token: str
+    generated: config.Secret
     activation: Activation
+
+    def has_generated_token(self, settings: config.Config) -> bool:
+        return settings.admin is not False and settings.admin.token is self.generated
+
+    def show_admin_interface(self, url: str, settings: config.Config) -> None:
+        shown.admin_interface(url, self.generated.reveal() if self.has_generated_token(settings) else "")
 
 
 def _admin(
@@ -154,7 +160,7 @@ async def _serve(start: _Start) -> None:
         await _make_reloadable(service, start, resolve, stop, stack)
         urls = service.urls
         shown.service(urls.public, _key(settings), settings.upstream == "sandbox")
-        shown.admin_interface(urls.admin, start.token)
+        start.show_admin_interface(urls.admin, settings)
         _report_start(start, urls)
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
@@ -200,12 +206,23 @@ async def _make_reloadable(
     """Reload the configuration on SIGHUP, by `v3bridge reload` and by the admin interface."""
     from proxy.workers import control, reloading
 
+    running = start.settings
+
+    def apply(settings: config.Config) -> None:
+        nonlocal running
+        start.configure_log(settings.log)
+        # A reload that removed the configured token: the generated one has not been printed yet.
+        if start.has_generated_token(settings) and not start.has_generated_token(running):
+            with contextlib.suppress(OSError):  # nobody reads standard output any more
+                start.show_admin_interface(service.urls.admin, settings)
+        running = settings
+
     source = reloading.ConfigurationSource(start.read, resolve)
     reloader = reloading.Reloader(
         source,
         start.settings,
         service,
-        configure_log=start.configure_log,
+        apply=apply,
         clock=clock.SystemClock(),
         manager=start.activation.manager,
     )

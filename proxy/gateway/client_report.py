@@ -6,13 +6,14 @@ import io
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 import msgspec
 
 from proxy import config
 from proxy.gateway.applications import Sunset
+from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
@@ -48,7 +49,7 @@ class ClientUsage(msgspec.Struct, frozen=True):
     `requests`, `errors`, `parts`, `days` and `callers` are of the days of the report; `first_seen` and `last_seen` of
     all recorded days, null for a key that was never seen. `days` has a row for each day, `callers` for each caller that
     was seen on one of them, most requests first. `configured`: the configuration has such a key. `sunset` is the last
-    day of service, `strict` whether all of its requests are strict.
+    day of service of v3 to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
     """
 
     application: str | None
@@ -57,6 +58,8 @@ class ClientUsage(msgspec.Struct, frozen=True):
     strict: bool
     sunset: str | None
     sunset_passed: bool
+    expires: str | None
+    expired: bool
     requests: int
     errors: int
     parts: int
@@ -106,7 +109,7 @@ def _report(
     now: float,
 ) -> ClientReport:
     keys = {
-        (name, key_name): (entry.sunset_of(key), key.strict)
+        (name, key_name): (entry.sunset_of(key), key)
         for name, entry in applications.items()
         for key_name, key in entry.clients.items()
     }
@@ -134,13 +137,14 @@ class _Calls(NamedTuple):
 
 def _client(
     client: tuple[str, str],
-    settings: tuple[config.SunsetSettings | None, bool] | None,
+    settings: tuple[config.SunsetSettings | None, config.ApiKeySettings] | None,
     calls: _Calls,
     days: Iterable[int],
     now: float,
 ) -> ClientUsage:
     application, key = client
-    configured_sunset, strict = settings or (None, False)
+    configured_sunset, api_key = settings or (None, None)
+    expires = api_key.expires if api_key else None
     sunset = Sunset.of(configured_sunset)
     by_day: dict[int, list[CallerCount]] = defaultdict(list)
     for count in calls.counts:
@@ -150,9 +154,11 @@ def _client(
         application=application or None,
         key=key or None,
         configured=settings is not None,
-        strict=strict,
+        strict=api_key is not None and api_key.strict,
         sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
         sunset_passed=sunset is not None and now >= sunset.end,
+        expires=expires.isoformat() if expires else None,
+        expired=expires is not None and _day(int(now // DAY_SECONDS)) > expires.isoformat(),
         requests=requests,
         errors=failed,
         parts=parts,
@@ -173,8 +179,8 @@ def _callers(calls: _Calls) -> list[CallerUsage]:
             caller.endpoint,
             caller.user_agent,
             *_total(counts),
-            _at(calls.seen[caller].first),
-            _at(calls.seen[caller].last),
+            rfc3339(calls.seen[caller].first),
+            rfc3339(calls.seen[caller].last),
             [DayUsage(_day(count.day), *count[2:]) for count in sorted(counts)],
         )
         for caller, counts in days.items()
@@ -202,13 +208,8 @@ def _day(day: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
-def _at(seconds: int) -> str:
-    """Format a time as RFC 3339 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _time(seconds: int | None) -> str | None:
-    return None if seconds is None else _at(seconds)
+    return None if seconds is None else rfc3339(seconds)
 
 
 CSV_COLUMNS = (

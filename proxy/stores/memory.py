@@ -154,6 +154,9 @@ class MemoryStore:
         self._notes[kind].clear()
 
     async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+        # Each batch leaves a mark, and nothing else would delete it.
+        now = self._clock.now()
+        self._once = {key: until for key, until in self._once.items() if until > now}
         if await self.claim_once(f"callers:{batch}", BATCH_SECONDS):
             for caller, first, last in seen:
                 _, before, after = self._callers.get(caller, (caller, first, last))

@@ -173,8 +173,7 @@ class SqliteStore:
         await self._write(lambda rows: _add_callers(rows, batch, seen, counts, now))
 
     async def callers(self) -> list[CallerSeen]:
-        rows = await self._read("SELECT application, key, endpoint, user_agent, first, last FROM callers")
-        return [CallerSeen(Caller(*names), first, last) for *names, first, last in rows]
+        return await self._transaction("BEGIN", _callers)
 
     async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
         return await self._transaction("BEGIN", lambda rows: _caller_counts(rows, first_day, last_day))
@@ -365,6 +364,11 @@ def _add_callers(
         "parts = parts + excluded.parts",
         (_json([(*caller, day, *numbers) for day, caller, *numbers in counts]),),
     )
+
+
+def _callers(rows: Connection) -> list[CallerSeen]:
+    stored = rows.execute("SELECT application, key, endpoint, user_agent, first, last FROM callers")
+    return [CallerSeen(Caller(*names), first, last) for *names, first, last in stored]
 
 
 def _caller_counts(rows: Connection, first_day: int, last_day: int) -> list[CallerCount]:

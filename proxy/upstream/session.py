@@ -49,6 +49,6 @@ def _load_client_certificate(context: ssl.SSLContext, cert: str, key: str | None
         context.load_cert_chain(cert, key, password="")
     except (ssl.SSLError, OSError):
         raise errors.ConfigError(
-            f"upstream.tls.client_cert: {cert} and {key or 'itself'} hold no certificate with its key, "
-            "in PEM form and without a passphrase"
+            f"upstream.tls.client_cert: {f'{cert} and {key} hold' if key else f'{cert} holds'} no certificate with "
+            "its key, in PEM form and without a passphrase"
         ) from None

@@ -22,6 +22,7 @@ import structlog
 from proxy import config, errors
 
 SYSTEM_FOLDER = Path("/run/v3bridge")  # RuntimeDirectory of deploy/v3bridge.service
+USER_FOLDERS = Path("/run/user")  # where systemd keeps the XDG_RUNTIME_DIR of each user
 ANSWER_SECONDS = 300.0  # that a reload may take
 RESULT_MAX = 1_048_576  # bytes of a result
 REQUEST = b"reload\n"
@@ -63,11 +64,27 @@ async def listening(
 def reload_services(file: Path, environ: Mapping[str, str] = os.environ) -> dict[int, config.ReloadResult]:
     """Reload every service that runs with a configuration file; return the results by process id."""
     results = {}
-    for folder in dict.fromkeys((*_folders(environ), SYSTEM_FOLDER)):
+    for folder in _searched_folders(environ):
         for path in sorted(folder.glob(_name(file, "*"))):
             if (result := _reload(path)) is not None:
                 results[int(path.suffixes[0].removeprefix("."))] = result
     return results
+
+
+def _searched_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return where services of this user may have their sockets, also those that were started in another environment,
+    such as that of a cron job. A folder that another user has made there could pretend a service."""
+    *given, temporary = _folders(environ)
+    guessed = (USER_FOLDERS / str(os.getuid()) / "v3bridge", temporary)
+    return list(dict.fromkeys((*given, *filter(_is_own, guessed), SYSTEM_FOLDER)))
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except OSError:  # most are missing
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _reload(path: Path) -> config.ReloadResult | None:

@@ -52,7 +52,7 @@ class ConfigurationSource:
 
 class Reloader:
     """Reloads the configuration of a service, one reload at a time. `running` is the configuration as it was read;
-    `configure_log` applies settings of the log to this process, `manager` hears of the beginning and the end."""
+    `apply` applies a configuration to this process, `manager` hears of the beginning and the end."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Reloader:
         running: config.Config,
         service: Reloadable,
         *,
-        configure_log: Callable[[config.LogSettings], None],
+        apply: Callable[[config.Config], None],
         clock: Clock,
         manager: service_manager.ServiceManager = service_manager.NONE,
     ) -> None:
@@ -68,7 +68,7 @@ class Reloader:
         self._running = running
         self._contents = changes.contents(source.resolve(running))
         self._service = service
-        self._configure_log = configure_log
+        self._apply_here = apply
         self._clock = clock
         self._manager = manager
         self._turn = asyncio.Lock()
@@ -127,7 +127,7 @@ class Reloader:
         except BaseException:
             await self._service.drop()
             raise
-        self._configure_log(settings.log)
+        self._apply_here(settings)
         await self._service.commit()
 
     def _failed(self, mistakes: list[str]) -> config.ReloadResult:

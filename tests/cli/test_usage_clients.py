@@ -30,7 +30,7 @@ applications:
     apikeys:
       - {key: "k3y-of-erp", name: erp}
       - {key: "k3y-of-plm", name: plm, sunset: 2020-01-31}
-      - {key: "k3y-of-ci", name: ci, strict: true, sunset: never}
+      - {key: "k3y-of-ci", name: ci, strict: true, sunset: never, expires: 2099-01-31}
   trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"]}
 """
 LONG = "OctoCruncher/4.2 (Windows NT 10.0; Win64; x64) libcurl/7.88.1 OpenSSL/3.0.8 " + "x" * 120
@@ -105,6 +105,7 @@ def test_table_names_clients_with_requests_first(run_command: Run, config_file: 
     ]
     assert lines(output)[12:] == [
         ["shop/ci", "0", "0", "0", "never"],
+        ["expires 2099-01-31"],
         ["strict"],
         ["trial/1", "0", "0", "0", "never"],
         ["Counts are written every 10 seconds."],
@@ -157,11 +158,13 @@ def test_unused_keys_are_those_that_can_be_removed(run_command: Run, config_file
 
 def test_json_has_every_caller_with_its_days(run_command: Run, config_file: str, recorded: None) -> None:
     clients = json.loads(run(run_command, config_file, "--json", "--application", "shop"))["clients"]
-    assert [(each["key"], each["configured"], each["sunset"], each["sunset_passed"]) for each in clients] == [
-        ("erp", True, "2099-06-30", False),
-        ("left", False, None, False),
-        ("plm", True, "2020-01-31", True),
-        ("ci", True, None, False),
+    assert [
+        (each["key"], each["configured"], each["sunset"], each["sunset_passed"], each["expires"]) for each in clients
+    ] == [
+        ("erp", True, "2099-06-30", False, None),
+        ("left", False, None, False, None),
+        ("plm", True, "2020-01-31", True, None),
+        ("ci", True, None, False, "2099-01-31"),
     ]
     assert clients[0]["callers"][0] == {
         "endpoint": "parts/match",

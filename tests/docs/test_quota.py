@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from proxy import config
 from proxy.config import loader
-from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations, usage
+from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations
 from proxy.telemetry import metrics
 
 REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "responses.py"
@@ -19,8 +20,8 @@ def words(pages: Any) -> Any:
 
 
 def test_documented_numbers_are_those_of_the_code(words: Any) -> None:
-    thresholds = ", ".join(map(str, usage.THRESHOLDS[:-1])) + f" and {usage.THRESHOLDS[-1]} %"
-    assert f"one warning when {thresholds} of a limit" in words
+    *lower, highest = config.AlertSettings().thresholds
+    assert f"{', '.join(map(str, lower))} or {highest} % unless `alerts.thresholds`" in words
     assert f"when it was not heard for {reservations.LEASE_SECONDS:.0f} seconds" in words
     assert f"each learns within {reservations.REFRESH_SECONDS:.0f} second what" in words
     assert "settled after a fifth of a second" in words

@@ -15,7 +15,7 @@ import yaml
 import yarl
 from support import certificates
 
-from proxy.config import LogSettings, ReloadResult, loader
+from proxy.config import Config, ReloadResult, loader
 from proxy.kit import clock
 from proxy.sandbox import app as sandbox_app
 from proxy.sandbox import faults, settings
@@ -107,7 +107,7 @@ async def start_reloadable(
                 reloading.ConfigurationSource(lambda: loader.load(service.file, {})),
                 running,
                 process,
-                configure_log=ignore,
+                apply=ignore,
                 clock=clock.SystemClock(),
             )
             service.url = process.urls.public
@@ -117,7 +117,7 @@ async def start_reloadable(
     return start
 
 
-def ignore(_: LogSettings) -> None:
+def ignore(_: Config) -> None:
     """The log is that of the test."""
 
 

@@ -1,43 +1,31 @@
-"""Reports of usage: gauges and log events at thresholds while the service runs, rows for `v3bridge usage`.
+"""Reports of usage: gauges while the service runs, rows for `v3bridge usage` and the admin interface.
 
 API keys that the configuration no longer has are part of their application's figures and have no row.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
-import structlog
 
 from proxy import config
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota import forecast
-from proxy.gateway.quota.accounts import LIFETIME, BillingPeriods, QuotaAccount
+from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
-from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry, OnceStore
+from proxy.kit import wording
+from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import classify
 
-THRESHOLDS = (50, 80, 95)  # per cent of a limit, used or uncertain
 
-_MONTH_SECONDS = 62 * 86_400.0  # longer than a month, so that its thresholds are logged once
-# A hundred years: once.
-_LIFETIME_SECONDS = 36_525 * 86_400.0
+class UsageGauges:
+    """Gauges of the usage of quota accounts."""
 
-log = structlog.get_logger()
-
-
-class UsageMonitor:
-    """Reports the usage of quota accounts with each refresh. A threshold is logged once a period, by one of all
-    workers: the store decides which."""
-
-    def __init__(self, store: OnceStore, metrics: Metrics) -> None:
-        self._store = store
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._logged: set[tuple[str, str, int]] = set()
 
-    def update_gauges(self, usages: Iterable[tuple[QuotaAccount, EntryUsage]]) -> None:
+    def update(self, usages: Iterable[tuple[QuotaAccount, EntryUsage]]) -> None:
         """Set the gauges of each account."""
         for account, usage in usages:
             label = (account.name,)
@@ -47,7 +35,7 @@ class UsageMonitor:
             if account.limit is not None:
                 self._metrics.parts_remaining[label] = max(0, account.limit - usage.used - usage.uncertain)
 
-    def remove_gauges(self, before: Iterable[QuotaAccount], current: Iterable[QuotaAccount]) -> None:
+    def remove(self, before: Iterable[QuotaAccount], current: Iterable[QuotaAccount]) -> None:
         """Remove the gauges of accounts that are no longer there, or no longer limited."""
         names = {account.name for account in current}
         limited = {account.name for account in current if account.limit is not None}
@@ -59,38 +47,6 @@ class UsageMonitor:
             if account.name not in names:
                 for gauge in (metrics.parts_used, metrics.parts_uncertain, metrics.parts_reserved):
                     gauge.pop(label, None)
-
-    async def log_thresholds(self, usages: Sequence[tuple[QuotaAccount, EntryUsage]]) -> None:
-        """Log each threshold that was reached and that no worker has logged. Raises StoreUnavailable."""
-        for account, usage in usages:
-            for threshold in reached(usage.used + usage.uncertain, account.limit):
-                await self._log(account, usage, threshold)
-
-    async def _log(self, account: QuotaAccount, usage: EntryUsage, threshold: int) -> None:
-        period = usage.entry.period
-        # Each process asks the store once, not with every refresh of a second.
-        logged = (account.name, period, threshold)
-        if logged in self._logged:
-            return
-        seconds = _LIFETIME_SECONDS if period == LIFETIME else _MONTH_SECONDS
-        is_first = await self._store.claim_once(f"warned:{account.name} {period} {threshold}", seconds)
-        # After the store has answered: where it is unavailable, the next refresh tries again.
-        self._logged.add(logged)
-        if is_first:
-            log.warning(
-                "quota threshold reached",
-                quota_account=account.name,
-                percent=threshold,
-                period=period,
-                used=usage.used,
-                uncertain=usage.uncertain,
-                limit=account.limit,
-            )
-
-
-def reached(used: int, limit: int | None) -> list[int]:
-    """Return the thresholds that so many parts have reached."""
-    return [] if not limit else [threshold for threshold in THRESHOLDS if used * 100 >= threshold * limit]
 
 
 class UsageRow(msgspec.Struct, frozen=True):
@@ -181,4 +137,4 @@ def _time(seconds: float | None) -> str | None:
     """Format a time to whole seconds; None stays None. What is too far off for a date is "ever"."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds < NEVER else "ever"
+    return wording.rfc3339(seconds) if seconds < NEVER else "ever"

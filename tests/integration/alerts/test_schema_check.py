@@ -10,8 +10,8 @@ from support import running_admin
 
 from proxy.alerts import schema_check
 from proxy.alerts.schema_check import SchemaCheck
+from proxy.config import changes
 from proxy.gateway.assembly import Gateway
-from proxy.kit import shipped
 from proxy.sandbox import deviations, faults
 
 HOUR = 3600
@@ -68,7 +68,7 @@ async def test_result_of_other_mappings_is_not_taken(
     managed: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(shipped, "digest", lambda _: "an earlier version")
+        patch.setitem(gateway(managed).contents, changes.MAPPINGS, "an earlier version")
         await worker(managed).check()
     current = worker(managed)
     for _ in range(14):

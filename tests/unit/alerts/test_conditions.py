@@ -109,8 +109,6 @@ def test_breaker_is_reported_while_it_is_open_and_once_after(make_gateway: MakeG
     gateway.metrics.circuit_breaker_openings["identity",] += 1  # and closed at once
     assert events(gateway, observer) == ["breaker.open"]
     assert events(gateway, observer) == []
-    # The metrics of a gateway that a reload has made begin at 0.
-    assert events(make_gateway(), observer) == []
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ from unit.alerts.conftest import MakeGateway
 from proxy import config, errors
 from proxy.alerts import alert as alerts
 from proxy.alerts import dispatcher, monitor, records
+from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota.accounts import QuotaAccount
 from proxy.kit import clock
 from proxy.stores.memory import MemoryStore
+from proxy.telemetry.callers import Caller, CallerSeen
 
 PLAN = QuotaAccount("demo", 1000, "month")
 ERROR = errors.CredentialsRefused("the identity service refuses application demo: invalid_client")
@@ -235,3 +237,31 @@ async def test_reload_changes_receivers_and_repeats_nothing(
         assert (await after.wait(1))[0].json["event"] == "quota.threshold"
         await running.close()
         assert (len(before.received), len(after.received)) == (1, 1)
+
+
+class UnreadableCallers(MemoryStore):
+    """A store that cannot be read while `failing`, where callers are concerned."""
+
+    failing = False
+
+    async def callers(self) -> list[CallerSeen]:
+        if self.failing:
+            raise errors.StoreUnavailable("the store is away")
+        return await super().callers()
+
+
+async def test_new_client_is_reported_after_the_store_failed(time: clock.ManualClock) -> None:
+    store = UnreadableCallers(time)
+    process = Process(alert_gateway.make(time, store))
+    begin = int(time.now())
+    await store.add_callers("1", [CallerSeen(Caller("demo", "erp", "parts/match", "old/1"), begin, begin)], [])
+    time.advance(callers.LEARNING_SECONDS)
+    await evaluate([process], time, monitor.CLIENTS_SECONDS)
+    first = int(time.now())
+    await store.add_callers("2", [CallerSeen(Caller("demo", "erp", "parts/match", "new/1"), first, first)], [])
+    store.failing = True
+    await evaluate([process], time, 2 * monitor.CLIENTS_SECONDS)
+    assert process.sent.events == []
+    store.failing = False
+    await evaluate([process], time, 2 * monitor.CLIENTS_SECONDS)
+    assert process.sent.events == [("client.new", "firing")]

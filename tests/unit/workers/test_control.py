@@ -35,6 +35,30 @@ async def test_service_is_found_by_its_file(tmp_path: Path) -> None:
     assert list((tmp_path / "run").iterdir()) == []
 
 
+async def test_service_is_found_from_an_environment_without_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tmp_path / str(os.getuid())
+    session.mkdir(mode=0o700)
+    monkeypatch.setattr(control, "USER_FOLDERS", tmp_path)
+    file = tmp_path / "config.yaml"
+    async with control.listening(file, reload, {"XDG_RUNTIME_DIR": str(session)}):
+        assert await asked(file, {}) == {os.getpid(): RESULT}
+
+
+async def test_folder_for_temporary_files_of_another_user_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, user = tmp_path / "config.yaml", os.getuid()
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    async with control.listening(file, reload, {}):
+        assert await asked(file, {}) == {os.getpid(): RESULT}
+        folder = tmp_path / f"v3bridge-{user}"
+        monkeypatch.setattr(os, "getuid", lambda: user + 1)
+        folder.rename(tmp_path / f"v3bridge-{user + 1}")
+        assert await asked(file, {}) == {}
+
+
 async def test_only_the_user_can_connect(tmp_path: Path) -> None:
     async with control.listening(tmp_path / "config.yaml", reload, environment(tmp_path)):
         assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700

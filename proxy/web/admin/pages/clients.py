@@ -1,5 +1,6 @@
 """Clients: who still calls, by API key, with user agents, parts and the state of the sunset."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
@@ -45,6 +46,8 @@ class ClientRow(msgspec.Struct, frozen=True):
     strict: bool
     sunset: str | None
     sunset_passed: bool
+    expires: str | None
+    expired: bool
     today: int
     requests: int
     errors: int
@@ -114,7 +117,9 @@ async def _data(context: AdminContext, query: Query) -> ClientsPage:
 async def _csv(context: AdminContext, query: Query) -> str:
     report = await _report(context, query)
     selected = _selected(report, query)
-    return client_report.csv_text(report if selected is None else msgspec.structs.replace(report, clients=[selected]))
+    shown = report if selected is None else msgspec.structs.replace(report, clients=[selected])
+    # In a thread: a file of many days has hundreds of thousands of lines.
+    return await asyncio.to_thread(client_report.csv_text, shown)
 
 
 async def _report(context: AdminContext, query: Query) -> ClientReport:
@@ -151,6 +156,8 @@ def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usag
         strict=client.strict,
         sunset=client.sunset,
         sunset_passed=client.sunset_passed,
+        expires=client.expires,
+        expired=client.expired,
         today=client.days[-1].requests,
         requests=client.requests,
         errors=client.errors,
