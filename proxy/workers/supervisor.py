@@ -157,8 +157,14 @@ class WorkerService(reloading.Reloadable):
         prepared, self._prepared = self._prepared, {}
         (settings, *_) = prepared.values()
         for worker in self._workers:
-            worker.use(settings, is_prepared=worker in prepared)
-        await _all(worker.call(messages.CommitMessage) for worker in prepared)
+            worker.use(settings)
+            if worker not in prepared:
+                worker.end()
+        outcomes = await _all(worker.call(messages.CommitMessage) for worker in prepared)
+        for worker, mistake in zip(prepared, outcomes, strict=True):
+            if mistake:  # else it would go on with the configuration before
+                log.error("configuration commit failed", worker=worker.number, reason=str(mistake))
+                worker.end()
 
     async def drop(self) -> None:
         """Let all workers close what they have prepared."""
@@ -191,9 +197,9 @@ class WorkerService(reloading.Reloadable):
                 worker.send(messages.ReloadedMessage(number, result))
 
 
-async def _all(calls: Iterable[Awaitable[object]]) -> None:
-    """Wait for calls of workers, of which some may die meanwhile."""
-    await asyncio.gather(*calls, return_exceptions=True)
+async def _all(calls: Iterable[Awaitable[str]]) -> list[str | BaseException]:
+    """Wait for calls of workers, of which some may die meanwhile; return the mistakes of the others."""
+    return await asyncio.gather(*calls, return_exceptions=True)
 
 
 class _WorkerGoneError(Exception):
@@ -205,7 +211,8 @@ class _Worker:
     with the number of its request for a reload."""
 
     def __init__(self, message: messages.StartMessage, clock: clocks.Clock) -> None:
-        self.name = f"worker {message.slot.number}"
+        self.number = message.slot.number
+        self.name = f"worker {self.number}"
         self.on_request: Callable[[_Worker, int], None] | None = None
         self._message = message
         self._clock = clock
@@ -249,7 +256,7 @@ class _Worker:
             )
         if report.mistake:
             raise errors.ConfigError(report.mistake)
-        log.info("worker started", worker=message.slot.number, pid=process.pid)
+        log.info("worker started", worker=self.number, pid=process.pid)
         self._reports = asyncio.create_task(self._read_reports(process.stdout), name=f"reports of {self.name}")
         if message.settings is not self._message.settings:  # a reload has overtaken the start
             process.terminate()
@@ -260,10 +267,13 @@ class _Worker:
         if mistake := await self.call(messages.PrepareMessage, settings):
             raise errors.ConfigError(mistake)
 
-    def use(self, settings: config.Config, *, is_prepared: bool) -> None:
-        """Start the next process with these settings, at once if the current one has not prepared them."""
+    def use(self, settings: config.Config) -> None:
+        """Start the next process with these settings."""
         self._message = self._message._replace(settings=settings)
-        if self.is_running and not is_prepared and self._process is not None:
+
+    def end(self) -> None:
+        """End the current process after its requests, so that another one takes its place."""
+        if self.is_running and self._process is not None:
             self._process.terminate()
 
     def note(self, result: config.ReloadResult) -> None:
@@ -311,12 +321,12 @@ class _Worker:
             steady = self._clock.monotonic() - self._started >= STEADY_SECONDS
             self._early_exits = 0 if steady else self._early_exits + 1
             seconds = restart_delay(self._early_exits)
-            log.error("worker exited", worker=self._message.slot.number, exit=reason, retry_in=seconds)
+            log.error("worker exited", worker=self.number, exit=reason, retry_in=seconds)
             await asyncio.sleep(seconds)
             try:
                 await self.start()
             except (errors.ConfigError, OSError) as error:  # such as no memory or processes left for now
-                log.error("worker start failed", worker=self._message.slot.number, exc_info=error)
+                log.error("worker start failed", worker=self.number, exc_info=error)
 
     def is_unresponsive(self, seconds: float) -> bool:
         """Return whether the process runs, but its event loop did nothing for so long. To be called more often."""
@@ -338,7 +348,7 @@ class _Worker:
             async with asyncio.timeout(self._message.settings.listen.stop_seconds + KILL_AFTER):
                 await process.wait()
         except TimeoutError:
-            log.error("worker killed", worker=self._message.slot.number)
+            log.error("worker killed", worker=self.number)
         finally:
             if process.returncode is None:
                 process.kill()

@@ -57,10 +57,10 @@ async def worker_pids(program: service_manager.Program, workers: int) -> list[in
     return [int(str(line["pid"])) for line in sorted(started, key=lambda line: int(str(line["worker"])))]
 
 
-async def health(port: int) -> bytes:
-    """The status line of /healthz, over a new connection."""
+async def status_line(port: int, path: str = "/healthz") -> bytes:
+    """The status line of a path, over a new connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
     async with asyncio.timeout(service_manager.SECONDS):
         received = await reader.read()
     writer.close()
@@ -73,7 +73,7 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
 ) -> None:
     program = await manager.start(*serve(workers))
     port = manager.sockets["http"].getsockname()[1]
-    assert await health(port) == b"HTTP/1.1 200 OK"
+    assert await status_line(port) == b"HTTP/1.1 200 OK"
     assert await program.stop() == 0
     (line,) = lines(program, "socket inherited")
     assert (line["name"], line["address"]) == ("http", f"127.0.0.1:{port}")
@@ -82,6 +82,27 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
     assert stopping == ["STOPPING=1", "STATUS=finishing requests"]
     with socket.create_connection(("127.0.0.1", port), timeout=1):
         pass  # the manager's socket goes on listening
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_admin_interface_serves_a_socket_of_its_own(
+    tmp_path: Path, serve: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.delenv("V3BRIDGE_ADMIN_PORT", raising=False)  # of all tests: it would contradict the socket
+    command = serve(workers)
+    file = tmp_path / "config.yaml"
+    file.write_text(file.read_text().replace("admin: false", "admin: {token: the-token-of-the-operators}"))
+    async with service_manager.managing(tmp_path, "http", "admin") as manager:
+        program = await manager.start(*command)
+        public, admin = (manager.sockets[name].getsockname()[1] for name in ("http", "admin"))
+        for path, on_public, on_admin in (("/healthz", b"200", b"200"), ("/overview.json", b"404", b"401")):
+            assert (await status_line(public, path)).split()[1] == on_public
+            assert (await status_line(admin, path)).split()[1] == on_admin
+        assert await program.stop() == 0
+        assert {(line["name"], line["address"]) for line in lines(program, "socket inherited")} == {
+            ("http", f"127.0.0.1:{public}"),
+            ("admin", f"127.0.0.1:{admin}"),
+        }
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -97,7 +118,7 @@ async def test_reload_is_reported_and_leaves_the_socket(
     reloading, ready = program.notified[1].splitlines(), program.notified[2].splitlines()
     assert (reloading[0], ready[0]) == ("RELOADING=1", "READY=1")
     assert reloading[1].startswith("MONOTONIC_USEC=")
-    assert await health(port) == b"HTTP/1.1 200 OK"
+    assert await status_line(port) == b"HTTP/1.1 200 OK"
     assert await program.stop() == 0
     (line,) = lines(program, "configuration reloaded")
     assert (line["changed"], line["waiting_for_restart"]) == (["listen.drain_seconds"], [])
@@ -161,7 +182,7 @@ async def test_connections_in_the_queue_outlive_the_workers(
     pids = await worker_pids(program, 2)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    waiting = [asyncio.create_task(health(manager.sockets["http"].getsockname()[1])) for _ in range(8)]
+    waiting = [asyncio.create_task(status_line(manager.sockets["http"].getsockname()[1])) for _ in range(8)]
     await asyncio.sleep(0.1)
     assert not any(each.done() for each in waiting)
     for pid in pids:
@@ -215,7 +236,7 @@ async def test_systemd_passes_its_socket_on(
         async with asyncio.timeout(service_manager.SECONDS):
             while b"Listening" not in (tmp_path / "log").read_bytes():
                 await asyncio.sleep(0.02)
-        assert await health(unused_tcp_port) == b"HTTP/1.1 200 OK"
+        assert await status_line(unused_tcp_port) == b"HTTP/1.1 200 OK"
         process.terminate()
         assert await process.wait() == 0
     finally:

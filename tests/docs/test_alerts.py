@@ -2,18 +2,22 @@
 
 import json
 import re
+import shlex
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import alert_gateway, alert_receiver
+from typer import testing
 
 from proxy import config
 from proxy.alerts import alert as alerts
 from proxy.alerts import conditions, dispatcher, monitor, receivers
+from proxy.cli import main
 from proxy.config import loader
 from proxy.gateway.callers import NewClient
+from proxy.kit import clock
 
 ENVIRON = {"V3BRIDGE_ALERT_URL": "https://chat.example/T0K3N", "V3BRIDGE_ALERT_SECRET": alert_receiver.SECRET}
 
@@ -42,9 +46,26 @@ def test_documented_receivers_are_those_of_the_configuration(page: Any, tmp_path
     file.write_text(block.text)
     chosen = loader.load(file, ENVIRON).alerts
     assert list(chosen.receivers) == ["chat", "pager"]
-    (output,) = page.blocks("console")
-    assert chosen.webhooks[0].url.shown in output.text
-    assert chosen.commands[0].command[0] in output.text
+
+
+def test_test_is_printed_as_documented(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (receivers_block,), (output,) = page.blocks("yaml", "receivers"), page.blocks("console")
+    (tmp_path / "our.yaml").write_text(receivers_block.text)
+    monkeypatch.chdir(tmp_path)
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    # One receiver after the other: when each begins and ends.
+    moments = iter((0.0, 0.212, 1.0, 1.031))
+    monkeypatch.setattr(clock.SystemClock, "monotonic", lambda self: next(moments))
+
+    async def accept(*_: object) -> receivers.DeliveryOutcome:
+        return receivers.DeliveryOutcome()
+
+    monkeypatch.setattr(receivers, "deliver", accept)
+    typed, _, shown = output.text.partition("\n")
+    done = testing.CliRunner().invoke(main.app, shlex.split(typed)[2:])
+    assert done.exit_code == 0
+    assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()
 
 
 def test_documented_events_are_all(page: Any, by_event: dict[str, list[conditions.AlertCondition]]) -> None:

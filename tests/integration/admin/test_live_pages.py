@@ -1,21 +1,18 @@
-"""Overview, Requests and Upstream: figures equal what was sent, on one machine and on two at one Redis; no API keys."""
+"""Overview, Requests and Upstream: figures equal what was sent, and no page has an API key."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment
-from support import redis_server as servers
 from support import running_admin, running_proxy, scripted_upstream
 
 from proxy import config
 from proxy.kit import clock
 from proxy.telemetry import activity
-from proxy.web import figures as machine_figures
 
 A, B, NONE = {"mpn": "SN74S74N"}, {"mpn": "1N4007", "limit": 3}, {"mpn": "no such part"}
 PLANTED = "k3yPLANTED"
@@ -194,125 +191,3 @@ async def test_no_page_holds_an_api_key(start: StartEnvironment) -> None:
         for path in ("/overview.json", "/requests.json", "/upstream.json"):
             assert "PLANTED" not in json.dumps(await environment.admin.json(path))
         assert (await environment.admin.json("/requests.json"))["held"] > 2 * len(SPELLINGS)
-
-
-class TwoMachines:
-    """Two services at one Redis, in front of one sandbox."""
-
-    def __init__(self, environment: ProxyEnvironment, admins: list[running_admin.AdminClient]) -> None:
-        self.environment = environment
-        self.first, self.second = admins
-
-    async def match(self, admin: running_admin.AdminClient, *queries: dict[str, Any]) -> None:
-        await admin.proxy.match(json.dumps(queries))
-
-
-@pytest.fixture
-async def machines(start: StartEnvironment, redis_server: servers.RedisServer) -> AsyncIterator[TwoMachines]:
-    async with AsyncExitStack() as stack:
-        environment = await stack.enter_async_context(start())
-        account = environment.sandbox.default_application
-        own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
-        settings = running_proxy.settings(
-            environment.sandbox.graphql_url,
-            environment.sandbox.token_url,
-            store=redis_server.url,
-            application={**own, "parts": 1_000},
-        )
-        admins = [await stack.enter_async_context(running_admin.running(settings, environment.time)) for _ in range(2)]
-        for each in admins:
-            await each.service.figures.publish()
-        yield TwoMachines(environment, admins)
-
-
-async def test_any_machine_shows_the_figures_of_all(machines: TwoMachines) -> None:
-    for _ in range(3):
-        await machines.match(machines.first, A)
-    for _ in range(2):
-        await machines.match(machines.second, A, B)
-    await machines.second.proxy.get("/v3/parts/match?apikey=WRONG")
-    await sampled(machines.environment, machines.first, machines.second)
-    billed = machines.environment.billed_parts
-    assert billed > 0
-    for admin in (machines.first, machines.second):
-        overview = await admin.json("/overview.json")
-        assert (overview["hour"]["requests"], overview["hour"]["refused"]) == (6, 1)
-        assert sum(overview["hour"]["results"].values()) == 7
-        # Parts of the ledger are those of both machines already, and are not added up.
-        (parts,) = overview["parts"]
-        assert (parts["today"], parts["usage"]["used"], parts["usage"]["remaining"]) == (billed, billed, 1_000 - billed)
-        assert sum(filter(None, overview["series"]["parts"])) == billed
-        names = [each["name"] for each in overview["machines"]]
-        assert len(set(names)) == 2
-        assert [each["responding"] for each in overview["machines"]] == [True, False]
-        assert sorted(each["requests"] for each in overview["machines"]) == [3, 3]
-        page = await admin.json("/requests.json")
-        assert sorted(each["status"] for each in page["requests"]) == [200] * 5 + [403]
-        upstream = await admin.json("/upstream.json")
-        assert sum(each["parts"] or 0 for each in upstream["recent"]) == billed
-
-
-async def test_machine_that_is_gone_is_left_out_and_its_notes_are_dropped(machines: TwoMachines) -> None:
-    first, second = machines.first.service.figures, machines.second.service.figures
-    await machines.match(machines.second, A)
-    await sampled(machines.environment, machines.first, machines.second)
-    before = (await machines.first.json("/overview.json"))["hour"]["requests"]
-    store = machines.first.service.gateway.store
-    for kind in (machine_figures.NOTE, machine_figures.ACTIVITY_NOTE):
-        assert set(await store.notes(kind)) == {first.name, second.name}
-    machines.environment.time.advance(machine_figures.STALE_SECONDS + 1)
-    await first.publish()
-    overview = await machines.first.json("/overview.json")
-    assert [each["name"] for each in overview["machines"]] == [first.name]
-    # What it has counted stays in the history.
-    assert overview["hour"]["requests"] == before == 1
-    for kind in (machine_figures.NOTE, machine_figures.ACTIVITY_NOTE):
-        assert set(await store.notes(kind)) == {first.name}
-
-
-async def test_note_of_another_version_is_left_out(machines: TwoMachines) -> None:
-    store = machines.first.service.gateway.store
-    await store.put_note(machine_figures.NOTE, "another", '{"name": "another", "at": "noon"}')
-    machines.environment.time.advance(2)
-    assert len((await machines.first.json("/overview.json"))["machines"]) == 2
-    await machines.first.service.figures.publish()
-    assert "another" not in await store.notes(machine_figures.NOTE)
-
-
-async def test_pages_name_a_store_that_cannot_be_reached(
-    machines: TwoMachines, redis_server: servers.RedisServer
-) -> None:
-    await machines.match(machines.first, A)
-    redis_server.stop()
-    try:
-        machines.environment.time.advance(2)
-        await machines.first.service.figures.publish()
-        overview = await machines.first.json("/overview.json")
-        assert overview["store_failure"]
-        assert (overview["parts"], len(overview["machines"])) == ([], 1)
-        assert "The store cannot be read" in await machines.first.page("/")
-        assert len((await machines.first.json("/requests.json"))["requests"]) == 1
-    finally:
-        redis_server.start()
-    machines.environment.time.advance(2)
-    await machines.first.service.figures.publish()
-    assert (await machines.first.json("/overview.json"))["store_failure"] is None
-
-
-async def test_machine_drops_its_notes_when_it_stops(
-    start: StartEnvironment, redis_server: servers.RedisServer
-) -> None:
-    async with start(admin=True, store=redis_server.url) as environment:
-        await environment.admin.service.figures.publish()
-        store = environment.admin.service.gateway.store
-        assert len(await store.notes(machine_figures.NOTE)) == 1
-    async with start(admin=True, store=redis_server.url) as environment:
-        figures = environment.admin.service.figures
-        await figures.publish()
-        assert set(await environment.admin.service.gateway.store.notes(machine_figures.NOTE)) == {figures.name}
-
-
-async def test_single_machine_writes_no_notes(managed: ProxyEnvironment) -> None:
-    await managed.reply(A)
-    await sampled(managed)
-    assert await managed.admin.service.gateway.store.notes(machine_figures.NOTE) == {}

@@ -5,6 +5,7 @@ import msgspec
 from proxy import config
 from proxy.alerts import alert as alert_values
 from proxy.alerts import records
+from proxy.gateway.assembly import Gateway
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
 
@@ -66,15 +67,20 @@ class AlertsPage(PageData, frozen=True):
 
 async def _data(context: AdminContext, _: Query) -> AlertsPage:
     gateway = context.service.gateway
-    open_conditions = (await records.open_alerts(gateway.store)).values()
     return AlertsPage(
         receivers=tuple(_receiver(name, each) for name, each in gateway.settings.alerts.receivers.items()),
-        open=tuple(
-            OpenConditionRow(each.event, each.severity, each.title, each.since, each.last)
-            for each in sorted(open_conditions, key=lambda each: each.since)
-        ),
+        open=await open_conditions(gateway),
         alerts=tuple(map(_row, await records.recent(gateway.store))),
         events=alert_values.MEANINGS,
+    )
+
+
+async def open_conditions(gateway: Gateway) -> tuple[OpenConditionRow, ...]:
+    """Return the open conditions of all workers and machines, the oldest first. Raises StoreUnavailable."""
+    conditions = (await records.open_alerts(gateway.store)).values()
+    return tuple(
+        OpenConditionRow(each.event, each.severity, each.title, each.since, each.last)
+        for each in sorted(conditions, key=lambda each: each.since)
     )
 
 

@@ -15,6 +15,7 @@ from proxy.telemetry import history as histories
 from proxy.web import figures, operator_endpoints
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminPage, PageData, Query
+from proxy.web.admin.pages.alerts import OpenConditionRow, open_conditions
 from proxy.web.admin.pages.upstream import TokenAge, breaker_states, token_ages
 
 T = TypeVar("T")
@@ -101,8 +102,12 @@ class MachineRow(msgspec.Struct, frozen=True):
 
 
 class OverviewPage(PageData, frozen=True, kw_only=True):
-    """State of the service. Times are in seconds since 1970. `store_failure`: why the store, and with it other machines
-    and the ledger, cannot be read; `parts` is then empty."""
+    """State of the service. Times are in seconds since 1970.
+
+    `conditions` are those that any worker or machine has reported as an alert and that are not over; `checks` are
+    those of readiness, of the worker that responds. `store_failure`: why the store, and with it other machines and the
+    ledger, cannot be read; `parts` and `conditions` are then empty.
+    """
 
     version: str
     at: float
@@ -112,6 +117,7 @@ class OverviewPage(PageData, frozen=True, kw_only=True):
     hour: Traffic
     series: Series
     parts: tuple[ApplicationParts, ...]
+    conditions: tuple[OpenConditionRow, ...]
     checks: tuple[Check, ...]
     breakers: dict[str, str]
     tokens: tuple[TokenAge, ...]
@@ -125,9 +131,9 @@ async def _data(context: AdminContext, _: Query) -> OverviewPage:
     metrics, history = shared.metrics(machines), shared.history()
     store_failure = shared.store_failure
     try:
-        parts = await _parts(gateway, now)
+        parts, conditions = await _parts(gateway, now), await open_conditions(gateway)
     except errors.StoreUnavailable as error:
-        parts, store_failure = (), error.message
+        parts, conditions, store_failure = (), (), error.message
     started = machines[0].started
     return OverviewPage(
         version=proxy.__version__,
@@ -138,6 +144,7 @@ async def _data(context: AdminContext, _: Query) -> OverviewPage:
         hour=_traffic(history.window(now, HOUR)),
         series=_series(history.series(now, POINTS)),
         parts=parts,
+        conditions=conditions,
         checks=await _checks(context.service.checks),
         breakers=breaker_states(metrics),
         tokens=token_ages(gateway, metrics, now),

@@ -13,7 +13,8 @@ BREAKER_STATES = {policies.CLOSED: "closed", policies.HALF_OPEN: "half-open", po
 
 
 class TokenAge(msgspec.Struct, frozen=True):
-    """Age of an application's newest access token, null before the first. `refusal`: why the upstream takes none."""
+    """Age of an application's newest access token of all machines, null before the first. `refusal`: why the upstream
+    takes none, as far as the worker that responds knows; the open conditions of the overview have those of all."""
 
     application: str
     seconds: float | None
