@@ -73,7 +73,7 @@ def usage(
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if clients:
         if reopen is not None or (as_json and as_csv):
-            raise typer.BadParameter("give at most one of --clients and --reopen, and at most one of --json and --csv")
+            raise typer.BadParameter("only one of --clients and --reopen, and only one of --json and --csv")
         wanted = _WantedClients(_days(days, since), application, key, unused)
         event_loop.run(_clients(settings, wanted, "json" if as_json else "csv" if as_csv else "table"))
         return
