@@ -91,9 +91,9 @@ def usage(
 def _without_usage(settings: config.Config) -> str | None:
     """Return why there is no usage to read; None if there may be some."""
     if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at its admin interface."
+        return "`upstream: sandbox` starts with no usage each time, and stores none: see the service's admin interface."
     if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service. Look at its admin interface."
+        return "`store: memory:` is only in the memory of the running service: see its admin interface."
     return None
 
 

@@ -28,7 +28,7 @@ from proxy.workers import inherited, listening, messages, reloading, watchdog
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
-ANSWER_SECONDS = 60.0  # that a worker may take to build a configuration
+PREPARE_SECONDS = 60.0  # that a worker may take to build a configuration
 REPORT_MAX = 1_048_576  # bytes of a report; one of mistakes has a line for each of them
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
@@ -203,11 +203,11 @@ async def _all(calls: Iterable[Awaitable[str]]) -> list[str | BaseException]:
 
 
 class _WorkerGoneError(Exception):
-    """The worker ended, or did not answer in time."""
+    """The worker ended, or did not acknowledge a message in time."""
 
 
 class _Worker:
-    """Worker in one slot: its current process, its answers, and the back-off of its restarts. `on_request` is called
+    """Worker in one slot: its current process, its messages, and the back-off of its restarts. `on_request` is called
     with the number of its request for a reload."""
 
     def __init__(self, message: messages.StartMessage, clock: clocks.Clock) -> None:
@@ -222,7 +222,7 @@ class _Worker:
         self._written: float | None = None
         self._last_sign = 0.0
         self._numbers = count(1)
-        self._answers: dict[int, asyncio.Future[str]] = {}
+        self._unacknowledged: dict[int, asyncio.Future[str]] = {}
         self._reports: asyncio.Task[None] | None = None
 
     @property
@@ -281,18 +281,18 @@ class _Worker:
         self._message = self._message._replace(last_reload=result)
 
     async def call(self, kind: Callable[..., messages.Message], *arguments: object) -> str:
-        """Send a message, and return the mistake in the worker's answer. Raises _WorkerGoneError."""
+        """Send a message, and return the mistake that the worker acknowledges it with. Raises _WorkerGoneError."""
         number = next(self._numbers)
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._answers[number] = answer
+        acknowledged: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._unacknowledged[number] = acknowledged
         try:
             self.send(kind(number, *arguments))
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await answer
+            async with asyncio.timeout(PREPARE_SECONDS):
+                return await acknowledged
         except TimeoutError:
-            raise _WorkerGoneError(f"{self.name} did not answer") from None
+            raise _WorkerGoneError(f"{self.name} did not acknowledge a message") from None
         finally:
-            del self._answers[number]
+            del self._unacknowledged[number]
 
     def send(self, message: messages.Message) -> None:
         """Send a message. A worker that has died gets none."""
@@ -306,13 +306,13 @@ class _Worker:
         while (report := messages.read_report(await stdout.readline())) is not None:
             if isinstance(report, messages.ReloadRequest) and self.on_request is not None:
                 self.on_request(self, report.number)
-            elif isinstance(report, messages.Answer):
-                answer = self._answers.get(report.number)
-                if answer is not None and not answer.done():  # else the caller has stopped waiting
-                    answer.set_result(report.mistake)
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(_WorkerGoneError(f"{self.name} ended"))
+            elif isinstance(report, messages.Acknowledgement):
+                waiting = self._unacknowledged.get(report.number)
+                if waiting is not None and not waiting.done():  # else the caller has stopped waiting
+                    waiting.set_result(report.mistake)
+        for waiting in self._unacknowledged.values():
+            if not waiting.done():
+                waiting.set_exception(_WorkerGoneError(f"{self.name} ended"))
 
     async def restart_when_ended(self) -> None:
         """Start a new process whenever the current one ends, until cancelled."""

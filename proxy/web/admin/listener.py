@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 def create(service: RunningService, settings: config.AdminSettings, clock: Clock) -> web.Application:
     """Build the application around the running service, in its event loop."""
-    context = AdminContext(service, clock, started=clock.now())
+    context = AdminContext(service, clock)
     guarded = guard.Guard(context, settings.host)
     app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 

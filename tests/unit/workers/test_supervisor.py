@@ -29,7 +29,7 @@ while data := os.read(0, 65536):
         if isinstance(message, messages.StopMessage):
             raise SystemExit
         is_commit = isinstance(message, messages.CommitMessage)
-        send(messages.Answer(message.number, "internal error: KeyError" if is_commit else ""))
+        send(messages.Acknowledgement(message.number, "internal error: KeyError" if is_commit else ""))
 """
 
 
