@@ -1,7 +1,6 @@
 """Clients: who still calls, by API key, with user agents, parts and the state of the sunset."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -153,9 +152,7 @@ def _selected(report: ClientReport, query: Query) -> ClientUsage | None:
 
 
 def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usage.UsageRow]) -> ClientRow:
-    agents: Counter[str] = Counter()
-    for caller in client.callers:
-        agents[caller.user_agent or "(none)"] += caller.requests
+    agents = client.user_agents
     return ClientRow(
         application=client.application or "",
         key=client.key or "",
@@ -173,7 +170,7 @@ def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usag
         first_seen=client.first_seen,
         last_seen=client.last_seen,
         endpoints=sorted({caller.endpoint for caller in client.callers}),
-        user_agents=[name for name, _ in agents.most_common(_AGENTS_MAX)],
+        user_agents=agents[:_AGENTS_MAX],
         more_user_agents=max(0, len(agents) - _AGENTS_MAX),
         quota=_quota(client, quotas),
     )
