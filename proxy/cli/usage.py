@@ -146,7 +146,7 @@ def _is_workbook_login(account: str) -> bool:
 def _login_settings() -> config.ApplicationSettings:
     from proxy.sheet.sources import LOGIN
 
-    # Nobody has the key: usage is counted by application and key.
+    # No client has this API key: usage is counted by the names of application and key.
     return config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(LOGIN), name=LOGIN),))
 
 

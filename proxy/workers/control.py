@@ -124,7 +124,7 @@ def _name(file: Path, process: str) -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that nobody else can use. Raises OSError for one that belongs to somebody else."""
+    """Make a folder that only this user can use. Raises OSError for one that others own or can use."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if (

@@ -153,7 +153,7 @@ class Guard:
 
     def _error(self, request: web.Request, status: int, message: str, retry_after: int | None) -> web.Response:
         if requests.wants_page(request):
-            # With the navigation for somebody who is signed in.
+            # With the navigation where there is a session.
             csrf = request.get(CSRF, "")
             listed = pages.PAGES if csrf else ()
             title = _TITLES.get(status, "Error")

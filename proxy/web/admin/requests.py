@@ -48,7 +48,7 @@ class Transport:
         self._host = host
 
     def is_private(self, request: web.Request) -> bool:
-        """Return whether nobody on the way can read the request: TLS, or a browser on the machine it is sent to.
+        """Return whether no third party can read the request: TLS, or a browser on the machine it is sent to.
 
         That is also where browsers keep Secure cookies. A tunnel (ssh -L) and a published port of a container are
         loopback for the browser, wherever this process is: the header Host tells.
@@ -61,7 +61,7 @@ class Transport:
         return self.addresses.of(request) != self._certain.of(request)
 
     def check_host(self, request: web.Request) -> None:
-        """Raise BadRequest for a name that somebody else may have given to a loopback address (DNS rebinding)."""
+        """Raise BadRequest for a name that another site may have given to a loopback address (DNS rebinding)."""
         name = host_name(request)
         local = request.get_extra_info("sockname")
         listens_on = _address(str(local[0])) if local else None
