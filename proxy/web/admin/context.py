@@ -1,5 +1,6 @@
 """What pages and actions of the admin interface work on."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from proxy.kit.clock import Clock
@@ -14,3 +15,5 @@ class AdminContext:
     service: RunningService
     clock: Clock
     explaining: Explaining = field(default_factory=Explaining)
+    # Held for a report of clients: with thousands of user agents one takes seconds and 100 MB.
+    client_reports: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -94,12 +94,18 @@ class ClientsPage(PageData, frozen=True):
 
 
 async def _data(context: AdminContext, query: Query) -> ClientsPage:
+    async with context.client_reports:
+        return await _page(context, query, await _report(context, query))
+
+
+async def _page(context: AdminContext, query: Query, report: ClientReport) -> ClientsPage:
     gateway = context.service.gateway
-    report = await _report(context, query)
     entries = await gateway.store.all_usage()
     rows = quota_usage.rows(gateway.settings.applications, entries, (), context.clock.now())
     quotas = {(row.application, row.key): row for row in rows}
-    known = [_row(client, quotas) for client in report.clients if client.key is not None]
+    named = [client for client in report.clients if client.key is not None]
+    # In a thread, as all that has to look at every user agent.
+    known = await asyncio.to_thread(lambda: [_row(client, quotas) for client in named])
     return ClientsPage(
         days=_days(query),
         first_day=report.first_day,
@@ -114,11 +120,12 @@ async def _data(context: AdminContext, query: Query) -> ClientsPage:
 
 
 async def _csv(context: AdminContext, query: Query) -> str:
-    report = await _report(context, query)
-    selected = _selected(report, query)
-    shown = report if selected is None else msgspec.structs.replace(report, clients=[selected])
-    # In a thread: a file of many days has hundreds of thousands of lines.
-    return await asyncio.to_thread(client_report.csv_text, shown)
+    async with context.client_reports:
+        report = await _report(context, query)
+        selected = _selected(report, query)
+        shown = report if selected is None else msgspec.structs.replace(report, clients=[selected])
+        # In a thread: a file of many days has hundreds of thousands of lines.
+        return await asyncio.to_thread(client_report.csv_text, shown)
 
 
 async def _report(context: AdminContext, query: Query) -> ClientReport:
