@@ -6,7 +6,6 @@ reports that it is resolved. While the store is unavailable, each process report
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -18,6 +17,7 @@ from proxy.alerts import conditions, dispatcher, records, schema_check
 from proxy.alerts.conditions import AlertCondition
 from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
+from proxy.kit.periodic import PeriodicTask
 
 EVALUATE_SECONDS = 1.0
 SYNC_SECONDS = 15.0  # between two looks at the open alerts in the store
@@ -46,30 +46,24 @@ class AlertMonitor:
         self._current = current
         self.schema = schema or schema_check.SchemaCheck(current)
         self._sender = sender or dispatcher.Dispatcher(current)
-        self._interval = interval
         self._observer = conditions.Observer()
         self._open: dict[str, records.OpenAlert] = {}
         self._unsaved: set[str] = set()  # keys of open alerts that are only in memory
         self._done: set[str] = set()  # keys that are reported once
         self._claims: dict[str, float] = {}  # when a claim was last refused, by the monotonic clock
         self._synced = self._taken_over = self._clients_reported = float("-inf")
-        self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._evaluating = PeriodicTask("alerts", self.evaluate, interval)
 
     def start(self) -> None:
         """Begin in the background, with the schema check."""
         self.schema.start()
-        self._task = asyncio.create_task(self._keep_evaluating(), name="alerts")
+        self._evaluating.start()
 
     async def close(self) -> None:
         """Stop checking, evaluating and delivering."""
         await self.schema.close()
-        if self._task is not None:
-            # Not cancelled at once: a condition that is claimed and not submitted would never be reported.
-            self._closing.set()
-            await asyncio.wait((self._task,), timeout=CLOSE_SECONDS)
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        # Not cancelled at once: a condition that is claimed and not submitted would never be reported.
+        await self._evaluating.close(CLOSE_SECONDS)
         await self._sender.close()
 
     def send_test(self) -> None:
@@ -88,15 +82,6 @@ class AlertMonitor:
                 await self._report_once(condition)
             else:
                 await self._report(condition)
-
-    async def _keep_evaluating(self) -> None:
-        while not self._closing.is_set():
-            try:
-                await self.evaluate()
-            except Exception as error:  # a failure must not be the last one
-                log.error("alert evaluation failed", exc_info=error)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), self._interval)
 
     async def _report_once(self, condition: AlertCondition) -> None:
         """Report a condition that has no end, if no process has."""

@@ -97,7 +97,7 @@ def _judge(response: http_post.HttpResponse, now: float) -> DeliveryOutcome:
     if 200 <= status < 300:
         return DeliveryOutcome()
     if 300 <= status < 400:
-        # Whoever controls the target would get the alert and its signature.
+        # The target would get the alert and its signature.
         return DeliveryOutcome(f"HTTP {status}: redirects are not followed", final=True)
     wait = http_post.retry_after_seconds(response.retry_after, now)
     return DeliveryOutcome(f"HTTP {status}", final=status < 500 and status not in RETRIED_STATUSES, retry_after=wait)
@@ -117,7 +117,7 @@ def _session(webhook: config.WebhookSettings) -> aiohttp.ClientSession:
 
 async def _run(command: config.CommandSettings, alert: alerts.Alert) -> DeliveryOutcome:
     """Run a program with the alert on its standard input. It is killed with all of its children after its time."""
-    # A file without a name and not a pipe: a program need not read it, and nobody waits for one that does not.
+    # A file without a name and not a pipe: a program may leave it unread without blocking the service.
     with tempfile.TemporaryFile() as content:
         content.write(alerts.encode(alert))
         content.seek(0)

@@ -5,7 +5,6 @@ fails, because the upstream is unreachable or forbids introspection, is no drift
 check is repeated within the hour. A new version of the mappings is compared at once.
 """
 
-import asyncio
 import random
 import socket
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import structlog
 from proxy import errors
 from proxy.config import changes
 from proxy.gateway.assembly import Gateway
+from proxy.kit.periodic import PeriodicTask
 from proxy.mapping import drift
 from proxy.upstream import introspection
 
@@ -68,9 +68,8 @@ class SchemaCheck:
     ) -> None:
         self._current = current
         self._rng = rng or random.SystemRandom()
-        self._poll_seconds = poll_seconds
         self._due: float | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._checking = PeriodicTask("schema check", self.check_if_due, poll_seconds, logged=errors.StoreUnavailable)
         self.report: SchemaReport | None = None
 
     @property
@@ -80,13 +79,11 @@ class SchemaCheck:
 
     def start(self) -> None:
         """Begin in the background."""
-        self._task = asyncio.create_task(self._keep_checking(), name="schema check")
+        self._checking.start()
 
     async def close(self) -> None:
         """Cancel the task."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        await self._checking.close()
 
     async def check(self) -> SchemaReport:
         """Compare now, and store the result. Raises StoreUnavailable."""
@@ -150,16 +147,6 @@ class SchemaCheck:
             metrics = self._current().metrics
             metrics.schema_check_age[()] = report.compared
             metrics.schema_drifts[()] = len(report.drifts)
-
-    async def _keep_checking(self) -> None:
-        while True:
-            try:
-                await self.check_if_due()
-            except errors.StoreUnavailable:
-                pass  # logged by the ledger
-            except Exception as error:  # a failure must not be the last one
-                log.error("schema check failed", exc_info=error)
-            await asyncio.sleep(self._poll_seconds)
 
 
 async def stored_report(gateway: Gateway) -> SchemaReport | None:

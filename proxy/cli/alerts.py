@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli.shown import FILE_WIDTH
+from proxy.cli.shown import table_console
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 from proxy.kit.wording import printable
@@ -52,7 +51,7 @@ def send_test(config_file: ConfigFile = None) -> None:
     for row in rows:
         outcome = Text(printable(row.outcome), style="green" if row.outcome == "delivered" else "red")
         table.add_row(Text(row.receiver), Text(printable(row.target)), outcome, str(row.ms))
-    _print(table)
+    table_console().print(table)
     raise typer.Exit(any(row.outcome != "delivered" for row in rows))
 
 
@@ -74,7 +73,7 @@ def list_(
     elif not recent:
         typer.echo("No alerts.")
     else:
-        _print(_table(recent))
+        table_console().print(_table(recent))
 
 
 async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
@@ -131,8 +130,3 @@ def _table(recent: "list[AlertRecord]") -> Table:
             Text("\n").join(deliveries) if deliveries else Text("no receiver", "dim"),
         )
     return table
-
-
-def _print(table: Table) -> None:
-    terminal = Console()
-    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(table)

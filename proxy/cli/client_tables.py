@@ -1,6 +1,6 @@
 """Tables of `v3bridge usage --clients`: a row per client, and the endpoints and user agents of one."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -79,11 +79,8 @@ def _client_state(client: "ClientUsage") -> str:
 
 def _agents(client: "ClientUsage") -> str:
     """Name the user agents with most requests, one on a line."""
-    requests: Counter[str] = Counter()
-    for caller in client.callers:
-        requests[caller.user_agent or "(none)"] += caller.requests
-    names = [name for name, _ in requests.most_common(_AGENTS)]
-    return "\n".join([*names, f"and {len(requests) - _AGENTS} more"] if len(requests) > _AGENTS else names)
+    names = client.user_agents
+    return "\n".join([*names[:_AGENTS], f"and {len(names) - _AGENTS} more"] if len(names) > _AGENTS else names)
 
 
 def _caller_table(client: "ClientUsage") -> Table:

@@ -1,4 +1,4 @@
-"""`v3bridge reload`: lets the running service read its configuration, mappings and TLS files anew."""
+"""`v3bridge reload`: lets the running service read its configuration, mappings and TLS files again."""
 
 from pathlib import Path
 from typing import Annotated

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import msgspec
 import typer
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 BAR = 20  # characters of a full bar, which is the whole limit
+
+_NUMBERS = ("used", "uncertain", "limit", "remaining")
+_COLUMNS = ("application", "key", "period", *_NUMBERS, "%", "resets", "runs out")
+_UNLIMITED = 10_000  # columns of a terminal that any table fits
 
 _WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
 _DAYS, _DAYS_MAX = 30, 396  # of the report on clients; the store keeps no more
@@ -68,7 +73,7 @@ def usage(
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if clients:
         if reopen is not None or (as_json and as_csv):
-            raise typer.BadParameter("only one of --clients, --reopen and of --json, --csv")
+            raise typer.BadParameter("only one of --clients and --reopen, and only one of --json and --csv")
         wanted = _WantedClients(_days(days, since), application, key, unused)
         event_loop.run(_clients(settings, wanted, "json" if as_json else "csv" if as_csv else "table"))
         return
@@ -86,9 +91,9 @@ def usage(
 def _without_usage(settings: config.Config) -> str | None:
     """Return why there is no usage to read; None if there may be some."""
     if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at its admin interface."
+        return "`upstream: sandbox` starts with no usage each time, and stores none: see the service's admin interface."
     if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service. Look at its admin interface."
+        return "`store: memory:` is only in the memory of the running service: see its admin interface."
     return None
 
 
@@ -141,23 +146,44 @@ def _is_workbook_login(account: str) -> bool:
 def _login_settings() -> config.ApplicationSettings:
     from proxy.sheet.sources import LOGIN
 
-    # Nobody has the key: usage is counted by application and key.
+    # No client has this API key: usage is counted by the names of application and key.
     return config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(LOGIN), name=LOGIN),))
 
 
 def _print_table(rows: "list[UsageRow]") -> None:
     """Print a row per quota account, an application's own before those of its API keys."""
+    console, table = table_console(), _wide_table(rows)
+    if console.measure(table, options=console.options.update(max_width=_UNLIMITED)).maximum > console.width:
+        table = _narrow_table(rows)
+    console.print(table)
+
+
+def _wide_table(rows: "list[UsageRow]") -> Table:
     shown = Table(title="Usage in parts")
-    for name in ("application", "key", "period"):
-        shown.add_column(name, no_wrap=True)
-    for name in ("used", "uncertain", "limit", "remaining"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    for name in ("%", "resets", "runs out"):
-        shown.add_column(name, no_wrap=True)
+    for name in _COLUMNS:
+        shown.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
     for number, row in enumerate(rows):
         last = number + 1 == len(rows) or rows[number + 1].key is None
         shown.add_row(*map(_text, _cells(row)), end_section=last)
-    table_console().print(shown)
+    return shown
+
+
+def _narrow_table(rows: "list[UsageRow]") -> Table:
+    """Leave out bars, the day of the reset, and uncertain parts where there are none: a table that is wider than the
+    terminal would be cut in every column."""
+    columns = ["used", *(["uncertain"] if any(row.uncertain for row in rows) else []), "limit", "remaining", "%"]
+    shown = Table(title="Usage in parts", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    shown.add_column("account", overflow="fold")
+    shown.add_column("period", no_wrap=True)
+    for name in columns:
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("runs out")
+    for row in rows:
+        account = row.application if row.key is None else f"{row.application}/{row.key}"
+        cells = dict(zip(_COLUMNS, _cells(row), strict=True))
+        cells["%"] = "" if row.percent is None else f"{row.percent:.1f}"
+        shown.add_row(Text(account), *(_text(cells[name]) for name in ("period", *columns, "runs out")))
+    return shown
 
 
 def _print_no_figures(why: str, as_json: bool) -> None:
@@ -199,7 +225,8 @@ def _expected_end(row: "UsageRow") -> Text:
     if row.part_limit == 0:
         return Text("no parts in this plan", style="red")  # no date changes that
     if row.exhausted_until is not None:
-        return Text(f"exhausted until {row.exhausted_until[:10]}", style="red")
+        until = "" if row.exhausted_until == "ever" else f" until {row.exhausted_until[:10]}"
+        return Text(f"exhausted{until}", style="red")
     if row.remaining == 0:
         return Text("exhausted", style="red")
     if row.runs_out_at is not None:

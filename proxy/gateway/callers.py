@@ -4,8 +4,6 @@ Counts are written every INTERVAL_SECONDS and at the end. A process that is kill
 last write. While the store is unavailable counts wait in memory, bounded (telemetry/callers.py).
 """
 
-import asyncio
-import contextlib
 import secrets
 from collections import deque
 from collections.abc import Iterable
@@ -15,6 +13,7 @@ import structlog
 
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen
 
@@ -53,23 +52,22 @@ class CallerRecorder:
         self._store = store
         self._days = days
         self._clock = clock
-        self._interval = interval
         self._batches: deque[_Batch] = deque()  # that the store has not confirmed
         self._pruned = -1
-        self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._writing = PeriodicTask("callers", self.write, interval, delay=interval, logged=errors.StoreUnavailable)
 
     def start(self) -> None:
         """Begin to write, in the background."""
-        self._task = asyncio.create_task(self._keep_writing(), name="callers")
+        self._writing.start()
 
     async def close(self) -> None:
         """Write what is left, and end."""
         # Not cancelled: a write that is interrupted may have been carried out.
-        self._closing.set()
-        if self._task is not None:
-            await asyncio.wait((self._task,))
-            self._task = None
+        await self._writing.close(None)
+        await self._writing.call()
+        if self._batches:
+            lost = sum(count.requests for batch in self._batches for count in batch.counts)
+            log.warning("caller counts lost", requests=lost)
 
     async def write(self) -> None:
         """Write all counts; once a day, delete old ones. Raises StoreUnavailable: the counts wait for the next call."""
@@ -89,21 +87,6 @@ class CallerRecorder:
         while self._batches:
             await self._store.add_callers(*self._batches[0])
             self._batches.popleft()
-
-    async def _keep_writing(self) -> None:
-        is_last = False
-        while not is_last:
-            with contextlib.suppress(TimeoutError):
-                is_last = await asyncio.wait_for(self._closing.wait(), self._interval)
-            try:
-                await self.write()
-            except errors.StoreUnavailable:
-                pass  # the ledger has logged it
-            except Exception as error:  # a write that fails must not be the last one
-                log.error("caller counts failed", exc_info=error)
-        if self._batches:
-            lost = sum(count.requests for batch in self._batches for count in batch.counts)
-            log.warning("caller counts lost", requests=lost)
 
 
 class NewClient(NamedTuple):

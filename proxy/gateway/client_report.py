@@ -4,7 +4,7 @@ import asyncio
 import csv
 import io
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -72,6 +72,14 @@ class ClientUsage(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """Name of the client for people, as in the names of quota accounts."""
         return "(no valid API key)" if self.key is None else f"{self.application}/{self.key}"
+
+    @property
+    def user_agents(self) -> list[str]:
+        """Its user agents, those with most requests first; "(none)" stands for requests without one."""
+        requests: Counter[str] = Counter()
+        for caller in self.callers:
+            requests[caller.user_agent or "(none)"] += caller.requests
+        return [name for name, _ in requests.most_common()]
 
 
 class ClientReport(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from proxy.telemetry.activity import RequestValues
 DAY_SECONDS = 86_400
 OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
-UNKNOWN_MAX = 20  # the same without a valid API key: anybody can send such requests
+UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BATCH = 256  # requests that are counted together
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 

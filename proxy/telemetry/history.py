@@ -52,7 +52,7 @@ class Counts(msgspec.Struct, frozen=True):
         )
 
     def since(self, before: "Counts") -> "Counts":
-        """Return what was counted after `before`; a count that fell, of a process that began anew, counts as none."""
+        """Return what was counted after `before`; a count that fell, of a restarted process, counts as none."""
         return _combined(lambda now, then: max(0, now - then), self, before)
 
     def percentile(self, share: float) -> float | None:

@@ -6,7 +6,6 @@ a worker writes its files before it serves a scrape, and a replacement of a work
 worker's file.
 """
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -151,15 +150,6 @@ class WorkerFigures:
         if latest != self._written:
             self._written = latest
             write_file(self._file(ACTIVITY), msgspec.json.encode(self._activity.recent()))
-
-    async def write_regularly(self) -> None:
-        """Write once a second until cancelled, and once more at the end."""
-        try:
-            while True:
-                self.write()
-                await asyncio.sleep(WRITE_SECONDS)
-        finally:
-            self.write()
 
     def _snapshot(self) -> Snapshot:
         self.metrics.sample()

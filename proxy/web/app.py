@@ -5,7 +5,6 @@ its requests have ended.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -173,14 +172,8 @@ class ServiceBuilder:
         workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, load_shedding.memory_used)
         shared = opening.has_machines(gateway.settings.store)
         all_figures = figures.Figures(workers, gateway.store, gateway.clock, shared=shared)
-        task = asyncio.create_task(all_figures.run(), name="figures")
-
-        async def stop() -> None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-        closing.push_async_callback(stop)
+        all_figures.start()
+        closing.push_async_callback(all_figures.close)
         return all_figures
 
 

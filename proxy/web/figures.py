@@ -6,7 +6,6 @@ notes, takes a sample of the figures of all machines every few seconds, and shar
 other workers. A store in memory or in a file has one machine, and gets no notes.
 """
 
-import asyncio
 import contextlib
 import secrets
 import socket
@@ -19,6 +18,7 @@ import structlog
 import proxy
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import NoteStore
 from proxy.telemetry import activity as activities
 from proxy.telemetry import history as histories
@@ -71,6 +71,8 @@ class Figures:
         self._notes: dict[str, tuple[float, dict[str, str]]] = {}
         self._published: tuple[object, ...] = ()
         self._published_at = 0.0
+        self._writing = PeriodicTask("figures of this worker", self.write, merging.WRITE_SECONDS)
+        self._publishing = PeriodicTask("figures of this machine", self.publish, histories.SAMPLE_SECONDS)
         self.store_failure: str | None = None
 
     def history(self) -> histories.History:
@@ -91,13 +93,25 @@ class Figures:
         others = await self._others(ACTIVITY_NOTE, _MachineActivity)
         return activities.merged([self.local.recent(), *(each.activity for each in others)])
 
-    async def run(self) -> None:
-        """Share the figures of this worker, and of this machine, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            if self.local.slot is not None:
-                tasks.create_task(self.local.write_regularly(), name="figures of this worker")
-            if self._publishes:
-                tasks.create_task(self._publish_regularly(), name="figures of this machine")
+    def start(self) -> None:
+        """Begin to share the figures of this worker, and of this machine."""
+        if self.local.slot is not None:
+            self._writing.start()
+        if self._publishes:
+            self._publishing.start()
+
+    async def close(self) -> None:
+        """Share the figures of this worker a last time, and withdraw those of this machine."""
+        await self._publishing.close()
+        await self._writing.close()
+        await self._writing.call()
+        if self._publishes and self._shared:
+            with contextlib.suppress(errors.StoreUnavailable):
+                await self._drop(self.name)
+
+    async def write(self) -> None:
+        """Write the figures of this worker for the others."""
+        self.local.write()
 
     async def publish(self) -> None:
         """Put the figures of this machine into the store, and take a sample of those of all."""
@@ -111,19 +125,6 @@ class Figures:
         if self._shared:
             with self._watching_store():
                 await self._put_notes(machines[0])
-
-    async def _publish_regularly(self) -> None:
-        try:
-            while True:
-                try:
-                    await self.publish()
-                except Exception as error:  # pages must not stop for good because of one wrong figure
-                    log.error("figures publishing failed", exc_info=error)
-                await asyncio.sleep(histories.SAMPLE_SECONDS)
-        finally:
-            if self._shared:
-                with contextlib.suppress(errors.StoreUnavailable):
-                    await self._drop(self.name)
 
     async def _put_notes(self, own: Machine) -> None:
         await self._store.put_note(NOTE, self.name, msgspec.json.encode(own).decode())

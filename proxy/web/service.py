@@ -53,10 +53,10 @@ class Generation:
 
 
 class RunningService:
-    """Service of this process. A reload replaces `gateway` and `checks`: read them anew for each use.
+    """Service of this process. A reload replaces `gateway` and `checks`: read them for each use.
 
     `checks` are the conditions of readiness, `figures` are those of all workers and machines. `origin` is where the
-    configuration comes from, None for one that was not read from a file. `reload` reads it anew, for all workers, and
+    configuration comes from, None for one that was not read from a file. `reload` reads it again, for all workers, and
     `last_reload` is the result of the last time; None before the first.
     """
 

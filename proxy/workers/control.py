@@ -23,7 +23,7 @@ from proxy import config, errors
 
 SYSTEM_FOLDER = Path("/run/v3bridge")  # RuntimeDirectory of deploy/v3bridge.service
 USER_FOLDERS = Path("/run/user")  # where systemd keeps the XDG_RUNTIME_DIR of each user
-ANSWER_SECONDS = 300.0  # that a reload may take
+RELOAD_SECONDS = 300.0  # that a reload may take
 RESULT_MAX = 1_048_576  # bytes of a result
 REQUEST = b"reload\n"
 
@@ -90,7 +90,7 @@ def _is_own(folder: Path) -> bool:
 def _reload(path: Path) -> config.ReloadResult | None:
     """Ask one service; None if it has ended without removing its socket."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(RELOAD_SECONDS)
         try:
             connection.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
@@ -101,8 +101,8 @@ def _reload(path: Path) -> config.ReloadResult | None:
             raise errors.ConfigError(f"the service at {path} cannot be asked: {error.strerror}") from error
         try:
             connection.sendall(REQUEST)
-            with connection.makefile("rb") as answer:
-                return msgspec.json.decode(answer.readline(RESULT_MAX), type=config.ReloadResult)
+            with connection.makefile("rb") as response:
+                return msgspec.json.decode(response.readline(RESULT_MAX), type=config.ReloadResult)
         except (OSError, msgspec.DecodeError) as error:
             raise errors.ConfigError(f"the service at {path} ended before it had reloaded; see its log") from error
 
@@ -124,7 +124,7 @@ def _name(file: Path, process: str) -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that nobody else can use. Raises OSError for one that belongs to somebody else."""
+    """Make a folder that only this user can use. Raises OSError for one that others own or can use."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if (

@@ -1,8 +1,8 @@
 """Messages between the supervisor and a worker over the worker's standard input and output.
 
 The supervisor sends a StartMessage, with the resolved configuration and its secrets, so that these are in no argument,
-environment variable or file; the worker answers with a StartReport. Both pipes stay open. A reload sends further
-messages, each of which the worker answers; STOP stops the worker, and end of file without STOP means that the
+environment variable or file; the worker responds with a StartReport. Both pipes stay open. A reload sends further
+messages, each of which the worker acknowledges; STOP stops the worker, and end of file without STOP means that the
 supervisor has died. The worker itself requests a reload where that is asked of its admin interface.
 """
 
@@ -60,7 +60,7 @@ class ResultMessage(NamedTuple):
 
 
 class ReloadedMessage(NamedTuple):
-    """Answer to the ReloadRequest of this number."""
+    """Result of the ReloadRequest of this number."""
 
     number: int
     result: config.ReloadResult
@@ -82,8 +82,8 @@ class StartReport(msgspec.Struct, frozen=True, tag="started"):
     mistake: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """Answer to the message of this number. `mistake` is why a configuration cannot be served."""
+class Acknowledgement(msgspec.Struct, frozen=True, tag="acknowledgement"):
+    """Acknowledgement of the message of this number. `mistake` is why a configuration cannot be served."""
 
     number: int
     mistake: str = ""
@@ -95,7 +95,7 @@ class ReloadRequest(msgspec.Struct, frozen=True, tag="reload"):
     number: int
 
 
-Report = StartReport | Answer | ReloadRequest
+Report = StartReport | Acknowledgement | ReloadRequest
 
 
 def write(message: StartMessage | Message) -> bytes:

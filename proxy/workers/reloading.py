@@ -1,4 +1,4 @@
-"""Reload: reads the configuration anew and replaces the running one as a whole, or leaves it as it is.
+"""Reload: reads the configuration again and replaces the running one as a whole, or leaves it as it is.
 
 Beside a supervisor the configuration is checked and built by every worker before any of them serves with it, so that
 all serve with the same one. What waits for a restart is named, and everything else applied, as in PostgreSQL.
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 class Reloadable(Protocol):
     """A running service: in this process, or in the workers of a supervisor. `on_request` reloads it, and is called
-    where somebody requests that within the service, as in the admin interface."""
+    where that is requested within the service, as in the admin interface."""
 
     urls: ServiceUrls
     on_request: Callable[[], Awaitable[config.ReloadResult]] | None

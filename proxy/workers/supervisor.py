@@ -28,7 +28,7 @@ from proxy.workers import inherited, listening, messages, reloading, watchdog
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
-ANSWER_SECONDS = 60.0  # that a worker may take to build a configuration
+PREPARE_SECONDS = 60.0  # that a worker may take to build a configuration
 REPORT_MAX = 1_048_576  # bytes of a report; one of mistakes has a line for each of them
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
@@ -157,8 +157,14 @@ class WorkerService(reloading.Reloadable):
         prepared, self._prepared = self._prepared, {}
         (settings, *_) = prepared.values()
         for worker in self._workers:
-            worker.use(settings, is_prepared=worker in prepared)
-        await _all(worker.call(messages.CommitMessage) for worker in prepared)
+            worker.use(settings)
+            if worker not in prepared:
+                worker.end()
+        outcomes = await _all(worker.call(messages.CommitMessage) for worker in prepared)
+        for worker, mistake in zip(prepared, outcomes, strict=True):
+            if mistake:  # else it would go on with the configuration before
+                log.error("configuration commit failed", worker=worker.number, reason=str(mistake))
+                worker.end()
 
     async def drop(self) -> None:
         """Let all workers close what they have prepared."""
@@ -191,21 +197,22 @@ class WorkerService(reloading.Reloadable):
                 worker.send(messages.ReloadedMessage(number, result))
 
 
-async def _all(calls: Iterable[Awaitable[object]]) -> None:
-    """Wait for calls of workers, of which some may die meanwhile."""
-    await asyncio.gather(*calls, return_exceptions=True)
+async def _all(calls: Iterable[Awaitable[str]]) -> list[str | BaseException]:
+    """Wait for calls of workers, of which some may die meanwhile; return the mistakes of the others."""
+    return await asyncio.gather(*calls, return_exceptions=True)
 
 
 class _WorkerGoneError(Exception):
-    """The worker ended, or did not answer in time."""
+    """The worker ended, or did not acknowledge a message in time."""
 
 
 class _Worker:
-    """Worker in one slot: its current process, its answers, and the back-off of its restarts. `on_request` is called
+    """Worker in one slot: its current process, its messages, and the back-off of its restarts. `on_request` is called
     with the number of its request for a reload."""
 
     def __init__(self, message: messages.StartMessage, clock: clocks.Clock) -> None:
-        self.name = f"worker {message.slot.number}"
+        self.number = message.slot.number
+        self.name = f"worker {self.number}"
         self.on_request: Callable[[_Worker, int], None] | None = None
         self._message = message
         self._clock = clock
@@ -215,7 +222,7 @@ class _Worker:
         self._written: float | None = None
         self._last_sign = 0.0
         self._numbers = count(1)
-        self._answers: dict[int, asyncio.Future[str]] = {}
+        self._unacknowledged: dict[int, asyncio.Future[str]] = {}
         self._reports: asyncio.Task[None] | None = None
 
     @property
@@ -249,7 +256,7 @@ class _Worker:
             )
         if report.mistake:
             raise errors.ConfigError(report.mistake)
-        log.info("worker started", worker=message.slot.number, pid=process.pid)
+        log.info("worker started", worker=self.number, pid=process.pid)
         self._reports = asyncio.create_task(self._read_reports(process.stdout), name=f"reports of {self.name}")
         if message.settings is not self._message.settings:  # a reload has overtaken the start
             process.terminate()
@@ -260,10 +267,13 @@ class _Worker:
         if mistake := await self.call(messages.PrepareMessage, settings):
             raise errors.ConfigError(mistake)
 
-    def use(self, settings: config.Config, *, is_prepared: bool) -> None:
-        """Start the next process with these settings, at once if the current one has not prepared them."""
+    def use(self, settings: config.Config) -> None:
+        """Start the next process with these settings."""
         self._message = self._message._replace(settings=settings)
-        if self.is_running and not is_prepared and self._process is not None:
+
+    def end(self) -> None:
+        """End the current process after its requests, so that another one takes its place."""
+        if self.is_running and self._process is not None:
             self._process.terminate()
 
     def note(self, result: config.ReloadResult) -> None:
@@ -271,18 +281,18 @@ class _Worker:
         self._message = self._message._replace(last_reload=result)
 
     async def call(self, kind: Callable[..., messages.Message], *arguments: object) -> str:
-        """Send a message, and return the mistake in the worker's answer. Raises _WorkerGoneError."""
+        """Send a message, and return the mistake that the worker acknowledges it with. Raises _WorkerGoneError."""
         number = next(self._numbers)
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._answers[number] = answer
+        acknowledged: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._unacknowledged[number] = acknowledged
         try:
             self.send(kind(number, *arguments))
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await answer
+            async with asyncio.timeout(PREPARE_SECONDS):
+                return await acknowledged
         except TimeoutError:
-            raise _WorkerGoneError(f"{self.name} did not answer") from None
+            raise _WorkerGoneError(f"{self.name} did not acknowledge a message") from None
         finally:
-            del self._answers[number]
+            del self._unacknowledged[number]
 
     def send(self, message: messages.Message) -> None:
         """Send a message. A worker that has died gets none."""
@@ -296,13 +306,13 @@ class _Worker:
         while (report := messages.read_report(await stdout.readline())) is not None:
             if isinstance(report, messages.ReloadRequest) and self.on_request is not None:
                 self.on_request(self, report.number)
-            elif isinstance(report, messages.Answer):
-                answer = self._answers.get(report.number)
-                if answer is not None and not answer.done():  # else the caller has stopped waiting
-                    answer.set_result(report.mistake)
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(_WorkerGoneError(f"{self.name} ended"))
+            elif isinstance(report, messages.Acknowledgement):
+                waiting = self._unacknowledged.get(report.number)
+                if waiting is not None and not waiting.done():  # else the caller has stopped waiting
+                    waiting.set_result(report.mistake)
+        for waiting in self._unacknowledged.values():
+            if not waiting.done():
+                waiting.set_exception(_WorkerGoneError(f"{self.name} ended"))
 
     async def restart_when_ended(self) -> None:
         """Start a new process whenever the current one ends, until cancelled."""
@@ -311,12 +321,12 @@ class _Worker:
             steady = self._clock.monotonic() - self._started >= STEADY_SECONDS
             self._early_exits = 0 if steady else self._early_exits + 1
             seconds = restart_delay(self._early_exits)
-            log.error("worker exited", worker=self._message.slot.number, exit=reason, retry_in=seconds)
+            log.error("worker exited", worker=self.number, exit=reason, retry_in=seconds)
             await asyncio.sleep(seconds)
             try:
                 await self.start()
             except (errors.ConfigError, OSError) as error:  # such as no memory or processes left for now
-                log.error("worker start failed", worker=self._message.slot.number, exc_info=error)
+                log.error("worker start failed", worker=self.number, exc_info=error)
 
     def is_unresponsive(self, seconds: float) -> bool:
         """Return whether the process runs, but its event loop did nothing for so long. To be called more often."""
@@ -338,7 +348,7 @@ class _Worker:
             async with asyncio.timeout(self._message.settings.listen.stop_seconds + KILL_AFTER):
                 await process.wait()
         except TimeoutError:
-            log.error("worker killed", worker=self._message.slot.number)
+            log.error("worker killed", worker=self.number)
         finally:
             if process.returncode is None:
                 process.kill()

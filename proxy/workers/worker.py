@@ -74,7 +74,7 @@ def _send(stdout: int, report: messages.Report) -> None:
 
 
 class _Orders:
-    """Follows the messages of the supervisor, one after the other, and answers each."""
+    """Follows the messages of the supervisor, one after the other, and acknowledges each."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class _Orders:
     async def request_reload(self) -> config.ReloadResult:
         """Let the supervisor reload the configuration of all workers."""
         number = next(self._numbers)
-        answer: asyncio.Future[config.ReloadResult] = asyncio.get_running_loop().create_future()
-        self._requests[number] = answer
+        result: asyncio.Future[config.ReloadResult] = asyncio.get_running_loop().create_future()
+        self._requests[number] = result
         _send(self._stdout, messages.ReloadRequest(number))
         try:
-            return await answer
+            return await result
         finally:
             del self._requests[number]
 
@@ -110,7 +110,7 @@ class _Orders:
                     waiting.set_result(message.result)
             elif not isinstance(message, messages.StopMessage):
                 mistake = await self._follow(message)
-                _send(self._stdout, messages.Answer(message.number, mistake))
+                _send(self._stdout, messages.Acknowledgement(message.number, mistake))
 
     async def _follow(
         self,

@@ -57,7 +57,7 @@ class ReloadedService:
                     "parts": 1_000_000,
                 }
             },
-            # On a busy machine an upstream request may stall; its fresh attempt is billed, too, and in no response's header.
+            # A request that stalls on a busy machine is sent again; that is billed, too, and in no header.
             "coalescing": {"stall_seconds": 60},
             "log": {"format": "json"},
         }

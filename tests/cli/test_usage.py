@@ -3,12 +3,15 @@
 import asyncio
 import datetime
 import json
+import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.conftest import ROOT, environment
 
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import clock
@@ -91,7 +94,20 @@ def test_table_has_a_row_per_application_and_key(
     assert bar == "█" * 20 + "  98.0"
     assert rows["shop", "erp"][1:6] == ["480", "", "500", "20", "█" * 19 + "·  96.0"]
     assert rows["shop", "2"][3:6] == ["unlimited", "", ""]
-    assert rows["trial", ""][6:] == ["never", "exhausted until ever"]
+    assert rows["trial", ""][6:] == ["never", "exhausted"]
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: None, columns: int) -> None:
+    variables = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": str(columns)}
+    command = [sys.executable, "-m", "proxy", "usage", "--config", str(config_file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment() | variables)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
+    assert max(map(len, lines)) <= columns
+    rows = [line.split() for line in lines]
+    assert ["account", "period", "used", "uncertain", "limit", "remaining", "%", "runs", "out"] in rows
+    assert ["shop", MONTH, "960", "20", "1,000", "20", "98.0"] in [row[:7] for row in rows]
+    assert ["shop/erp", MONTH, "480", "500", "20", "96.0"] in [row[:6] for row in rows]
 
 
 def test_plan_without_parts_is_shown_without_a_date(

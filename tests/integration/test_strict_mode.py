@@ -131,6 +131,15 @@ async def test_key_may_be_strict(start: StartEnvironment) -> None:
         assert (await get(environment, target(PART, key="ci"), {})).status == 200
 
 
+@pytest.mark.parametrize("value", ["true", "yes", "", "<2>" * 99])
+async def test_value_that_is_neither_1_nor_0_is_refused(environment: ProxyEnvironment, value: str) -> None:
+    for _ in range(3):  # also when the response is cached
+        response = await get(environment, target(PART), {"X-Strict": value})
+        assert response.status == 400
+        assert response.json["message"] == f"X-Strict: {value[:40]!r} is unknown; send 1"
+        assert (await get(environment, target(PART), {})).status == 200
+
+
 async def test_message_is_bounded(environment: ProxyEnvironment) -> None:
     query = {**PART, **{f"key_{number:03}": 1 for number in range(100)}, "x" * 1_000: 1}
     strict = await get(environment, f"/v3/parts/match?apikey=EXAMPLE_KEY&queries={quote(json.dumps([query]))}")

@@ -14,6 +14,7 @@ from proxy.compare.shadow.judge_client import JudgeClient
 from proxy.compare.shadow.queue import ShadowQueue
 from proxy.compare.shadow.results import ResultSlot
 from proxy.kit.clock import Clock
+from proxy.kit.periodic import PeriodicTask
 
 LOOK_SECONDS = 1.0
 NOTE_SECONDS = 5.0  # minimum interval of saving the tally
@@ -40,23 +41,20 @@ class ShadowController:
         self._gathering = gathering
         self._budget = budget
         self._clock = clock
-        self._every = every
         self._due = clock.monotonic()
         self._epoch: str | None = None
         self._noted = 0
-        self._task: asyncio.Task[None] | None = None
+        self._refreshing = PeriodicTask("shadow", self.refresh, every, delay=every)
 
     async def start(self) -> None:
         """Refresh, then continue periodically. Shadowing is on while the store is unreachable."""
         await self._shadow.switch(True)
         await self.refresh()
-        self._task = asyncio.create_task(self._keep_looking(), name="shadow")
+        self._refreshing.start()
 
     async def close(self) -> None:
         """Stop shadowing and save the tally."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        await self._refreshing.close()
         await self._rest()
         with contextlib.suppress(errors.StoreUnavailable):
             await self._gathering.close()
@@ -76,14 +74,6 @@ class ShadowController:
                     await self._note()
             else:
                 await self._rest()
-
-    async def _keep_looking(self) -> None:
-        while True:
-            await asyncio.sleep(self._every)
-            try:
-                await self.refresh()
-            except Exception as error:  # an unexpected error must not end the periodic refresh
-                log.error("shadow state refresh failed", exc_info=error)
 
     async def _rest(self) -> None:
         """Stop the tasks and the judge process. The tally is saved first: a process that is stopped loses it."""

@@ -3,7 +3,6 @@
 What is to be cleared is noted in the store; each process looks for new notes once a second.
 """
 
-import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.cache.shared import SharedCache
+from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import CacheStore, NoteStore
 
 NOTES = "cache cleared"  # kind of the notes; the owner is the application
@@ -42,19 +42,19 @@ class CacheClearing:
         self._store = store
         self._clear = clear_memory
         self._known: Mapping[str, str] | None = None  # notes that were there before, or are done
-        self._task: asyncio.Task[None] | None = None
+        self._looking = PeriodicTask(
+            "cache clearing", self.refresh, LOOK_SECONDS, delay=LOOK_SECONDS, logged=errors.StoreUnavailable
+        )
 
     async def start(self) -> None:
         """Read the notes that are there already, and start to look for new ones."""
         with suppress(errors.StoreUnavailable):
             await self.refresh()
-        self._task = asyncio.create_task(self._keep_looking(), name="cache clearing")
+        self._looking.start()
 
     async def close(self) -> None:
         """Stop the task."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        await self._looking.close()
 
     async def refresh(self) -> None:
         """Clear what new notes name. Raises StoreUnavailable."""
@@ -65,13 +65,3 @@ class CacheClearing:
             if known.get(application) != mark:
                 self._clear(None if application == ALL else application)
                 log.info("response cache cleared", application="all" if application == ALL else application)
-
-    async def _keep_looking(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            try:
-                await self.refresh()
-            except errors.StoreUnavailable:
-                continue  # the ledger has logged it
-            except Exception as error:  # an unexpected error must not be the last one
-                log.error("cache clearing failed", exc_info=error)

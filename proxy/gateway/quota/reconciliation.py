@@ -6,7 +6,6 @@ left again is cleared. The configured limit is not changed: where upstream's dif
 each application is kept in the store, for the admin interface of any worker.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from proxy import config, errors
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota.accounts import BillingCalendar, QuotaAccount
 from proxy.kit.clock import Clock
+from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import EntryUsage, NoteStore, Store
 from proxy.upstream.supply_counts import PartCounts, SupplyCountsClient
 
@@ -88,20 +88,17 @@ class Reconciler:
         self._counts = counts
         self._clock = clock
         self._calendar = BillingCalendar(clock)
-        self._interval = interval
         self._without_token: set[str] = set()
-        self._task: asyncio.Task[None] | None = None
+        self._reconciling = PeriodicTask("reconcile", self.reconcile, interval)
 
     def start(self) -> None:
         """Begin at once, in the background."""
         if self._applications:
-            self._task = asyncio.create_task(self._keep_reconciling(), name="reconcile")
+            self._reconciling.start()
 
     async def close(self) -> None:
         """Cancel the task."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        await self._reconciling.close()
 
     async def reconcile(self) -> None:
         """Reconcile each application whose day is over. A failure is logged, and waits for the next day."""
@@ -125,14 +122,6 @@ class Reconciler:
             return await self._keep(application, ReconciliationResult(at=self._clock.now(), problem=token))
         await self._claim_day(application)
         return await self._compare(application, token)
-
-    async def _keep_reconciling(self) -> None:
-        while True:
-            try:
-                await self.reconcile()
-            except Exception as error:  # a failure must not be the last one
-                log.error("usage reconciliation failed", exc_info=error)
-            await asyncio.sleep(self._interval)
 
     async def _claim_day(self, application: ReconciledApplication) -> bool:
         """Return True to the first worker of this day: the vendor asks for one such request a day."""

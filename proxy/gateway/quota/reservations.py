@@ -7,7 +7,6 @@ booked as uncertain and counts against the limit. Where upstream refuses a quota
 until it is reset.
 """
 
-import asyncio
 from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.gateway.quota.usage import UsageGauges
 from proxy.kit.clock import Clock
+from proxy.kit.periodic import PeriodicTask
 from proxy.kit.wording import counted
 from proxy.stores.protocols import (
     EntryGroup,
@@ -117,7 +117,7 @@ class Quota:
         self._charged = [charged]  # of each configuration
         self._accounts = _accounts(self._charged)
         self._clock = clock
-        self._lease, self._interval = lease, interval
+        self._lease = lease
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self.exhaustion = ExhaustedQuotas(store, clock)
@@ -127,12 +127,12 @@ class Quota:
         self._pruned: BillingPeriods | None = None
         self._charges: dict[ChargedAccounts, _Charge] = {}
         self.refused: dict[QuotaAccount, RefusedRequest] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._refreshing = PeriodicTask("quota", self.refresh, interval, delay=interval)
 
     async def start(self) -> None:
         """Read the ledger, and start refreshing it. A store that is unavailable does not delay the start."""
         await self.refresh()
-        self._task = asyncio.create_task(self._keep_refreshing(), name="quota")
+        self._refreshing.start()
 
     async def track(self, charged: Sequence[ChargedAccounts]) -> None:
         """Add the accounts of another configuration, until `untrack`. Then their usage is known here."""
@@ -150,9 +150,7 @@ class Quota:
 
     async def close(self) -> None:
         """Stop refreshing, and write all usage."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        await self._refreshing.close()
         await self._ledger.close()
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
@@ -235,14 +233,6 @@ class Quota:
         # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
         await self._ledger.refresh([account.entry(periods) for account in self._accounts])
         self._gauges.update(self.usages())
-
-    async def _keep_refreshing(self) -> None:
-        while True:
-            await asyncio.sleep(self._interval)
-            try:
-                await self.refresh()
-            except Exception as error:  # a refresh that fails must not be the last one
-                log.error("ledger refresh failed", exc_info=error)
 
     async def _record(self, accounts: ChargedAccounts, parts: int, charge: "_Charge") -> Reservation:
         """Record the worst case of a request without holding quota: in the journal, which is faster, or in the

@@ -1,4 +1,4 @@
-"""Explanations for the admin interface: of text that somebody pastes, which may be anything. Sends nothing."""
+"""Explanations for the admin interface: of pasted text, which may be anything. Sends nothing."""
 
 import asyncio
 import threading

@@ -22,6 +22,8 @@ OPEN = CHECKS | {"/sign-in", "/static/{name}"}
 
 COOKIE = "__Host-v3bridge"  # the prefix: only over TLS (or loopback), for this host alone, for all paths
 WRONG_TOKENS = Window(10, 60.0)  # for each address
+CLAIMED = "claimed"  # group of all addresses that a program of this machine has put into X-Forwarded-For
+WRONG_TOKENS_CLAIMED = Window(100, 60.0)  # for all of them
 ADDRESSES_MAX = 4_096  # addresses whose wrong tokens are counted
 
 HEADERS = {
@@ -81,15 +83,16 @@ class Guard:
     def check_token(self, request: web.Request, text: str) -> None:
         """Raise Unauthorized for a wrong token, and TooManyRequests for an address with many of them."""
         client = self.transport.addresses.of(request)
-        windows = self._wrong.get(client.group)
+        limits = {client.group: WRONG_TOKENS}
+        if self.transport.is_address_claimed(request):
+            limits[CLAIMED] = WRONG_TOKENS_CLAIMED
         # Before the token is compared, so that a right guess is refused like a wrong one.
-        if windows is not None and (wait := windows.wait()):
+        if wait := max((self._wrong[group].wait() for group in limits if group in self._wrong), default=0.0):
             raise errors.TooManyRequests("too many wrong tokens from your address", retry_after=math.ceil(wait))
         if self.sessions().is_token(text):
             return
-        if windows is None:
-            windows = self._wrong[client.group] = Windows((WRONG_TOKENS,), self._context.clock)
-        windows.try_take()
+        for group, limit in limits.items():
+            self._wrong.setdefault(group, Windows((limit,), self._context.clock)).try_take()
         log.warning("admin token refused", address=client.address)
         raise Unauthorized("this is not the admin token")
 
@@ -101,7 +104,6 @@ class Guard:
             if requests.wants_page(request):
                 await rendering.prepare()
             self.transport.check_host(request)
-            requests.check_body(request)
             redirect = None if _route(request) in OPEN else await self._authenticate(request)
             return await handler(request) if redirect is None else redirect
 
@@ -144,14 +146,14 @@ class Guard:
         request[CSRF] = sessions.csrf_token(cookie)
         if request.method not in ("GET", "HEAD"):
             requests.check_same_site(request)
-            fields = await request.post()
-            if not sessions.is_csrf_token(cookie, str(fields.get("csrf", ""))):
+            fields = await requests.form(request)
+            if not sessions.is_csrf_token(cookie, fields.get("csrf", "")):
                 raise requests.ForbiddenOrigin
         return None
 
     def _error(self, request: web.Request, status: int, message: str, retry_after: int | None) -> web.Response:
         if requests.wants_page(request):
-            # With the navigation for somebody who is signed in.
+            # With the navigation where there is a session.
             csrf = request.get(CSRF, "")
             listed = pages.PAGES if csrf else ()
             title = _TITLES.get(status, "Error")

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 def create(service: RunningService, settings: config.AdminSettings, clock: Clock) -> web.Application:
     """Build the application around the running service, in its event loop."""
-    context = AdminContext(service, clock, started=clock.now())
+    context = AdminContext(service, clock)
     guarded = guard.Guard(context, settings.host)
     app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 
@@ -93,11 +93,8 @@ def _document_handler(document: AdminDocument, context: AdminContext) -> Handler
 
 
 async def _parameters(request: web.Request) -> Query:
-    """Return the parameters of a page: those of the URL, or the fields of a form, but for files."""
-    if request.method != "POST":
-        return request.query
-    fields = await request.post()
-    return {name: value for name in fields if isinstance(value := fields[name], str)}
+    """Return the parameters of a page: those of the URL, or the fields of a form."""
+    return await requests.form(request) if request.method == "POST" else request.query
 
 
 def _csv_handler(name: str, text: Callable[[AdminContext, Query], Awaitable[str]], context: AdminContext) -> Handler:
@@ -145,10 +142,10 @@ class _SignIn:
     async def _sign_in(self, request: web.Request) -> web.Response:
         self._check_transport(request)
         requests.check_same_site(request)
-        form = await request.post()
-        target = _page_target(str(form.get("next", "")))
+        form = await requests.form(request)
+        target = _page_target(form.get("next", ""))
         try:
-            self._guard.check_token(request, str(form.get("token", "")).strip())
+            self._guard.check_token(request, form.get("token", "").strip())
         except errors.ClientError as error:
             response = _sign_in_page(target, error.message)
             response.set_status(error.status)

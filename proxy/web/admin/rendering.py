@@ -56,7 +56,7 @@ def _compile_templates() -> None:
 
 @functools.cache
 def _environment() -> "jinja2.Environment":
-    # Imported with the first page: a service whose pages nobody opens has no use for it.
+    # Imported with the first page: a service whose pages are not opened has no use for it.
     import jinja2
     from markupsafe import Markup
 
@@ -94,7 +94,7 @@ def _environment() -> "jinja2.Environment":
 
 
 def _printable(value: Any) -> Any:
-    """Make control characters and marks of writing direction visible: names and targets come from anybody."""
+    """Make control characters and marks of writing direction visible: names and targets are text of clients."""
     if type(value) is not str or value.isprintable():
         return value
     return "".join(each if each.isprintable() or each == "\n" else _visible(each) for each in value)

@@ -1,6 +1,9 @@
 """What a request to the admin interface says about itself: its origin, its address, and what its sender can show."""
 
+import asyncio
 import ipaddress
+import re
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -9,6 +12,8 @@ from proxy import errors
 from proxy.web.client_address import ClientAddressResolver
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
+FORM_SECONDS = 10.0  # in which a form is sent; few connections are admitted, and nothing else ends them
+_FORM = re.compile(r'application/x-www-form-urlencoded *(; *charset="?utf-8"?)?', re.IGNORECASE)
 _JSON_SUFFIX = ".json"
 
 
@@ -38,11 +43,12 @@ class Transport:
 
     def __init__(self, trusted: tuple[str, ...], host: str) -> None:
         self.addresses = ClientAddressResolver((*trusted, *LOOPBACK))
+        self._certain = ClientAddressResolver(trusted)
         self._fronts = tuple(ipaddress.ip_network(each) for each in (*trusted, *LOOPBACK))
         self._host = host
 
     def is_private(self, request: web.Request) -> bool:
-        """Return whether nobody on the way can read the request: TLS, or a browser on the machine it is sent to.
+        """Return whether no third party can read the request: TLS, or a browser on the machine it is sent to.
 
         That is also where browsers keep Secure cookies. A tunnel (ssh -L) and a published port of a container are
         loopback for the browser, wherever this process is: the header Host tells.
@@ -50,8 +56,12 @@ class Transport:
         forwarded = request.headers.get("X-Forwarded-Proto", "") if self._is_front(request) else ""
         return request.secure or forwarded == "https" or (not forwarded and is_loopback_name(host_name(request)))
 
+    def is_address_claimed(self, request: web.Request) -> bool:
+        """Return whether any program of this machine could have chosen the client's address."""
+        return self.addresses.of(request) != self._certain.of(request)
+
     def check_host(self, request: web.Request) -> None:
-        """Raise BadRequest for a name that somebody else may have given to a loopback address (DNS rebinding)."""
+        """Raise BadRequest for a name that another site may have given to a loopback address (DNS rebinding)."""
         name = host_name(request)
         local = request.get_extra_info("sockname")
         listens_on = _address(str(local[0])) if local else None
@@ -81,10 +91,41 @@ def check_same_site(request: web.Request) -> None:
         raise ForbiddenOrigin
 
 
-def check_body(request: web.Request) -> None:
-    """Raise HTTPUnsupportedMediaType for a form with files: aiohttp would write them to disk, whoever sends them."""
-    if request.content_type == "multipart/form-data":
-        raise web.HTTPUnsupportedMediaType
+async def form(request: web.Request) -> Mapping[str, str]:
+    """Return the fields of a form. Raises UnsupportedForm for a body that is no plain form in UTF-8, and SlowForm."""
+    if not request.body_exists:
+        return {}
+    # Compared and not parsed: aiohttp's parser takes seconds for 16 KiB of parameters. It also writes files to disk,
+    # and decodes fields by any codec that their sender names: 256 KiB of Punycode take five seconds.
+    sent = request.headers.getall(hdrs.CONTENT_TYPE, ())
+    if hdrs.CONTENT_ENCODING in request.headers or any(_FORM.fullmatch(each) is None for each in sent):
+        raise UnsupportedForm
+    try:
+        async with asyncio.timeout(FORM_SECONDS):
+            fields = await request.post()
+    except TimeoutError:
+        raise SlowForm from None
+    return {name: value for name in fields if isinstance(value := fields[name], str)}
+
+
+class UnsupportedForm(errors.ClientError):
+    """A body that is no plain form in UTF-8."""
+
+    status = 415
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the fields of a form are sent as application/x-www-form-urlencoded, in UTF-8 and not compressed"
+        )
+
+
+class SlowForm(errors.ClientError):
+    """A form that was not sent in time."""
+
+    status = 408
+
+    def __init__(self) -> None:
+        super().__init__(f"the form was not sent within {FORM_SECONDS:.0f} seconds")
 
 
 class ForbiddenOrigin(errors.ClientError):

@@ -30,7 +30,7 @@ class Sessions:
         return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), self.token.reveal().encode())
 
     def new(self) -> str:
-        """Return the cookie of a new session. Always a new one, so that nobody can plant a session (fixation)."""
+        """Return the cookie of a new session. Always a new one, so that none can be planted (session fixation)."""
         head = _HEAD.pack(int(self._clock.now()) + SESSION_SECONDS, secrets.token_bytes(16))
         return base64.urlsafe_b64encode(head + self._mac(b"session", head)).decode()
 

@@ -86,6 +86,7 @@ class V3Routes:
 
     def _handler(self, endpoint: Endpoint) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
+            _check_strictness(request)
             if is_traced(request):
                 return await self._trace(request)
             target = (_target(request), responses.accepts_gzip(request))
@@ -214,8 +215,14 @@ def _target(request: web.Request) -> str:
 
 
 def is_strict(request: web.Request) -> bool:
-    """Return whether the request has `X-Strict: 1`."""
-    return request.headers.get(X_STRICT) == "1"
+    """Return whether the request has `X-Strict: 1`, or another value than 0, which its handler refuses."""
+    return request.headers.get(X_STRICT, "0") != "0"
+
+
+def _check_strictness(request: web.Request) -> None:
+    # `X-Strict: true` would else make a test of a client pass that has to fail.
+    if (value := request.headers.get(X_STRICT, "0")) not in ("0", "1"):
+        raise errors.BadRequest(f"X-Strict: {value[:40]!r} is unknown; send 1")
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:

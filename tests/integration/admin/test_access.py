@@ -1,18 +1,22 @@
 """Access to the admin interface: nothing without the token, forms of its own pages only, and no token in any output."""
 
+import asyncio
 import dataclasses
 import io
 import re
 
+import aiohttp.helpers
 import msgspec
 import pytest
+import yarl
 from integration.environment import ProxyEnvironment, StartEnvironment
 from support import html_forms
 from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
 
 from proxy import config
-from proxy.web.admin import guard, pages, sessions
+from proxy.web.admin import guard, pages, requests, sessions
 
+SECONDS = 20
 OPEN = {"/healthz", "/readyz", "/metrics", "/sign-in", "/static/{name}"}
 
 
@@ -138,6 +142,19 @@ async def test_wrong_tokens_are_limited_for_each_address(managed: ProxyEnvironme
     assert (await admin.sign_in()).status == 303
 
 
+async def test_program_of_the_machine_cannot_guess_faster_with_other_addresses(managed: ProxyEnvironment) -> None:
+    """Any local user can claim to be a TLS front."""
+    limit = guard.WRONG_TOKENS_CLAIMED.count
+    for number in range(limit + 1):
+        headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": f"192.0.2.{number}"}
+        status = (await managed.admin.send("GET", "/overview.json", headers=headers)).status
+        assert status == (401 if number < limit else 429)
+    assert (await managed.admin.send("GET", "/overview.json", headers=BEARER)).status == 200
+    managed.time.advance(60)
+    elsewhere = BEARER | {"X-Forwarded-For": "192.0.2.1"}
+    assert (await managed.admin.send("GET", "/overview.json", headers=elsewhere)).status == 200
+
+
 @pytest.mark.parametrize(
     "headers,status",
     [
@@ -169,6 +186,33 @@ async def test_name_of_somebody_else_is_refused(admin: AdminClient, host: str) -
         response = await admin.send("GET", path, headers=BEARER | {"Host": host})
         assert response.status == 400, path
         assert "v3bridge_" not in await response.text()
+
+
+@pytest.mark.parametrize("parameters", ["; charset=punycode", "; charset=idna", '; charset="utf-7"', ";a" * 8_000])
+async def test_form_in_another_encoding_is_refused_undecoded(
+    admin: AdminClient, monkeypatch: pytest.MonkeyPatch, parameters: str
+) -> None:
+    """Anybody could stop the event loop for seconds with a slow codec, or with parameters that are slow to parse."""
+    monkeypatch.delattr(aiohttp.helpers, "parse_content_type")
+    headers = {"Content-Type": f"application/x-www-form-urlencoded{parameters}"}
+    response = await admin.send("POST", "/sign-in", headers=headers, data=f"token={TOKEN}")
+    assert response.status == 415, await response.text()
+    assert (await admin.send("GET", "/healthz", headers=headers)).status == 200
+
+
+async def test_form_that_is_never_sent_releases_its_connection(
+    admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "FORM_SECONDS", 0.1)
+    reader, writer = await asyncio.open_connection(port=yarl.URL(admin.url).port, host="127.0.0.1")
+    writer.write(
+        b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken"
+    )
+    writer.write_eof()  # a client that has ended, which the server must not wait for
+    async with asyncio.timeout(SECONDS):
+        assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+    writer.close()
 
 
 async def test_settings_of_a_new_configuration_count_at_once(admin: AdminClient) -> None:

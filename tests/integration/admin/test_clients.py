@@ -1,16 +1,19 @@
 """The page Clients: who called, who did not, and one client in full; the same as JSON and as CSV."""
 
+import asyncio
 import csv
 import io
 from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_admin
 
 from proxy import config
+from proxy.gateway import client_report
 from proxy.kit import clock
 from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
@@ -180,3 +183,24 @@ async def test_csv_of_one_client(admin: running_admin.AdminClient) -> None:
 async def test_wrong_parameters_are_refused(admin: running_admin.AdminClient, query: str) -> None:
     for path in (f"/clients.json?{query}", f"/clients.csv?{query}"):
         assert (await admin.send("GET", path, headers=running_admin.BEARER)).status == 400
+
+
+async def test_reports_are_made_one_at_a_time(
+    admin: running_admin.AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty at once would take gigabytes where there are thousands of user agents."""
+    read, running, most = client_report.read, 0, 0
+
+    async def counted(*values: Any) -> client_report.ClientReport:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await read(*values)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(client_report, "read", counted)
+    targets = ("/clients.json", "/clients", "/clients.csv") * 3
+    responses = await asyncio.gather(*(admin.send("GET", each, headers=running_admin.BEARER) for each in targets))
+    assert ({response.status for response in responses}, most) == ({200}, 1)

@@ -63,6 +63,15 @@ async def test_page_has_the_verdicts_and_differences_of_the_report(shadowing: Pr
     assert page["applications"] == [{"application": "demo", "share": 0.25, "response": "candidate"}]
 
 
+async def test_page_counts_sampled_requests_that_were_dropped(shadowing: ProxyEnvironment) -> None:
+    assert (await shadowing.admin.json("/comparison.json"))["dropped"] == {}
+    dropped = shadowing.admin.service.gateway.metrics.shadow_dropped
+    for application, reason, number in (("demo", "rate", 1200), ("shop", "rate", 34), ("demo", "parts", 2)):
+        dropped[application, reason] += number
+    assert (await shadowing.admin.json("/comparison.json"))["dropped"] == {"parts": 2, "rate": 1234}
+    assert "2 (parts), 1,234 (rate)" in await shadowing.admin.page("/comparison")
+
+
 async def test_report_permits_its_own_style_and_script_only(shadowing: ProxyEnvironment) -> None:
     await compare(shadowing)
     response = await shadowing.admin.send("GET", "/comparison/report.html", headers=BEARER | PAGE)

@@ -113,7 +113,7 @@ async def test_hostile_texts_are_shown_as_text(start: StartEnvironment) -> None:
 async def test_test_of_no_receivers_says_so(start: StartEnvironment) -> None:
     async with start(admin=True) as managed:
         assert await managed.admin.act("/alerts/test") == "The configuration has no receivers."
-        assert "Nobody receives alerts" in await managed.admin.page("/alerts")
+        assert "Alerts have no receiver" in await managed.admin.page("/alerts")
 
 
 async def test_pending_alert_is_delivered_by_the_next_process(start: StartEnvironment, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ async def test_failure_of_a_write_is_not_the_end_of_writing(
             while not await store.callers():
                 await asyncio.sleep(0.01)
         await counting.recorder.close()
-    assert json.loads(stream.getvalue().splitlines()[0])["event"] == "caller counts failed"
+    assert json.loads(stream.getvalue().splitlines()[0])["event"] == "background task failed"
 
 
 async def test_counts_are_kept_for_so_many_days(store: UnreliableStore, time: clock.ManualClock) -> None:

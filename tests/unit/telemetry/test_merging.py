@@ -107,16 +107,6 @@ def test_files_are_readable_by_the_owner_only(worker: Any, tmp_path: Path) -> No
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-async def test_metrics_are_written_when_a_worker_ends(worker: Any) -> None:
-    (one, first), (_, second) = worker(1), worker(2)
-    task = asyncio.create_task(first.write_regularly())
-    await asyncio.sleep(0)
-    one.parts["demo",] += 3
-    task.cancel()
-    await asyncio.wait([task])
-    assert value(second, PARTS) == 3
-
-
 async def test_missing_folder_leaves_own_metrics(worker: Any, tmp_path: Path) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3

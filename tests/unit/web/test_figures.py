@@ -1,5 +1,6 @@
 """Figures of a machine with several workers: any worker has the history, and it survives the one that makes it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,29 @@ async def test_damaged_history_begins_anew(worker: Any, tmp_path: Path) -> None:
     await first.publish()
     (tmp_path / "v3bridge-abc123" / figures.HISTORY_FILE).write_bytes(b"{")
     assert worker(1)[1].history().samples == []
+
+
+async def test_figures_are_shared_when_a_worker_ends(worker: Any) -> None:
+    (one, first), (_, second) = worker(1), worker(2)
+    first.start()
+    one.parts["demo",] += 3
+    await first.close()
+    assert b'v3bridge_parts_returned_total{application="demo"} 3.0' in second.local.text()
+
+
+async def test_failed_write_is_not_the_last_one(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, first), (_, second) = worker(1), worker(2)
+    monkeypatch.setattr(merging, "WRITE_SECONDS", 0.0)
+    failed = asyncio.Event()
+
+    def fail(*_: object) -> None:
+        monkeypatch.undo()
+        failed.set()
+        raise MemoryError
+
+    monkeypatch.setattr(merging, "snapshot", fail)
+    first.start()
+    await failed.wait()
+    one.parts["demo",] += 3
+    await first.close()
+    assert b'v3bridge_parts_returned_total{application="demo"} 3.0' in second.local.text()

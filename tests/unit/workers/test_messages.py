@@ -94,7 +94,7 @@ def test_messages_are_read_however_they_are_split(size: int) -> None:
     assert received == ORDERS
 
 
-@pytest.mark.parametrize("report", [messages.Answer(7, "no: Ω\nline"), messages.ReloadRequest(3)])
+@pytest.mark.parametrize("report", [messages.Acknowledgement(7, "no: Ω\nline"), messages.ReloadRequest(3)])
 def test_reports_of_a_running_worker_are_lines(report: messages.Report) -> None:
     line = messages.write_report(report)
     assert line.count(b"\n") == 1

@@ -1,6 +1,7 @@
-"""The supervisor restarts a worker."""
+"""The supervisor restarts workers: those that ended, and those that cannot serve with a new configuration."""
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,36 @@ from proxy.workers import messages, supervisor
 SECONDS = 60.0  # that a condition may take before its test fails
 REPORT = msgspec.json.encode(messages.StartReport(url="http://127.0.0.1:1")).decode()
 ONCE = (sys.executable, "-c", f"print('{REPORT}', flush=True)")
+
+FAILING_COMMIT = """
+import os
+from proxy.workers import messages
+send = lambda report: os.write(1, messages.write_report(report))
+messages.read_start(0)
+send(messages.StartReport(url="http://127.0.0.1:1"))
+reader = messages.MessageReader()
+while data := os.read(0, 65536):
+    for message in reader.read(data):
+        if isinstance(message, messages.StopMessage):
+            raise SystemExit
+        is_commit = isinstance(message, messages.CommitMessage)
+        send(messages.Acknowledgement(message.number, "internal error: KeyError" if is_commit else ""))
+"""
+
+
+async def test_worker_that_cannot_serve_with_a_configuration_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = loader.load(shipped.path("config.yaml"), {})
+    worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", FAILING_COMMIT))
+    service = supervisor.WorkerService(await worker.start(), [worker], lambda each: each)
+    try:
+        async with asyncio.timeout(SECONDS):
+            await service.prepare(settings)
+            await service.commit()
+            assert worker._process is not None
+            assert await worker._process.wait() == -signal.SIGTERM
+    finally:
+        await worker.stop()
 
 
 async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ How to add a page:
    in `query`; describe them in `AdminPage.parameters`, and raise `errors.BadRequest` for wrong ones.
 
 2. `templates/NAME.html` extends `layout.html` and fills the block `main` with what is in `data`, the struct. Elements
-   with `id` and `data-live` are replaced every two seconds, except where somebody fills in a field or has selected
-   text. Text is escaped, and characters that do not print are made visible.
+   with `id` and `data-live` are replaced every two seconds, except where a field is filled in or text is
+   selected. Text is escaped, and characters that do not print are made visible.
 
    Filters: `time` (seconds since 1970, to a <time>), `number(digits)`, `percent` (a share), `duration` (seconds),
    `bytes`. Classes: `figures` (a <dl> of large numbers), `rows` (a <dl> of names and values), `scroll` around each

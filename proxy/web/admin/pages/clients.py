@@ -1,7 +1,6 @@
 """Clients: who still calls, by API key, with user agents, parts and the state of the sunset."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -95,12 +94,18 @@ class ClientsPage(PageData, frozen=True):
 
 
 async def _data(context: AdminContext, query: Query) -> ClientsPage:
+    async with context.client_reports:
+        return await _page(context, query, await _report(context, query))
+
+
+async def _page(context: AdminContext, query: Query, report: ClientReport) -> ClientsPage:
     gateway = context.service.gateway
-    report = await _report(context, query)
     entries = await gateway.store.all_usage()
     rows = quota_usage.rows(gateway.settings.applications, entries, (), context.clock.now())
     quotas = {(row.application, row.key): row for row in rows}
-    known = [_row(client, quotas) for client in report.clients if client.key is not None]
+    named = [client for client in report.clients if client.key is not None]
+    # In a thread, as all that has to look at every user agent.
+    known = await asyncio.to_thread(lambda: [_row(client, quotas) for client in named])
     return ClientsPage(
         days=_days(query),
         first_day=report.first_day,
@@ -115,11 +120,12 @@ async def _data(context: AdminContext, query: Query) -> ClientsPage:
 
 
 async def _csv(context: AdminContext, query: Query) -> str:
-    report = await _report(context, query)
-    selected = _selected(report, query)
-    shown = report if selected is None else msgspec.structs.replace(report, clients=[selected])
-    # In a thread: a file of many days has hundreds of thousands of lines.
-    return await asyncio.to_thread(client_report.csv_text, shown)
+    async with context.client_reports:
+        report = await _report(context, query)
+        selected = _selected(report, query)
+        shown = report if selected is None else msgspec.structs.replace(report, clients=[selected])
+        # In a thread: a file of many days has hundreds of thousands of lines.
+        return await asyncio.to_thread(client_report.csv_text, shown)
 
 
 async def _report(context: AdminContext, query: Query) -> ClientReport:
@@ -146,9 +152,7 @@ def _selected(report: ClientReport, query: Query) -> ClientUsage | None:
 
 
 def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usage.UsageRow]) -> ClientRow:
-    agents: Counter[str] = Counter()
-    for caller in client.callers:
-        agents[caller.user_agent or "(none)"] += caller.requests
+    agents = client.user_agents
     return ClientRow(
         application=client.application or "",
         key=client.key or "",
@@ -166,7 +170,7 @@ def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usag
         first_seen=client.first_seen,
         last_seen=client.last_seen,
         endpoints=sorted({caller.endpoint for caller in client.callers}),
-        user_agents=[name for name, _ in agents.most_common(_AGENTS_MAX)],
+        user_agents=agents[:_AGENTS_MAX],
         more_user_agents=max(0, len(agents) - _AGENTS_MAX),
         quota=_quota(client, quotas),
     )

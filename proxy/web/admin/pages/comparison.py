@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -86,14 +87,16 @@ class ComparisonSummary(msgspec.Struct, frozen=True, kw_only=True):
 class ComparisonPage(PageData, frozen=True, kw_only=True):
     """Shadowing: `configured` where the configuration samples requests, `on` as the switch says that all workers read.
 
-    `baseline` is the address of the old service. `result` is null before the first comparison, and where the rules
-    cannot be read, which `problem` says.
+    `baseline` is the address of the old service. `dropped` are the sampled requests since the start that were not
+    compared, by the reason of the metric v3bridge_shadow_dropped_total. `result` is null before the first comparison,
+    and where the rules cannot be read, which `problem` says.
     """
 
     configured: bool
     on: bool
     baseline: str | None
     applications: tuple[ShadowedApplication, ...]
+    dropped: dict[str, int]
     result: ComparisonSummary | None
     problem: str | None = None
 
@@ -116,9 +119,18 @@ async def _data(context: AdminContext, _: Query) -> ComparisonPage:
         on=(await results.control(gateway.store)).on,
         baseline=settings.shadow.baseline_url,
         applications=shadowed,
+        dropped=await _dropped(context),
         result=None if result is None else _summary(result),
         problem=problem,
     )
+
+
+async def _dropped(context: AdminContext) -> dict[str, int]:
+    figures = context.service.figures
+    dropped: Counter[str] = Counter()
+    for (_, reason), number in figures.metrics(await figures.machines()).shadow_dropped.items():
+        dropped[reason] += int(number)
+    return dict(sorted(dropped.items()))
 
 
 async def _result(context: AdminContext) -> ComparisonResult | None:

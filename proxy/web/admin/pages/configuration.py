@@ -47,7 +47,7 @@ def _page(context: AdminContext) -> ConfigurationPage:
         effective, problem = origins.effective_settings(settings, None), str(error)
     schema, mappings = shipped.versions()
     # Of the last reload that succeeded; the first one is the start.
-    loaded = service.gateway.metrics.last_reload_success.get((), context.started)
+    loaded = service.gateway.metrics.last_reload_success[()]
     return ConfigurationPage(
         version=__version__,
         schema=schema,

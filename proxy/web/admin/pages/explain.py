@@ -13,7 +13,7 @@ class ExplainPage(PageData, frozen=True, kw_only=True):
     """Explanation of a request.
 
     `request` is the request without its API key; empty before one is explained, and where it could not be read: what
-    somebody pastes may hold a key anywhere. `application` executes it, empty for that of the API key; `applications`
+    is pasted may hold a key anywhere. `application` executes it, empty for that of the API key; `applications`
     are the choices. `problem` says why nothing is explained. `omitted` is the number of further requests in the text.
     `language` is that of `program`; `no_program` says why there is none.
     """

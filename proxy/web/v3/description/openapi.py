@@ -48,8 +48,8 @@ REQUEST_HEADERS: dict[str, dict[str, Any]] = {
         "name": str(routes.X_STRICT),
         "in": "header",
         "description": "1: a request that names fields without source, or ignored parameters, is a 400 that names "
-        "them; any other value has no effect",
-        "schema": TEXT,
+        "them; 0 is the default, any other value a 400",
+        "schema": {"enum": ["0", "1"]},
     },
     "Explain": {
         "name": str(X_EXPLAIN),

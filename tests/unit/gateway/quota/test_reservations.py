@@ -331,6 +331,6 @@ async def test_failed_poll_is_repeated(
     worker = reservations.Quota(store, [small_plan], "worker", time, counted, interval=0.0)
     await worker.start()
     monkeypatch.setattr(counted, "parts_used", None)
-    while log_output.getvalue().count("ledger refresh failed") < 2:
+    while log_output.getvalue().count("background task failed") < 2:
         await asyncio.sleep(0)
     await worker.close()
