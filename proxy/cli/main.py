@@ -1,5 +1,6 @@
 """Entry point of `v3bridge`: its commands, and the output of configuration errors."""
 
+import os
 import re
 import sys
 from types import TracebackType
@@ -101,6 +102,7 @@ def _versions() -> str:
 def main() -> None:
     """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
     code is 2."""
+    _open_standard_streams()
     garbage.collect_rarely()
     try:
         # Not standalone: typer would print usage and boxes around its errors.
@@ -118,6 +120,15 @@ def main() -> None:
     except typer.Abort:
         _end("aborted", 1)
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    # The number of a closed stream would be given to a socket, and uvloop aborts the process that closes such a one.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
 
 
 def _end(message: str, code: int) -> NoReturn:

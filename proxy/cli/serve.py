@@ -213,7 +213,7 @@ async def _make_reloadable(
         start.configure_log(settings.log)
         # A reload that removed the configured token: the generated one has not been printed yet.
         if start.has_generated_token(settings) and not start.has_generated_token(running):
-            with contextlib.suppress(OSError):  # nobody reads standard output any more
+            with contextlib.suppress(OSError, SystemExit):  # rich exits where nobody reads standard output
                 start.show_admin_interface(service.urls.admin, settings)
         running = settings
 

@@ -133,6 +133,20 @@ def test_service_without_terminal_stops_cleanly(tmp_path: Path) -> None:
         assert it.wait(SECONDS) == 0
 
 
+@pytest.mark.parametrize("stream", [0, 1])
+def test_service_without_a_standard_stream_stops_cleanly(tmp_path: Path, stream: int) -> None:
+    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+    with subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(stream)
+    ) as it:
+        assert it.stderr is not None
+        assert any("service started" in line for line in it.stderr)
+        it.terminate()
+        assert "Assertion" not in it.stderr.read()
+        assert it.wait(SECONDS) == 0
+
+
 def test_unwritable_log_fails_no_request(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
     command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]

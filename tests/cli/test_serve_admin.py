@@ -98,6 +98,18 @@ def test_token_is_printed_when_a_reload_removes_the_configured_one(
     assert [_get(address, token)[0] for token in (serving.until("")[0].strip(), TOKEN)] == [200, 401]
 
 
+def test_token_that_nobody_reads_fails_no_reload(start_command: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
+    serving = start_command("serve", "--config", str(file), "--admin-port", "0")
+    address = _address(serving.until("admin interface"))
+    serving.hang_up()
+    file.write_text(CONFIG.format(admin="{}"))
+    assert _get(address, TOKEN, "/configuration/reload", "POST")[0] == 200
+    assert _get(address, TOKEN)[0] == 401
+    assert serving.stop(signal.SIGTERM) == 0
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_configuration_page_of_every_worker_knows_its_file_and_reloads_all(
     start_command: Callable[..., Any], tmp_path: Path, workers: str
