@@ -12,7 +12,18 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import abc, client_proto, client_reqrep, connector, helpers, http, http_exceptions, web, web_protocol
+from aiohttp import (
+    abc,
+    client_proto,
+    client_reqrep,
+    connector,
+    helpers,
+    http,
+    http_exceptions,
+    web,
+    web_app,
+    web_protocol,
+)
 from packaging.requirements import Requirement
 
 from proxy.kit.aiohttp_internals import server
@@ -20,8 +31,8 @@ from proxy.kit.aiohttp_internals import server
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "proxy" / "kit" / "aiohttp_internals"
 
-# Class, and the private attributes of its instances.
-PRIVATE: dict[type, set[str]] = {
+# Class or module, and the private attributes of its instances, or its own.
+PRIVATE: dict[Any, set[str]] = {
     aiohttp.TCPConnector: {"_conns", "_wait_for_available_connection", "_create_connection"},
     web_protocol.RequestHandler: {
         "_close",
@@ -32,10 +43,14 @@ PRIVATE: dict[type, set[str]] = {
         "_messages",
         "_next_keepalive_close_time",
         "_request_count",
+        "_request_factory",
+        "_request_handler",
         "_waiter",
     },
     web.Server: {"_kwargs", "_loop"},
     web.AppRunner: {"_make_server", "_shutdown_timeout"},
+    web.Application: {"_make_handler", "_set_loop"},
+    web_app: {"_cached_build_middleware"},
     web.BaseSite: {"_runner", "_server"},
 }
 # Object, and its undocumented functions and attributes.
