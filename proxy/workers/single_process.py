@@ -58,12 +58,14 @@ class ProcessService(reloading.Reloadable):
 
     async def commit(self) -> None:
         """Serve with the prepared application from the next request on."""
-        if self._prepared is not None:
-            prepared, self._prepared = self._prepared, None
-            # Without an await between them: no request sees one of them before the other.
-            self._builder.switch(prepared)
+        prepared = self._prepared
+        if prepared is not None:
             settings = prepared.gateway.settings
+            # Without an await between them: no request sees one of them before the other. The listener first: where
+            # that fails, the application that it serves with stays open, and the prepared one is dropped.
             self._listener.replace(prepared.app, settings.listen, _limits(settings))
+            self._prepared = None
+            self._builder.switch(prepared)
 
     async def drop(self) -> None:
         """Close the prepared application, if there is one."""
