@@ -14,6 +14,7 @@ from support import running_admin, running_proxy, scripted_v3
 
 from proxy import config
 from proxy.explain.trace import TracedRequest
+from proxy.web import authentication
 
 QUERY = {"mpn": "SN74S74N"}
 ASKED = target(QUERY)
@@ -157,6 +158,15 @@ async def test_wrong_tokens_are_throttled_like_wrong_api_keys(
     assert [line["event"] for line in lines].count("admin token refused") == LIMIT
     environment.time.advance(60)
     assert (await traced(environment))["status"] == 200
+
+
+async def test_wrong_tokens_are_throttled_where_wrong_api_keys_are_not(start: StartEnvironment) -> None:
+    async with start(admin=True, listen={"failed_auth_per_minute": 0}) as environment:
+        guesses = [f"Authorization: Bearer guess-{number}".encode() for number in range(authentication.TOKENS_LIMIT)]
+        assert {(await send(environment, ASKED, TRACED, each)).status for each in guesses} == {403}
+        assert (await send(environment, ASKED, TRACED, BEARER)).status == 429
+        assert (await send(environment, ASKED)).status == 200  # API keys go on
+        assert (await send(environment, ASKED.replace(running_proxy.KEY, "wrong"))).status == 403
 
 
 async def test_without_admin_interface_there_are_no_traces(start: StartEnvironment) -> None:
