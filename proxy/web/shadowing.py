@@ -35,7 +35,7 @@ from proxy.web.v3.routes import CLIENT, is_strict
 from proxy.web.v3.traced_requests import is_traced
 
 CACHED = ("hit", "stale")  # X-Cache of responses whose data may have changed since: not comparable
-SERVICE = "the shadow's other side"
+SERVICE = "the baseline of the shadow"
 
 log = structlog.get_logger()
 

@@ -57,6 +57,8 @@ class ReloadedService:
                     "parts": 1_000_000,
                 }
             },
+            # A request that stalls on a busy machine is sent again; that is billed, too, and in no header.
+            "coalescing": {"stall_seconds": 60},
             "log": {"format": "json"},
         }
         self.url = ""

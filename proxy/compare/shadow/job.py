@@ -36,7 +36,7 @@ class ComparisonJob(NamedTuple):
     request_candidate: Callable[[], Awaitable[SideResponse | None]] | None = None
 
 
-# placeholder for the other side, which gets no request where the served response has failed
+# placeholder for the response of the baseline, which gets no request where the served response has failed
 NOT_SENT = SideResponse(0, b"", 0.0)
 
 

@@ -1,6 +1,6 @@
 """Queue of shadowing: samples and bounds requests, which tasks then process. Responses never wait for it.
 
-A request that does not fit is dropped and counted. After repeated failures of the other side or the judge, a circuit
+A request that does not fit is dropped and counted. After repeated failures of the baseline or the judge, a circuit
 breaker drops all requests for a cooldown. Switching off drops queued requests and cancels running ones.
 """
 

@@ -178,7 +178,7 @@ class Ledger:
         # While the store is down only refreshes try it, once a second; bookings just add to memory.
         if self._available or refreshes:
             try:
-                await self._write()
+                is_proven = await self._write() or any(refresh.entries for refresh in refreshes)
                 self._journal.clear_unrecorded()
                 for refresh in refreshes:
                     self._cached = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
@@ -187,7 +187,8 @@ class Ledger:
             except errors.StoreUnavailable as error:
                 self.store_failed(error)
             else:
-                self._store_succeeded()
+                if is_proven:  # the last write before the end may have nothing to write
+                    self._store_succeeded()
         return [None] * len(group)
 
     def _count(self, usage: RequestUsage) -> None:
@@ -210,12 +211,15 @@ class Ledger:
                 used, uncertain = cached.used + usage.used, cached.uncertain + usage.uncertain
                 self._cached[entry] = EntryUsage(entry, used, uncertain, cached.reserved)
 
-    async def _write(self) -> None:
-        """Send first the settlement that was not confirmed, then all usage that has come since."""
-        if self._unconfirmed is not None:
-            await self._settle(self._unconfirmed)
+    async def _write(self) -> bool:
+        """Send first the settlement that was not confirmed, then all usage that has come since; return whether there
+        was any."""
+        unconfirmed = self._unconfirmed
+        if unconfirmed is not None:
+            await self._settle(unconfirmed)
         if settlement := self._collect():
             await self._settle(settlement)
+        return unconfirmed is not None or settlement is not None
 
     async def _settle(self, settlement: Settlement) -> None:
         # Kept until the store confirms it: an error leaves open whether it was booked.

@@ -117,6 +117,17 @@ async def test_unavailable_store_loses_no_usage_and_is_logged_once(
     assert len(said(log_output, "store became available")) == 1
 
 
+async def test_end_without_anything_to_write_says_nothing_about_the_store(
+    book: Any, store: Any, log_output: io.StringIO
+) -> None:
+    store.away = True
+    await book.refresh(LINES)
+    store.away = False  # as Redis, which is not asked for the usage of no entries
+    await book.close()
+    assert len(said(log_output, "store became unavailable")) == 1
+    assert said(log_output, "store became available") == []
+
+
 async def test_unavailable_store_delays_no_request(book: Any, store: Any) -> None:
     store.away = True
     await book.book(cost(1))
