@@ -386,65 +386,14 @@ async def test_connections_stay_open(start_reloadable: StartReloadable) -> None:
         writer.close()
 
 
-async def retired() -> None:
-    """Wait until replaced configurations are closed."""
-    async with asyncio.timeout(10):
-        while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
-            await asyncio.sleep(0.05)
-
-
-async def test_series_of_a_removed_application_are_removed(start_reloadable: StartReloadable) -> None:
-    def add(service: ReloadableService) -> None:
-        service.content["applications"]["second"] = service.demo | {"apikeys": ["second-key"], "parts": 100}
-
-    async with start_reloadable(add) as service:
-        for key in (KEY, "second-key"):
-            assert (await service.match(key=key))[0] == 200
-        # The gauges of quota accounts have the key's name, too.
-        gauges = {"token_age_seconds", "parts_used", "parts_uncertain", "parts_reserved", "parts_remaining"}
-
-        async def labelled(name: str) -> set[str]:
-            _, _, text = await service.get("/metrics")
-            lines = [line for line in text.splitlines() if f'"{name}"' in line or f'"{name}/' in line]
-            return {line.partition("{")[0].removeprefix("v3bridge_") for line in lines} & gauges
-
-        assert await labelled("second") == gauges
-        del service.content["applications"]["second"]
-        await service.reload()
-        await retired()
-        assert await labelled("second") == set()
-        assert "token_age_seconds" in await labelled("demo")
-
-
-async def test_requests_of_a_replaced_pool_are_counted_until_they_end(start_reloadable: StartReloadable) -> None:
-    def never_stalls(service: ReloadableService) -> None:
-        service.content["coalescing"] = {"stall_seconds": 0}
-
-    async with start_reloadable(never_stalls) as service:
-
-        async def in_flight(number: int) -> None:
-            async with asyncio.timeout(10):
-                while await service.metric("v3bridge_upstream_requests_in_flight") != number:
-                    await asyncio.sleep(0.02)
-
-        await service.match()
-        service.upstream.faults.replace([faults.LatencyFault(ms=2500)])
-        before = asyncio.create_task(service.match("NE555P"))
-        await in_flight(1)
-        service.content["upstream"]["connections"] = 7
-        await service.reload()
-        after = asyncio.create_task(service.match("LM358"))
-        await in_flight(2)
-        assert {status for status, _, _ in await asyncio.gather(before, after)} == {200}
-        await in_flight(0)
-
-
 async def test_nothing_of_replaced_configurations_is_left(start_reloadable: StartReloadable) -> None:
     async with start_reloadable() as service:
         for number in range(5):
             service.demo["rate"] = 100 + number
             await service.reload()
-        await retired()
+        async with asyncio.timeout(10):
+            while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.05)
         named = [task.get_name() for task in asyncio.all_tasks()]
         once = {"quota", "cache clearing", "figures of this machine", "alerts"}
         assert {named.count(name) for name in once} == {1}, named
