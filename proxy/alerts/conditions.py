@@ -23,6 +23,7 @@ from proxy.upstream import policies
 from proxy.upstream.auth import backoff
 
 FAILURES = 3  # failed token requests in a row that are reported
+QUIET_SECONDS = 300.0  # without a failed token request, after the back-off of the last one, that end its condition
 CRITICAL_PERCENT = 95  # thresholds from here are critical
 PLACES_MAX = 20  # differences of the schema that an alert names
 CLIENTS_MAX = 10  # new clients that an alert names
@@ -186,18 +187,30 @@ def _tokens(gateway: Gateway) -> Iterator[AlertCondition]:
             yield _refused(name, refusal.message)
         elif failure is not None and failure.kind == "CredentialsRefused":
             yield _refused(name, failure.message)
-        elif failure is not None and failure.kind == "TokenLimit":
+        elif failure is None or not _is_recent(failure, gateway.clock.now()):
+            continue
+        elif failure.kind == "TokenLimit":
             yield _token_limit(name, failure)
-        elif failure is not None and failure.failures >= FAILURES:
+        elif failure.failures >= FAILURES:
             yield AlertCondition(
                 f"token {name}",
                 "token.failing",
                 "critical",
                 f"Application {name} gets no token: {counted(failure.failures, 'request')} failed in a row.",
                 {"application": name, "failures": failure.failures, "reason": failure.message},
-                over=f"Application {name} gets tokens again.",
+                over=_tokens_again(name),
                 flaps=True,
             )
+
+
+def _is_recent(failure: backoff.Backoff, now: float) -> bool:
+    """Return whether a failure still says something: a worker that no further request reaches asks for no token, and
+    does not learn that the others have one."""
+    return failure.is_active(now) or 0 <= now - failure.until < QUIET_SECONDS
+
+
+def _tokens_again(name: str) -> str:
+    return f"Application {name} gets tokens again, or has requested none for {QUIET_SECONDS / 60:.0f} minutes."
 
 
 def _refused(name: str, reason: str) -> AlertCondition:
@@ -219,7 +232,7 @@ def _token_limit(name: str, failure: backoff.Backoff) -> AlertCondition:
         "critical",
         f"Application {name} gets no token: the rate limit of token requests is exceeded.",
         {"application": name, "until": rfc3339(failure.until), "reason": failure.message},
-        over=f"Application {name} gets tokens again.",
+        over=_tokens_again(name),
         flaps=True,
     )
 

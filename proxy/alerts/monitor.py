@@ -66,6 +66,11 @@ class AlertMonitor:
         await self._evaluating.close(CLOSE_SECONDS)
         await self._sender.close()
 
+    @property
+    def open(self) -> tuple[records.OpenAlert, ...]:
+        """Open alerts that this process knows: those of all processes as of a few seconds ago, and its own since."""
+        return tuple(self._open.values())
+
     def send_test(self) -> None:
         """Send a test alert to all receivers."""
         self._sender.submit(alerts.test(self._current().clock.now()))

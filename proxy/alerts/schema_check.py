@@ -6,6 +6,7 @@ check is repeated within the hour. A new version of the mappings is compared at 
 versions may run beside each other on one store.
 """
 
+import asyncio
 import contextlib
 import random
 import socket
@@ -89,24 +90,42 @@ class SchemaCheck:
 
     async def check(self) -> SchemaReport:
         """Compare now, and store the result. Raises StoreUnavailable."""
-        gateway = self._current()
-        names = gateway.mappings.schema.named_types()
         before = await self.refresh()
+        gateway = self._current()
         try:
-            types = await _introspected(gateway, introspection.operation(names))
+            gateway, types = await self._introspect()
         except errors.BridgeError as error:
             log.warning("schema check failed", exc_info=error)
             report = self._failed(before, error.message)
         else:
+            names = gateway.mappings.schema.named_types()
             fields = sum(len(getattr(kind, "fields", ())) for kind in names.values())
             now = gateway.clock.now()
             drifts = tuple(drift.compare(gateway.mappings, types.types))
-            report = SchemaReport(now, self.expected, socket.gethostname(), now, "", fields, drifts)
+            # Of these mappings: a reload may have brought others meanwhile.
+            expected = gateway.contents[changes.MAPPINGS]
+            report = SchemaReport(now, expected, socket.gethostname(), now, "", fields, drifts)
             _log(report)
-        await gateway.store.put_note(NOTE, self.expected, msgspec.json.encode(report).decode())
+        await gateway.store.put_note(NOTE, report.expected, msgspec.json.encode(report).decode())
         self._adopt(report)
         await _drop_replaced(gateway, report)
         return report
+
+    async def _introspect(self) -> tuple[Gateway, introspection.IntrospectedTypes]:
+        """Return the upstream's types, and the gateway that got them. Raises BridgeError."""
+        while True:
+            gateway = self._current()
+            operation = introspection.operation(gateway.mappings.schema.named_types())
+            try:
+                return gateway, await _introspected(gateway, operation)
+            # A reload with another upstream closes the connections to the one before, which cancels token requests and
+            # leaves a closed session (RuntimeError). What fails so says nothing of the schema that is served now.
+            except (errors.BridgeError, RuntimeError, asyncio.CancelledError):
+                task = asyncio.current_task()
+                is_cancelled = task is not None and task.cancelling() > 0
+                if is_cancelled or self._current().services is gateway.services:
+                    raise
+                log.info("schema check repeated", reason="a reload has changed the upstream")
 
     async def refresh(self) -> SchemaReport | None:
         """Read the last result of any worker, see `stored_report`. Raises StoreUnavailable."""

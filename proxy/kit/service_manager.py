@@ -15,7 +15,6 @@ FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START: passed sockets follow standard erro
 UNNAMED = "unknown"  # the name of a socket where the manager gives no names
 PASSING = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
 NOTIFYING = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
-SEND_SECONDS = 1.0  # that a notification may take: a manager that hangs must not stop the program
 
 
 class PassedSocket(NamedTuple):
@@ -88,15 +87,17 @@ class ServiceManager:
         return self._send("WATCHDOG=1")
 
     def _send(self, *assignments: str) -> bool:
-        """Send a message; return False if there is a manager, and it does not take it."""
+        """Send a message; return False if there is a manager, and it does not take it: it is gone, or hangs with a full
+        queue."""
         if self._address is None:
             return True
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as connection:
-                connection.settimeout(SEND_SECONDS)
+                # Never waits: this runs in the event loop, and a manager that hangs must not stop the program.
+                connection.setblocking(False)
                 connection.connect(address)
-                connection.sendall("\n".join(assignments).encode())
+                connection.send("\n".join(assignments).encode())
         except OSError:
             return False
         return True

@@ -18,6 +18,8 @@ from proxy.telemetry import merging
 from proxy.workers import inherited
 
 LENGTH_BYTES = 8  # of the length of a message to a worker
+REPORT_MAX = 1_048_576  # bytes of a report, beyond which its reader fails
+MISTAKE_MAX = 100_000  # characters of a mistake, each of which takes 6 bytes of JSON at most
 
 
 class StartMessage(NamedTuple):
@@ -148,8 +150,17 @@ def _exactly(pipe: int, size: int) -> bytes:
 
 
 def write_report(report: Report) -> bytes:
-    """Encode for the worker's standard output, as one line."""
+    """Encode for the worker's standard output, as one line of at most REPORT_MAX bytes: a configuration with very many
+    mistakes names the first ones."""
+    if not isinstance(report, ReloadRequest) and len(report.mistake) > MISTAKE_MAX:
+        report = msgspec.structs.replace(report, mistake=_cut(report.mistake))
     return msgspec.json.encode(report) + b"\n"
+
+
+def _cut(mistake: str) -> str:
+    """Return the first MISTAKE_MAX characters, whole lines where there are several, and that there are more."""
+    first, line_break, _ = mistake[:MISTAKE_MAX].rpartition("\n")
+    return f"{first if line_break else mistake[:MISTAKE_MAX]}\n… and more, {len(mistake):,} characters in all"
 
 
 def read_report(line: bytes) -> Report | None:

@@ -29,7 +29,6 @@ from proxy.workers import inherited, listening, messages, reloading, watchdog
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
 PREPARE_SECONDS = 60.0  # that a worker may take to build a configuration
-REPORT_MAX = 1_048_576  # bytes of a report; one of mistakes has a line for each of them
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
 COMMAND = child_process.command("proxy.workers.worker")
@@ -243,7 +242,7 @@ class _Worker:
             env=child_process.environment(),
             start_new_session=True,
             pass_fds=(*message.sockets.http, *message.sockets.admin),
-            limit=REPORT_MAX,
+            limit=messages.REPORT_MAX,
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         with suppress(ConnectionError):  # an exit is detected below

@@ -1,5 +1,6 @@
 """Several machines at one Redis: every page of each has the figures of all."""
 
+import html
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -158,6 +159,39 @@ async def test_pages_name_a_store_that_cannot_be_reached(
     machines.environment.time.advance(2)
     await machines.first.service.figures.publish()
     assert (await machines.first.json("/overview.json"))["store_failure"] is None
+
+
+async def test_pages_show_what_is_known_without_the_store(
+    machines: TwoMachines, redis_server: servers.RedisServer
+) -> None:
+    admin = machines.first
+    await machines.match(admin, A)
+    gateway = admin.service.gateway
+    await gateway.quota.refresh()
+    ((_, before), *_) = gateway.quota.usages()
+    assert before.used
+    redis_server.stop()
+    try:
+        await gateway.quota.refresh()
+        await admin.service.alerts.evaluate()
+        quota, alerts, clients = [await admin.json(f"/{name}.json") for name in ("quota", "alerts", "clients")]
+        for name, page in (("quota", quota), ("alerts", alerts), ("clients", clients)):
+            assert page["store_failure"]
+            assert f"The store cannot be used: {page['store_failure']}" in html.unescape(await admin.page(f"/{name}"))
+        (application,) = quota["applications"]
+        assert (application["usage"]["used"], application["usage"]["limit"]) == (before.used, 1_000)
+        assert application["burn_down"] is None
+        assert [each["event"] for each in alerts["open"]] == ["store.unavailable"]
+        assert (clients["clients"], clients["unused"]) == ([], [])
+        page = await admin.page("/clients")
+        assert "Every configured API key was used" not in page
+        assert "Nothing is recorded" not in page
+        assert "Nothing was used" not in await admin.page("/quota")
+    finally:
+        redis_server.start()
+    for name in ("quota", "alerts", "clients"):
+        assert (await admin.json(f"/{name}.json"))["store_failure"] is None
+        assert "The store cannot be used" not in await admin.page(f"/{name}")
 
 
 async def test_machine_drops_its_notes_when_it_stops(

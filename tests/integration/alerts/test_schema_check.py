@@ -150,6 +150,39 @@ async def test_failed_check_leaves_the_last_comparison_and_is_repeated_within_th
     assert (checking.report.state, checking.report.failure) == ("complete", "")
 
 
+@pytest.mark.parametrize("service", ["token", "graphql"])
+async def test_check_under_way_at_a_reload_is_repeated_with_the_new_upstream(
+    start: StartEnvironment, service: str
+) -> None:
+    async with start(admin=True) as before, start(admin=True) as after:
+        gateways = [gateway(before)]
+        before.sandbox.faults.replace(faults.parse_faults(f"latency on={service} ms=60000"))
+        remove(after, "SupPart.octopartUrl")
+        check = asyncio.create_task(SchemaCheck(lambda: gateways[-1]).check())
+        while not any(entry.service == service for entry in before.sandbox.journal.entries):
+            await asyncio.sleep(0.005)
+        gateways.append(gateway(after))
+        await gateways[0].services.tokens.close()
+        await gateways[0].services.http.close()
+        report = await check
+        assert (report.failure, report.state) == ("", "drift")
+        assert introspections(after) == 1
+
+
+async def test_cancelled_check_is_not_repeated(start: StartEnvironment) -> None:
+    async with start(admin=True) as before, start(admin=True) as after:
+        gateways = [gateway(before)]
+        before.sandbox.faults.replace(faults.parse_faults("latency on=graphql ms=60000"))
+        check = asyncio.create_task(SchemaCheck(lambda: gateways[-1]).check())
+        while not introspections(before):
+            await asyncio.sleep(0.005)
+        gateways.append(gateway(after))
+        check.cancel()
+        await asyncio.wait((check,))
+        assert check.cancelled()
+        assert introspections(after) == 0
+
+
 async def test_clock_that_was_ahead_postpones_no_check(managed: ProxyEnvironment) -> None:
     managed.time.advance(400 * 24 * HOUR)
     checking = worker(managed)

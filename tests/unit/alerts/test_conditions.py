@@ -128,6 +128,27 @@ def test_failed_token_requests_are_reported_by_kind(
     assert events(gateway) == reported
 
 
+@pytest.mark.parametrize(
+    "error,failures",
+    [(errors.UpstreamUnreachable("away"), 3), (errors.TokenLimit("too many", retry_after=600), 1)],
+)
+def test_failed_token_requests_are_over_after_a_quiet_while(
+    make_gateway: MakeGateway, time: clock.ManualClock, error: Any, failures: int
+) -> None:
+    gateway = make_gateway(applications=("demo",))
+    state = alert_gateway.tokens(gateway)
+    state.fail("demo", error, failures, time.now())
+    time.advance(state.failures["demo"].until - time.now() + conditions.QUIET_SECONDS - 1)
+    (condition,) = read(gateway)
+    assert condition.over == "Application demo gets tokens again, or has requested none for 5 minutes."
+    time.advance(1)
+    assert read(gateway) == []
+    time.advance(-3600)  # a clock that is set back makes no old failure a new one
+    assert read(gateway) == []
+    state.fail("demo", error, failures + 1, time.now())
+    assert len(read(gateway)) == 1
+
+
 def test_drift_that_breaks_nothing_is_a_warning(make_gateway: MakeGateway) -> None:
     found = [drift.Drift("SupPart.name", "may be null now", False, ("Part.name",))]
     for breaks, severity in ((False, "warning"), (True, "critical")):

@@ -92,3 +92,17 @@ def test_watchdog_of_another_process_is_not_this_ones() -> None:
 
 def test_manager_that_is_gone_fails_nothing(tmp_path: Path) -> None:
     assert not service_manager.ServiceManager(str(tmp_path / "gone")).ready("serving")
+
+
+def test_manager_that_hangs_delays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever sets a time limit is ready to wait for it; without one, and blocking, the test would not end.
+    monkeypatch.setattr(socket.socket, "settimeout", lambda *_: pytest.fail("the socket waits"))
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        program, waiting = service_manager.ServiceManager(address), 0
+        while program.alive():  # until the manager's queue is full
+            waiting += 1
+        assert [manager.recv(1000) for _ in range(waiting)] == [b"WATCHDOG=1"] * waiting
+        assert program.alive()  # it responds again
+        assert manager.recv(1000) == b"WATCHDOG=1"

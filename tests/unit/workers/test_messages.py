@@ -99,3 +99,26 @@ def test_reports_of_a_running_worker_are_lines(report: messages.Report) -> None:
     line = messages.write_report(report)
     assert line.count(b"\n") == 1
     assert messages.read_report(line) == report
+
+
+@pytest.mark.parametrize("kind", [messages.StartReport, messages.Acknowledgement])
+def test_report_of_very_many_mistakes_names_the_first(kind: Any) -> None:
+    line = "config.yaml:1:1: \x00: is not known"  # JSON takes 6 bytes for the null character
+    mistake = "\n".join([line] * 100_000)
+    fields = {"number": 1} if kind is messages.Acknowledgement else {}
+    data = messages.write_report(kind(mistake=mistake, **fields))
+    assert len(data) < messages.REPORT_MAX
+    report = messages.read_report(data)
+    assert isinstance(report, kind)
+    *lines, last = report.mistake.splitlines()
+    assert set(lines) == {line}
+    assert last == f"… and more, {len(mistake):,} characters in all"
+
+
+@pytest.mark.parametrize("character", ["x", "\x00", "😀"])
+def test_report_is_bounded_without_line_breaks(character: str) -> None:
+    data = messages.write_report(messages.Acknowledgement(1, character * 1_000_000))
+    assert len(data) < messages.REPORT_MAX
+    report = messages.read_report(data)
+    assert isinstance(report, messages.Acknowledgement)
+    assert report.mistake.startswith(character * messages.MISTAKE_MAX + "\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from proxy import errors
 from proxy.config import loader
 from proxy.kit import clock, shipped
 from proxy.telemetry import merging
@@ -31,6 +32,9 @@ while data := os.read(0, 65536):
         is_commit = isinstance(message, messages.CommitMessage)
         send(messages.Acknowledgement(message.number, "internal error: KeyError" if is_commit else ""))
 """
+VERY_MANY_MISTAKES = FAILING_COMMIT.replace(
+    '"internal error: KeyError" if is_commit else ""', r'"a mistake\n" * 200_000'
+)
 
 
 async def test_worker_that_cannot_serve_with_a_configuration_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +48,20 @@ async def test_worker_that_cannot_serve_with_a_configuration_is_replaced(monkeyp
             await service.commit()
             assert worker._process is not None
             assert await worker._process.wait() == -signal.SIGTERM
+    finally:
+        await worker.stop()
+
+
+async def test_worker_with_very_many_mistakes_can_be_reloaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = loader.load(shipped.path("config.yaml"), {})
+    worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", VERY_MANY_MISTAKES))
+    service = supervisor.WorkerService(await worker.start(), [worker], lambda each: each)
+    try:
+        async with asyncio.timeout(SECONDS):
+            for _ in range(2):
+                with pytest.raises(errors.ConfigError, match=r"a mistake\n.* characters in all"):
+                    await service.prepare(settings)
     finally:
         await worker.stop()
 

@@ -1,8 +1,10 @@
 """Alerts: receivers, conditions that are open, and the last alerts with their deliveries."""
 
+from collections.abc import Iterable
+
 import msgspec
 
-from proxy import config
+from proxy import config, errors
 from proxy.alerts import alert as alert_values
 from proxy.alerts import records
 from proxy.gateway.assembly import Gateway
@@ -57,27 +59,37 @@ class AlertRow(msgspec.Struct, frozen=True):
 
 class AlertsPage(PageData, frozen=True):
     """Receivers, open conditions and the last alerts, the newest first; `events` are all that there are, with their
-    meanings."""
+    meanings. `store_failure`: why the store cannot be used; `open` then are those that the worker that responds knows,
+    and `alerts` is empty."""
 
     receivers: tuple[ReceiverRow, ...]
     open: tuple[OpenConditionRow, ...]
     alerts: tuple[AlertRow, ...]
     events: dict[str, str]
+    store_failure: str | None
 
 
 async def _data(context: AdminContext, _: Query) -> AlertsPage:
-    gateway = context.service.gateway
+    gateway, store_failure = context.service.gateway, None
+    try:
+        conditions, last = await open_conditions(gateway), await records.recent(gateway.store)
+    except errors.StoreUnavailable as error:
+        conditions, last, store_failure = _conditions(context.service.alerts.open), [], error.message
     return AlertsPage(
         receivers=tuple(_receiver(name, each) for name, each in gateway.settings.alerts.receivers.items()),
-        open=await open_conditions(gateway),
-        alerts=tuple(map(_row, await records.recent(gateway.store))),
+        open=conditions,
+        alerts=tuple(map(_row, last)),
         events=alert_values.MEANINGS,
+        store_failure=store_failure,
     )
 
 
 async def open_conditions(gateway: Gateway) -> tuple[OpenConditionRow, ...]:
     """Return the open conditions of all workers and machines, the oldest first. Raises StoreUnavailable."""
-    conditions = (await records.open_alerts(gateway.store)).values()
+    return _conditions((await records.open_alerts(gateway.store)).values())
+
+
+def _conditions(conditions: Iterable[records.OpenAlert]) -> tuple[OpenConditionRow, ...]:
     return tuple(
         OpenConditionRow(each.event, each.severity, each.title, each.since, each.last)
         for each in sorted(conditions, key=lambda each: each.since)

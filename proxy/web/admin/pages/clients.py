@@ -74,7 +74,7 @@ class ClientsPage(PageData, frozen=True):
     `unused` are API keys without requests on these days: configured ones, and others that were seen before. `unknown`
     are requests without a valid API key, null where there were none. `selected` is the client that the parameters name,
     with every endpoint and user agent. `recording` is false where `clients.days` is 0. `recorded_since` is the time of
-    the first recorded request.
+    the first recorded request. `store_failure`: why the store cannot be used; no client is known then.
     """
 
     days: int
@@ -86,6 +86,7 @@ class ClientsPage(PageData, frozen=True):
     unused: list[ClientRow]
     unknown: ClientUsage | None
     selected: ClientUsage | None
+    store_failure: str | None
 
     @property
     def called_today(self) -> int:
@@ -94,8 +95,18 @@ class ClientsPage(PageData, frozen=True):
 
 
 async def _data(context: AdminContext, query: Query) -> ClientsPage:
-    async with context.client_reports:
-        return await _page(context, query, await _report(context, query))
+    try:
+        async with context.client_reports:
+            return await _page(context, query, await _report(context, query))
+    except errors.StoreUnavailable as error:
+        return _without_store(context, query, error.message)
+
+
+def _without_store(context: AdminContext, query: Query, reason: str) -> ClientsPage:
+    """Return the page without clients: zeros of the configured API keys would say that they are not used."""
+    days, recording = _days(query), bool(context.service.gateway.settings.clients.days)
+    first_day, last_day = client_report.day_names(days, context.clock.now())
+    return ClientsPage(days, first_day, last_day, recording, None, [], [], None, None, reason)
 
 
 async def _page(context: AdminContext, query: Query, report: ClientReport) -> ClientsPage:
@@ -116,6 +127,7 @@ async def _page(context: AdminContext, query: Query, report: ClientReport) -> Cl
         unused=[each for each in known if not each.requests],
         unknown=next((each for each in report.clients if each.key is None and each.requests), None),
         selected=_selected(report, query),
+        store_failure=None,
     )
 
 

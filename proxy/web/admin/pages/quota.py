@@ -1,5 +1,7 @@
 """Quota: usage and limits of every quota account, burn-down and forecast, exhausted quotas and reconciliation."""
 
+from collections.abc import Sequence
+
 import msgspec
 import structlog
 
@@ -21,7 +23,7 @@ class KeyQuota(msgspec.Struct, frozen=True):
 
 
 class ApplicationQuota(msgspec.Struct, frozen=True, kw_only=True):
-    """Quota accounts of an application and its API keys.
+    """Quota accounts of an application and its API keys. `burn_down` is null while the store cannot be used.
 
     `exhausted_reason` is what the upstream said when it refused the quota, null where it has not. `reconciles`: whether
     the configuration has a `reconcile` block; `reconciliation` is its last result, null before the first.
@@ -29,42 +31,57 @@ class ApplicationQuota(msgspec.Struct, frozen=True, kw_only=True):
 
     usage: usage.UsageRow
     keys: tuple[KeyQuota, ...]
-    burn_down: burn_down.BurnDown
+    burn_down: burn_down.BurnDown | None
     exhausted_reason: str | None
     reconciles: bool
     reconciliation: ReconciliationResult | None
 
 
 class QuotaPage(PageData, frozen=True):
-    """Quota accounts at the time `at` (seconds since 1970), in the order of the configuration."""
+    """Quota accounts at the time `at` (seconds since 1970), in the order of the configuration.
+
+    `store_failure`: why the store cannot be used; usage is then what the worker that responds knows, without the days
+    that a forecast needs, and without results of reconciliations.
+    """
 
     at: float
     applications: tuple[ApplicationQuota, ...]
+    store_failure: str | None
 
 
 async def _data(context: AdminContext, _: Query) -> QuotaPage:
-    """Read the store that all workers and machines share. Raises StoreUnavailable."""
-    gateway = context.service.gateway
+    """Read the store that all workers and machines share; without it, what this worker knows."""
+    gateway, store_failure = context.service.gateway, None
     store, now = gateway.store, gateway.clock.now()
-    usages, exhausted = await store.all_usage(), await store.exhausted_quotas()
+    results: dict[str, ReconciliationResult] = {}
+    usages: Sequence[EntryUsage]
+    try:
+        usages, exhausted = await store.all_usage(), await store.exhausted_quotas()
+        results = await reconciliation.last_results(store)
+    except errors.StoreUnavailable as error:
+        usages, exhausted = [each for _, each in gateway.quota.usages()], gateway.quota.exhaustion.active()
+        store_failure = error.message
     snapshot = _Snapshot(
         usage.rows(gateway.settings.applications, usages, exhausted, now),
         {each.entry: each for each in usages},
         {each.account: each for each in exhausted},
-        await reconciliation.last_results(store),
+        results,
         now,
+        has_days=store_failure is None,
     )
-    return QuotaPage(now, tuple(snapshot.of(*each) for each in gateway.settings.applications.items()))
+    applications = tuple(snapshot.of(*each) for each in gateway.settings.applications.items())
+    return QuotaPage(now, applications, store_failure)
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
-    """State of the store at one moment."""
+    """Usage at one moment; `has_days` is whether that of every day is known."""
 
     rows: list[usage.UsageRow]
     usages: dict[LedgerEntry, EntryUsage]
     exhausted: dict[str, ExhaustedQuota]
     results: dict[str, ReconciliationResult]
     now: float
+    has_days: bool
 
     def of(self, name: str, settings: config.ApplicationSettings) -> ApplicationQuota:
         whole, *keys = [row for row in self.rows if row.application == name]
@@ -73,7 +90,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
         return ApplicationQuota(
             usage=whole,
             keys=tuple(KeyQuota(row, _share(row, whole)) for row in keys),
-            burn_down=burn_down.of_account(account, self._usage, periods, self.now),
+            burn_down=burn_down.of_account(account, self._usage, periods, self.now) if self.has_days else None,
             exhausted_reason=exhausted.reason if exhausted else None,
             reconciles=settings.reconcile is not None,
             reconciliation=self.results.get(name) if settings.reconcile is not None else None,
