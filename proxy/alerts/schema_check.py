@@ -2,10 +2,12 @@
 
 One of all workers sends the introspection, which costs no parts, and stores the result for the others. A check that
 fails, because the upstream is unreachable or forbids introspection, is no drift: the last comparison stands, and the
-check is repeated within the hour. A new version of the mappings is compared at once.
+check is repeated within the hour. A new version of the mappings is compared at once, and has a result of its own: two
+versions may run beside each other on one store.
 """
 
 import asyncio
+import contextlib
 import random
 import socket
 from collections.abc import Callable
@@ -22,11 +24,11 @@ from proxy.mapping import drift
 from proxy.upstream import introspection
 
 NOTE = "schema check"
-OWNER = "last"
 RETRY_SECONDS = 3600.0  # after a check that failed
 POLL_SECONDS = 60.0  # between two looks whether a check is due
 DELAY_MAX = 600.0  # seconds at most that a check that is due waits, so that not all installations ask at once
 CLAIM_SECONDS = 120.0  # that one worker has for a check
+KEPT_SECONDS = 45 * 86_400.0  # of the result of another version since its last check; above the longest interval
 
 State = Literal["never", "complete", "drift", "unknown"]
 
@@ -104,8 +106,9 @@ class SchemaCheck:
             expected = gateway.contents[changes.MAPPINGS]
             report = SchemaReport(now, expected, socket.gethostname(), now, "", fields, drifts)
             _log(report)
-        await gateway.store.put_note(NOTE, OWNER, msgspec.json.encode(report).decode())
+        await gateway.store.put_note(NOTE, report.expected, msgspec.json.encode(report).decode())
         self._adopt(report)
+        await _drop_replaced(gateway, report)
         return report
 
     async def _introspect(self) -> tuple[Gateway, introspection.IntrospectedTypes]:
@@ -125,7 +128,7 @@ class SchemaCheck:
                 log.info("schema check repeated", reason="a reload has changed the upstream")
 
     async def refresh(self) -> SchemaReport | None:
-        """Read the last result of any worker. Raises StoreUnavailable."""
+        """Read the last result of any worker, see `stored_report`. Raises StoreUnavailable."""
         report = await stored_report(self._current())
         if report is not None:
             self._adopt(report)
@@ -143,7 +146,7 @@ class SchemaCheck:
             self._due = None
         elif self._due is None:
             self._due = now + self._rng.random() * min(DELAY_MAX, hours * 360)
-        elif now >= self._due and await gateway.store.claim_once("schema check", CLAIM_SECONDS):
+        elif now >= self._due and await gateway.store.claim_once(f"schema check {self.expected}", CLAIM_SECONDS):
             self._due = None
             await self.check()
 
@@ -169,12 +172,27 @@ class SchemaCheck:
 
 
 async def stored_report(gateway: Gateway) -> SchemaReport | None:
-    """Return the last result; None without one, or where another version wrote it. Raises StoreUnavailable."""
-    text = (await gateway.store.notes(NOTE)).get(OWNER)
-    try:
-        return None if text is None else msgspec.json.decode(text, type=SchemaReport)
-    except msgspec.MsgspecError:
-        return None
+    """Return the last result of the mappings that this process runs with; before the first, the last of another
+    version. Raises StoreUnavailable."""
+    reports = await _stored(gateway)
+    latest = max(reports.values(), key=lambda report: report.attempted, default=None)
+    return reports.get(gateway.contents[changes.MAPPINGS], latest)
+
+
+async def _stored(gateway: Gateway) -> dict[str, SchemaReport]:
+    """Return all results by the note's owner, the digest of the mappings; without those that cannot be read here."""
+    reports = {}
+    for owner, text in (await gateway.store.notes(NOTE)).items():
+        with contextlib.suppress(msgspec.MsgspecError):
+            reports[owner] = msgspec.json.decode(text, type=SchemaReport)
+    return reports
+
+
+async def _drop_replaced(gateway: Gateway, current: SchemaReport) -> None:
+    """Delete the results of versions that have not checked for long, because they no longer run."""
+    for owner, report in (await _stored(gateway)).items():
+        if owner != current.expected and current.attempted - report.attempted > KEPT_SECONDS:
+            await gateway.store.drop_note(NOTE, owner)
 
 
 async def _introspected(

@@ -3,7 +3,6 @@
 import asyncio
 import csv
 import io
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -16,8 +15,6 @@ from proxy.gateway.applications import Sunset
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
-
-_DAYS_AT_ONCE = 10  # days of counts that are read in one operation of the store
 
 
 class DayUsage(msgspec.Struct, frozen=True):
@@ -99,14 +96,8 @@ async def read(
 ) -> ClientReport:
     """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
     today = int(now // DAY_SECONDS)
-    # In parts: the store serves others in between.
-    counts = [
-        await store.caller_counts(day, min(day + _DAYS_AT_ONCE - 1, today))
-        for day in range(today - days + 1, today + 1, _DAYS_AT_ONCE)
-    ]
-    # Callers last: one that is written meanwhile is then known to have been seen.
-    seen = await store.callers()
-    return await asyncio.to_thread(_report, applications, itertools.chain(*counts), seen, days, now)
+    seen, counts = await store.caller_usage(today - days + 1, today)
+    return await asyncio.to_thread(_report, applications, counts, seen, days, now)
 
 
 def _report(
@@ -125,9 +116,7 @@ def _report(
     for each in seen:
         calls.setdefault(each.caller[:2], _Calls({}, [])).seen[each.caller] = each
     for count in counts:
-        client_calls = calls.get(count.caller[:2])
-        if client_calls is not None and count.caller in client_calls.seen:  # else it was just deleted
-            client_calls.counts.append(count)
+        calls[count.caller[:2]].counts.append(count)
     today = int(now // DAY_SECONDS)
     named_days = range(today - days + 1, today + 1)
     clients = [_client(client, keys.get(client), its, named_days, now) for client, its in calls.items()]

@@ -169,8 +169,9 @@ class MemoryStore:
     async def callers(self) -> list[CallerSeen]:
         return list(self._callers.values())
 
-    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
-        return [count for count in self._counts.values() if first_day <= count.day <= last_day]
+    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
+        counts = [count for count in self._counts.values() if first_day <= count.day <= last_day]
+        return await self.callers(), [count for count in counts if count.caller in self._callers]
 
     async def prune_callers(self, first_day: int) -> None:
         self._counts = {place: count for place, count in self._counts.items() if count.day >= first_day}

@@ -252,8 +252,11 @@ class CallerStore(Protocol):
     async def callers(self) -> list[CallerSeen]:
         """Return every caller with its first and last time, in no particular order."""
 
-    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
-        """Return the counts of these days, in no particular order."""
+    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
+        """Return every caller, and the counts of these days, all of which are of these callers; in no particular order.
+
+        Not of one moment: what is long is read in parts, and the store serves others in between.
+        """
 
     async def prune_callers(self, first_day: int) -> None:
         """Delete counts of earlier days, and callers that were last seen before this day."""

@@ -189,19 +189,24 @@ class RedisStore:
     async def callers(self) -> list[CallerSeen]:
         return [seen for seen, _ in await self._callers()]
 
-    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
-        callers = {id_: seen.caller for seen, id_ in await self._callers()}
-        async with self._redis.pipeline(transaction=False) as pipeline:
-            days = range(first_day, last_day + 1)
-            for day in days:
-                pipeline.hgetall(f"{PREFIX}caller_day:{day}")
-            stored = await _response(pipeline.execute())
-        return [
-            CallerCount(day, callers[id_], *map(int, numbers.split()))
-            for day, rows in zip(days, stored, strict=True)
-            for id_, numbers in rows.items()
-            if id_ in callers  # not yet read above, or pruned
+    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
+        recorded = sorted(map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days"))))
+        # One command for each day, not a script or a transaction: those would block every other client of this Redis.
+        stored = [
+            (day, await _response(self._redis.hgetall(f"{PREFIX}caller_day:{day}")))
+            for day in recorded
+            if first_day <= day <= last_day
         ]
+        # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
+        rows = await self._callers()
+        callers = {id_: seen.caller for seen, id_ in rows}
+        counts = [
+            CallerCount(day, callers[id_], *map(int, numbers.split()))
+            for day, counted in stored
+            for id_, numbers in counted.items()
+            if id_ in callers  # else pruned
+        ]
+        return [seen for seen, _ in rows], counts
 
     async def prune_callers(self, first_day: int) -> None:
         await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)

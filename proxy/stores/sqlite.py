@@ -9,6 +9,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,8 +176,15 @@ class SqliteStore:
     async def callers(self) -> list[CallerSeen]:
         return await self._transaction("BEGIN", _callers)
 
-    async def caller_counts(self, first_day: int, last_day: int) -> list[CallerCount]:
-        return await self._transaction("BEGIN", lambda rows: _caller_counts(rows, first_day, last_day))
+    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
+        counts: list[CallerCount] = []
+        while part := await self._transaction("BEGIN", partial(_next_caller_counts, between=(first_day, last_day))):
+            counts += part
+            first_day = part[0].day + 1
+        # Callers last: they then include those that were written meanwhile.
+        seen = await self.callers()
+        known = {each.caller for each in seen}
+        return seen, [count for count in counts if count.caller in known]
 
     async def prune_callers(self, first_day: int) -> None:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
@@ -371,11 +379,12 @@ def _callers(rows: Connection) -> list[CallerSeen]:
     return [CallerSeen(Caller(*names), first, last) for *names, first, last in stored]
 
 
-def _caller_counts(rows: Connection, first_day: int, last_day: int) -> list[CallerCount]:
+def _next_caller_counts(rows: Connection, between: tuple[int, int]) -> list[CallerCount]:
+    """Return the counts of the first day of these that has any."""
     stored = rows.execute(
-        "SELECT application, key, endpoint, user_agent, day, requests, errors, parts "
-        "FROM caller_days JOIN callers ON id = caller WHERE day BETWEEN ? AND ?",
-        (first_day, last_day),
+        "SELECT application, key, endpoint, user_agent, day, requests, errors, parts FROM caller_days "
+        "JOIN callers ON id = caller WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
+        between,
     )
     return [CallerCount(row[4], Caller(*row[:4]), *row[5:]) for row in stored]
 

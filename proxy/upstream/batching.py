@@ -116,6 +116,9 @@ class Batcher:
         self._connections = connections
         self._metrics = metrics
         self._in_flight = 0
+        # Added up, not set: requests of a batcher that a reload replaced may still be in flight.
+        for gauge in (metrics.upstream_in_flight, metrics.upstream_waiting):
+            gauge.setdefault((), 0)
         self._open: dict[tuple[Credentials, Hashable | None], _Batch] = {}
         self._waiting: deque[_Batch] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -176,7 +179,7 @@ class Batcher:
         else:
             batch.context = contextvars.copy_context()  # that of its first caller, whose request id is sent and logged
             self._waiting.append(batch)
-            self._metrics.upstream_waiting[()] = len(self._waiting)
+            self._metrics.upstream_waiting[()] += 1
             for pending in batch.group:
                 self._limit_wait(pending, batch, asyncio.get_running_loop())
 
@@ -203,7 +206,7 @@ class Batcher:
         if not batch.group:
             return
         self._in_flight += 1
-        self._metrics.upstream_in_flight[()] = self._in_flight
+        self._metrics.upstream_in_flight[()] += 1
         if len(batch.group) == 1:
             batch.group[0].sent_by_caller = True
             batch.group[0].results.set_result(None)
@@ -252,10 +255,10 @@ class Batcher:
     def _connection_freed(self) -> None:
         """Send the batch that has waited longest for a connection."""
         self._in_flight -= 1
+        self._metrics.upstream_in_flight[()] -= 1
         while self._waiting and self._in_flight < self._connections:
+            self._metrics.upstream_waiting[()] -= 1
             self._start(self._waiting.popleft())
-            self._metrics.upstream_waiting[()] = len(self._waiting)
-        self._metrics.upstream_in_flight[()] = self._in_flight
 
     async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
         record = OperationRecord(queries=len(queries.positions))

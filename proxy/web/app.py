@@ -92,7 +92,7 @@ class ServiceBuilder:
         if self._service is not None:
             self._service.switch(generation)
         if replaced is not None:
-            task = asyncio.create_task(_retire(replaced), name="retirement of a replaced application")
+            task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
 
@@ -100,6 +100,16 @@ class ServiceBuilder:
         """Wait until all replaced applications are closed. Their requests must have ended, or been cancelled."""
         while self._retiring:
             await asyncio.wait(self._retiring)
+
+    async def _retire(self, generation: service.Generation) -> None:
+        """Close an application once the requests that began in it have ended. New ones begin in another one."""
+        while generation.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+            await asyncio.sleep(RETIREMENT_SECONDS)
+        await generation.close()
+        if self._current is not None:
+            gateway = self._current.gateway
+            configured = gateway.applications.applications.values()
+            gateway.services.tokens.retain({application.credentials for application in configured})
 
     async def _build(self, settings: config.Config) -> service.Generation:
         state, previous = self._process, self._current
@@ -183,13 +193,6 @@ def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running
     if gateway.settings.listen.metrics:
         operator_endpoints.add_monitoring(app, running)
     app[service.SERVICE] = running
-
-
-async def _retire(generation: service.Generation) -> None:
-    """Close an application once the requests that began in it have ended. New ones begin in another one."""
-    while generation.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
-        await asyncio.sleep(RETIREMENT_SECONDS)
-    await generation.close()
 
 
 def _closing(resources: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:

@@ -44,7 +44,7 @@ def stored(store_file: Path, time: clock.ManualClock) -> Callable[[], Any]:
     async def read() -> Counted:
         store = await SqliteStore.open(store_file, time)
         try:
-            counts, seen = await store.caller_counts(0, 99_999), await store.callers()
+            seen, counts = await store.caller_usage(0, 99_999)
         finally:
             await store.aclose()
         by_caller = {
@@ -196,6 +196,6 @@ async def test_two_services_on_one_redis_add_up(
             time.advance(1)
     store = RedisStore(redis_server.url, time)
     caller = Caller("demo", "1", "brands/search", "BOM/1.0")
-    assert await store.caller_counts(DAY, DAY) == [(DAY, caller, 3, 0, 0)]
+    assert (await store.caller_usage(DAY, DAY))[1] == [(DAY, caller, 3, 0, 0)]
     assert await store.callers() == [CallerSeen(caller, START, START + 2)]
     await store.aclose()

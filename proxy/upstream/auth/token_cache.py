@@ -6,7 +6,9 @@ for all tasks, workers and machines (contract graphql.md §4.1).
 
 import asyncio
 import random
+from collections.abc import Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 
@@ -58,6 +60,15 @@ class TokenCache:
         """Take over the tokens of a cache that this one replaces: of the same identity service, and the same scope."""
         self._cached |= replaced._cached
         self._accepted |= replaced._accepted
+
+    def retain(self, configured: Set[Credentials]) -> None:
+        """Forget the tokens of applications that a reload removed, and their ages."""
+        states: tuple[dict[Credentials, Any], ...] = self._cached, self._invalid, self._accepted, self._refused
+        for state in states:
+            for removed in state.keys() - configured:
+                del state[removed]
+        for labels in self._metrics.token_age.keys() - {(credentials.name,) for credentials in self._cached}:
+            del self._metrics.token_age[labels]
 
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """Return a valid token, requested if necessary; waits at most `seconds` for it.

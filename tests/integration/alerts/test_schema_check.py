@@ -79,6 +79,28 @@ async def test_result_of_other_mappings_is_not_taken(
     assert current.report.expected == current.expected
 
 
+async def test_two_versions_on_one_store_have_a_result_each(
+    managed: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents, store = gateway(managed).contents, gateway(managed).store
+    own = contents[changes.MAPPINGS]
+    checks = {version: worker(managed) for version in ("another version", own)}
+    for _ in range(4 * 60):
+        for version, check in checks.items():
+            with monkeypatch.context() as patch:
+                patch.setitem(contents, changes.MAPPINGS, version)
+                await check.check_if_due()
+        managed.time.advance(60)
+    assert introspections(managed) == 2
+    assert {version: check.report and check.report.expected for version, check in checks.items()} == {
+        version: version for version in checks
+    }
+    assert set(await store.notes(schema_check.NOTE)) == set(checks)
+    managed.time.advance(schema_check.KEPT_SECONDS)
+    await checks[own].check()
+    assert set(await store.notes(schema_check.NOTE)) == {own}
+
+
 async def test_check_can_be_switched_off(start: StartEnvironment) -> None:
     async with start(admin=True, schema_check={"hours": 0}) as environment:
         checking = worker(environment)

@@ -53,7 +53,7 @@ async def counted(store: str) -> Counter[str]:
     opened = await opening.open_store(StoreUrl(store), clock.SystemClock())
     try:
         requests: Counter[str] = Counter()
-        for count in await opened.caller_counts(0, 99_999):
+        for count in (await opened.caller_usage(0, 99_999))[1]:
             assert count.caller[:3] == ("unlimited", "1", "brands/search")
             requests[count.caller.user_agent] += count.requests
         return requests

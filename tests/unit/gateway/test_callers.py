@@ -59,7 +59,7 @@ class Counting:
 
 async def requests(store: MemoryStore) -> dict[int, int]:
     """Requests of each day in the store."""
-    return {count.day: count.requests for count in await store.caller_counts(0, 99_999)}
+    return {count.day: count.requests for count in (await store.caller_usage(0, 99_999))[1]}
 
 
 async def test_counts_are_written_in_the_background(store: UnreliableStore, time: clock.ManualClock) -> None:
@@ -72,7 +72,7 @@ async def test_counts_are_written_in_the_background(store: UnreliableStore, time
     counting.request(2)
     await counting.recorder.close()
     day = int(time.now() // DAY_SECONDS)
-    assert await store.caller_counts(0, day) == [CallerCount(day, ERP, 5, 0, 10)]
+    assert (await store.caller_usage(0, day))[1] == [CallerCount(day, ERP, 5, 0, 10)]
     assert await store.callers() == [CallerSeen(ERP, int(time.now()), int(time.now()))]
 
 
@@ -113,10 +113,10 @@ async def test_many_counts_are_written_in_parts_each_once(store: UnreliableStore
     for _ in range(2):  # the first part is stored, its confirmation is lost
         with pytest.raises(errors.StoreUnavailable):
             await recorder.write()
-    assert len(await store.caller_counts(0, 99_999)) == callers.BATCH_MAX
+    assert len((await store.caller_usage(0, 99_999))[1]) == callers.BATCH_MAX
     store.fails = ""
     await recorder.write()
-    stored = await store.caller_counts(0, 99_999)
+    stored = (await store.caller_usage(0, 99_999))[1]
     assert (len(stored), {count.requests for count in stored}) == (total, {1})
     assert len(await store.callers()) == total
 

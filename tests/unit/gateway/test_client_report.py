@@ -102,15 +102,3 @@ def test_report_names_its_days_and_the_begin_of_recording() -> None:
     assert (made.first_day, made.last_day) == ("2023-11-13", "2023-11-14")
     assert made.recorded_since == "2023-11-11T00:00:00Z"
     assert report([], 1).recorded_since is None
-
-
-async def test_caller_that_is_deleted_meanwhile_is_left_out() -> None:
-    class PrunedStore(MemoryStore):
-        async def callers(self) -> list[CallerSeen]:
-            return []
-
-    store = PrunedStore(clock.ManualClock())
-    caller = Caller("demo", "erp", "parts/match", "")
-    await store.add_callers("1", [CallerSeen(caller, 1, 1)], [CallerCount(TODAY, caller, 1, 0, 0)])
-    made = await client_report.read(store, APPLICATIONS, 30, NOW)
-    assert [(each.key, each.requests, each.last_seen) for each in made.clients] == [("erp", 0, None), ("2", 0, None)]

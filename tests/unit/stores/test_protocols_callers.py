@@ -29,7 +29,9 @@ def seen(caller: Caller, first: int, last: int | None = None) -> CallerSeen:
 
 
 async def stored(store: Store, first_day: int = 0, last_day: int = TODAY) -> tuple[list[CallerSeen], list[CallerCount]]:
-    return sorted(await store.callers()), sorted(await store.caller_counts(first_day, last_day))
+    seen, counts = await store.caller_usage(first_day, last_day)
+    assert sorted(await store.callers()) == sorted(seen)
+    return sorted(seen), sorted(counts)
 
 
 async def test_counts_are_added_and_times_widened(store: Store) -> None:
@@ -92,6 +94,18 @@ async def test_old_counts_and_callers_are_deleted(store: Store) -> None:
     assert CallerCount(TODAY, ERP, 1, 0, 0) in counts
 
 
+async def test_counts_are_of_returned_callers_while_others_are_deleted(store: Store) -> None:
+    days = range(TODAY - 40, TODAY + 1)
+    for day in days:
+        # One caller for each day, all but the last of which is then deleted.
+        caller = ERP._replace(user_agent=f"bom/{day}")
+        await store.add_callers(str(day), [seen(caller, day * DAY_SECONDS)], [CallerCount(day, caller, 1, 0, 0)])
+    (callers, counts), _ = await asyncio.gather(store.caller_usage(days[0], TODAY), store.prune_callers(TODAY))
+    assert {count.caller for count in counts} <= {each.caller for each in callers}
+    assert CallerCount(TODAY, ERP._replace(user_agent=f"bom/{TODAY}"), 1, 0, 0) in counts
+    assert len((await stored(store))[1]) == 1
+
+
 async def test_large_numbers_are_exact(store: Store) -> None:
     large = 10**12
     for batch in ("1", "2"):
@@ -140,7 +154,7 @@ def test_any_batches_add_up_as_counted_by_hand(
                 [CallerSeen(caller, min(span), max(span)) for caller, span in spans.items()],
                 [count for count, _, _ in unique.values()],
             )
-        assert sorted(await store.caller_counts(0, TODAY)) == sorted(
+        assert sorted((await store.caller_usage(0, TODAY))[1]) == sorted(
             CallerCount(*place, *numbers) for place, numbers in expected.items()
         )
         assert sorted(await store.callers()) == sorted(

@@ -56,6 +56,16 @@ async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     assert set(lives) - set(ending) - counts == {"line:demo 2023-11", "lines", "owners", "claims:worker", "closures"}
 
 
+async def test_callers_are_read_once_for_all_days(store: Any, inside: Any) -> None:
+    caller, days = Caller("demo", "erp", "parts/match", "curl/8"), [*range(19_280, 19_300), 19_675]
+    counts = [CallerCount(day, caller, 1, 0, 0) for day in days]
+    await store.add_callers("1", [CallerSeen(caller, 1, 2)], counts)
+    inside.config_resetstat()
+    assert await store.caller_usage(19_280, 19_675) == ([CallerSeen(caller, 1, 2)], counts)
+    # One for each recorded day, and one for the callers.
+    assert inside.info("commandstats")["cmdstat_hgetall"]["calls"] == len(days) + 1
+
+
 async def test_request_log_is_trimmed_to_its_largest_window(
     store: Any, inside: Any, manual_clock: clock.ManualClock
 ) -> None:

@@ -183,7 +183,7 @@ async def test_older_schema_is_migrated_with_its_data(file: Any, manual_clock: c
         await store.put_note("a kind", "an owner", "a text")
         assert (await store.usage([NOVEMBER]))[0].used == 7
         assert await store.notes("a kind") == {"an owner": "a text"}
-        assert (await store.callers(), await store.caller_counts(0, 99_999)) == ([], [])
+        assert await store.caller_usage(0, 99_999) == ([], [])
         await store.heartbeat("worker", 10)
         assert (await store.usage([NOVEMBER]))[0][1:] == (7, 5, 0)
         await store.aclose()

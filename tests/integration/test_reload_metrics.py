@@ -1,0 +1,57 @@
+"""Metrics over a reload: nothing of what it removed stays, and nothing of what goes on is lost."""
+
+import asyncio
+
+from integration import test_reload
+from integration.test_reload import KEY, ReloadableService, StartReloadable
+
+from proxy.sandbox import faults
+
+start_reloadable = test_reload.start_reloadable
+
+
+async def test_series_of_a_removed_application_are_removed(start_reloadable: StartReloadable) -> None:
+    def add(service: ReloadableService) -> None:
+        service.content["applications"]["second"] = service.demo | {"apikeys": ["second-key"], "parts": 100}
+
+    async with start_reloadable(add) as service:
+        for key in (KEY, "second-key"):
+            assert (await service.match(key=key))[0] == 200
+        # The gauges of quota accounts have the key's name, too.
+        gauges = {"token_age_seconds", "parts_used", "parts_uncertain", "parts_reserved", "parts_remaining"}
+
+        async def labelled(name: str) -> set[str]:
+            _, _, text = await service.get("/metrics")
+            lines = [line for line in text.splitlines() if f'"{name}"' in line or f'"{name}/' in line]
+            return {line.partition("{")[0].removeprefix("v3bridge_") for line in lines} & gauges
+
+        assert await labelled("second") == gauges
+        del service.content["applications"]["second"]
+        await service.reload()
+        async with asyncio.timeout(10):  # until the replaced configuration is closed
+            while await labelled("second"):
+                await asyncio.sleep(0.05)
+        assert "token_age_seconds" in await labelled("demo")
+
+
+async def test_requests_of_a_replaced_pool_are_counted_until_they_end(start_reloadable: StartReloadable) -> None:
+    def never_stalls(service: ReloadableService) -> None:
+        service.content["coalescing"] = {"stall_seconds": 0}
+
+    async with start_reloadable(never_stalls) as service:
+
+        async def in_flight(number: int) -> None:
+            async with asyncio.timeout(10):
+                while await service.metric("v3bridge_upstream_requests_in_flight") != number:
+                    await asyncio.sleep(0.02)
+
+        await service.match()
+        service.upstream.faults.replace([faults.LatencyFault(ms=2500)])
+        before = asyncio.create_task(service.match("NE555P"))
+        await in_flight(1)
+        service.content["upstream"]["connections"] = 7
+        await service.reload()
+        after = asyncio.create_task(service.match("LM358"))
+        await in_flight(2)
+        assert {status for status, _, _ in await asyncio.gather(before, after)} == {200}
+        await in_flight(0)
