@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from integration.environment import ProxyEnvironment, StartEnvironment
+from support import redis_server as servers
 from support.running_admin import BEARER
 
 from proxy.gateway.cache import clearing
@@ -105,3 +106,21 @@ async def test_cache_that_is_off_says_which_setting_does_it(start: StartEnvironm
         html = await ready.admin.page("/cache")
         assert "The response cache is off: <code>cache.seconds</code>" in html
         assert "/cache/clear" not in html
+
+
+async def test_page_shows_the_memory_while_the_store_is_down(
+    start: StartEnvironment, redis_server: servers.RedisServer
+) -> None:
+    async with start(admin=True, cache={"seconds": 300}, store=redis_server.url) as environment:
+        await environment.results(QUERY)
+        await flush(environment)
+        assert (await environment.admin.json("/cache.json"))["shared"]
+        redis_server.stop()
+        try:
+            data, page = await environment.admin.json("/cache.json"), await environment.admin.page("/cache")
+        finally:
+            redis_server.start()
+        assert data["store_failure"]
+        assert (data["shared"], data["memory"][0]["entries"]) == ([], 1)
+        assert "The store cannot be used" in page
+        assert "The shared cache is empty" not in page

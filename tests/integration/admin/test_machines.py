@@ -16,6 +16,9 @@ from support import running_admin, running_proxy
 from proxy import config
 from proxy.gateway import callers
 from proxy.web import figures as machine_figures
+from proxy.web.admin import pages
+
+OF_THE_STORE = ("quota", "alerts", "clients", "schema", "comparison")  # pages that have nothing else to read
 
 
 class TwoMachines:
@@ -170,14 +173,15 @@ async def test_pages_show_what_is_known_without_the_store(
     await gateway.quota.refresh()
     ((_, before), *_) = gateway.quota.usages()
     assert before.used
+    await admin.service.alerts.schema.check()
     redis_server.stop()
     try:
         await gateway.quota.refresh()
         await admin.service.alerts.evaluate()
-        quota, alerts, clients = [await admin.json(f"/{name}.json") for name in ("quota", "alerts", "clients")]
-        for name, page in (("quota", quota), ("alerts", alerts), ("clients", clients)):
-            assert page["store_failure"]
-            assert f"The store cannot be used: {page['store_failure']}" in html.unescape(await admin.page(f"/{name}"))
+        shown = {name: await admin.json(f"/{name}.json") for name in OF_THE_STORE}
+        for name, data in shown.items():
+            assert f"The store cannot be used: {data['store_failure']}" in html.unescape(await admin.page(f"/{name}"))
+        quota, alerts, clients = shown["quota"], shown["alerts"], shown["clients"]
         (application,) = quota["applications"]
         assert (application["usage"]["used"], application["usage"]["limit"]) == (before.used, 1_000)
         assert application["burn_down"] is None
@@ -187,9 +191,13 @@ async def test_pages_show_what_is_known_without_the_store(
         assert "Every configured API key was used" not in page
         assert "Nothing is recorded" not in page
         assert "Nothing was used" not in await admin.page("/quota")
+        assert shown["schema"]["state"] == "complete"
+        assert (shown["comparison"]["on"], shown["comparison"]["result"]) == (None, None)
+        for each in pages.PAGES:
+            assert await admin.json(f"/{each.name}.json")
     finally:
         redis_server.start()
-    for name in ("quota", "alerts", "clients"):
+    for name in OF_THE_STORE:
         assert (await admin.json(f"/{name}.json"))["store_failure"] is None
         assert "The store cannot be used" not in await admin.page(f"/{name}")
 

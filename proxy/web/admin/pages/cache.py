@@ -49,7 +49,7 @@ class CachePage(PageData, frozen=True, kw_only=True):
     `fresh_seconds` is how long an entry is used, `stale_seconds` how much longer it is served while the upstream fails.
     `workers` are those of all machines. `hit_ratio` is the share of queries that were not sent upstream, null before
     the first; `parts_per_query` is what those that were sent have cost on average. `shared_off` says why there is no
-    shared cache, null where there is one.
+    shared cache, null where there is one. `store_failure` is why the entries of the shared cache are missing.
     """
 
     at: float
@@ -64,11 +64,12 @@ class CachePage(PageData, frozen=True, kw_only=True):
     sources: tuple[QuerySource, ...]
     hit_ratio: float | None
     parts_per_query: float | None
+    store_failure: str | None
 
 
 async def _data(context: AdminContext, _: Query) -> CachePage:
-    """Read metrics of all workers and the shared cache. Raises StoreUnavailable."""
-    gateway = context.service.gateway
+    """Read metrics of all workers and the shared cache."""
+    gateway, store_failure = context.service.gateway, None
     figures = context.service.figures
     machines = await figures.machines()
     metrics = figures.metrics(machines)
@@ -76,7 +77,11 @@ async def _data(context: AdminContext, _: Query) -> CachePage:
     cache, now = gateway.settings.cache, gateway.clock.now()
     sources = _sources(metrics)
     cost = _parts_per_query(metrics)
-    usages = await gateway.cache.shared.usage() if gateway.cache.shared is not None else []
+    usages: list[CacheUsage] = []
+    try:
+        usages = await gateway.cache.shared.usage() if gateway.cache.shared is not None else []
+    except errors.StoreUnavailable as error:
+        store_failure = error.message
     return CachePage(
         at=now,
         enabled=cache.enabled,
@@ -90,6 +95,7 @@ async def _data(context: AdminContext, _: Query) -> CachePage:
         sources=sources,
         hit_ratio=sum(each.share for each in sources[:-1]) if sources else None,
         parts_per_query=cost,
+        store_failure=store_failure,
     )
 
 

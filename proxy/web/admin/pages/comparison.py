@@ -89,16 +89,18 @@ class ComparisonPage(PageData, frozen=True, kw_only=True):
 
     `baseline` is the address of the old service. `dropped` are the sampled requests since the start that were not
     compared, by the reason of the metric v3bridge_shadow_dropped_total. `result` is null before the first comparison,
-    and where the rules cannot be read, which `problem` says.
+    and where the rules cannot be read, which `problem` says. `store_failure`: why the store cannot be used; `on` and
+    `result` are then null.
     """
 
     configured: bool
-    on: bool
+    on: bool | None
     baseline: str | None
     applications: tuple[ShadowedApplication, ...]
     dropped: dict[str, int]
     result: ComparisonSummary | None
     problem: str | None = None
+    store_failure: str | None = None
 
 
 async def _data(context: AdminContext, _: Query) -> ComparisonPage:
@@ -109,19 +111,23 @@ async def _data(context: AdminContext, _: Query) -> ComparisonPage:
         for name, each in settings.applications.items()
         if each.shadow.share
     )
-    result, problem = None, None
+    is_on, result, problem, store_failure = None, None, None, None
     try:
+        is_on = (await results.control(gateway.store)).on
         result = await _result(context)
     except errors.ConfigError as error:
         problem = error.message
+    except errors.StoreUnavailable as error:
+        is_on, store_failure = None, error.message
     return ComparisonPage(
         configured=bool(shadowed) and settings.shadow.enabled,
-        on=(await results.control(gateway.store)).on,
+        on=is_on,
         baseline=settings.shadow.baseline_url,
         applications=shadowed,
         dropped=await _dropped(context),
         result=None if result is None else _summary(result),
         problem=problem,
+        store_failure=store_failure,
     )
 
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from proxy import errors
 from proxy.alerts import schema_check
 from proxy.kit.wording import counted
 from proxy.web.admin.context import AdminContext
@@ -24,6 +25,7 @@ class SchemaPage(PageData, frozen=True):
     Times are in seconds since 1970: of the last check, and of the last that compared, on `machine`. `failure`: why the
     last check did not compare. `hours` between two checks, 0: off. `fields` that the mappings read. `is_current`: the
     result is of the mappings that this process runs with. `affected`: all v3 fields and endpoints of the differences.
+    `store_failure`: why the store cannot be used; the result is then the last that the worker that responds knows.
     """
 
     state: schema_check.State
@@ -36,14 +38,18 @@ class SchemaPage(PageData, frozen=True):
     is_current: bool
     differences: tuple[SchemaDifference, ...]
     affected: tuple[str, ...]
+    store_failure: str | None
 
 
 async def _data(context: AdminContext, _: Query) -> SchemaPage:
-    gateway = context.service.gateway
-    report = await schema_check.stored_report(gateway)
+    gateway, store_failure = context.service.gateway, None
+    try:
+        report = await schema_check.stored_report(gateway)
+    except errors.StoreUnavailable as error:
+        report, store_failure = context.service.alerts.schema.report, error.message
     hours = gateway.settings.schema_check.hours
     if report is None:
-        return SchemaPage("never", None, None, None, "", hours, 0, True, (), ())
+        return SchemaPage("never", None, None, None, "", hours, 0, True, (), (), store_failure)
     return SchemaPage(
         state=report.state,
         attempted=report.attempted,
@@ -55,6 +61,7 @@ async def _data(context: AdminContext, _: Query) -> SchemaPage:
         is_current=report.expected == context.service.alerts.schema.expected,
         differences=tuple(SchemaDifference(*msgspec.structs.astuple(each)) for each in report.drifts),
         affected=tuple(dict.fromkeys(name for each in report.drifts for name in each.affected)),
+        store_failure=store_failure,
     )
 
 
