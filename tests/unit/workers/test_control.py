@@ -3,6 +3,8 @@
 import asyncio
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,13 @@ from proxy import config, errors
 from proxy.workers import control
 
 RESULT = config.ReloadResult("failed", 1.0, mistakes=("config.yaml:1:1: a: wrong",))
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A short one: the path of a socket has 107 characters at most."""
+    with tempfile.TemporaryDirectory(prefix="v3bridge-") as folder:
+        yield Path(folder)
 
 
 async def reload() -> config.ReloadResult:
