@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -43,9 +43,10 @@ class Raw:
         self.handlers.append(asyncio.create_task(self._closing(reader, writer)))
 
     async def _closing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._serve(reader, writer)
-        writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionError):  # a client that gives up may reset the connection
+            await self._serve(reader, writer)
+            writer.close()
+            await writer.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in self.connections.pop(0):
