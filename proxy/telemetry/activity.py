@@ -35,7 +35,7 @@ RequestValues = tuple[
 class RequestRecord(NamedTuple):
     """A v3 request that was responded to. `at` is in seconds since 1970, `ms` the duration.
 
-    `target` is the path with the query, without the value of `apikey`; cut at TARGET_MAX. `application` and `key` are
+    `target` is the path with the query, without API keys; cut at TARGET_MAX. `application` and `key` are
     names, None without a valid API key. `parts` were billed, `cache` is where the results came from; `error` is the
     type of the error that the response reports.
     """

@@ -169,7 +169,7 @@ def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
 def _answered(endpoint: Endpoint) -> dict[str, Any]:
     errors = [ref(each.name) for each in response_schemas.ERRORS]
     return {
-        "description": "the answer; with suppress_status_codes also any error; with X-Explain a trace",
+        "description": "the response; with suppress_status_codes also any error; with X-Explain a trace",
         "headers": HEADERS | UNSUPPORTED,
         "content": _content(either(response_schemas.answer(endpoint), *errors, ref("Trace"))),
     }
