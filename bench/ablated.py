@@ -1,9 +1,9 @@
-"""`python -m bench.ablated NAME ARGUMENT …`: the program `v3bridge ARGUMENT …` without one of its optimisations."""
+"""`python -m bench.ablated NAME ARGUMENT …`: the program `v3bridge ARGUMENT …` without one of its optimizations."""
 
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from aiohttp import web
 from msgspec import structs
@@ -21,19 +21,30 @@ from proxy.upstream import batching
 from proxy.web import fast_path
 from proxy.web.v3 import encoded_cache, unparsed
 
-CHANGES: dict[str, Callable[[], None]] = {}
-"""Functions that remove an optimisation from this process, by its name."""
+Workload = Literal[
+    "distinct queries", "cache hits", "cache hits with request ids", "a new query by all clients at once"
+]
 
 
-def _optimisation(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    def register(change: Callable[[], None]) -> Callable[[], None]:
-        CHANGES[name] = change
-        return change
+class Optimization(NamedTuple):
+    """A function that removes an optimization from this process, and the workload that the optimization is for."""
+
+    remove: Callable[[], None]
+    workload: Workload
+
+
+OPTIMIZATIONS: dict[str, Optimization] = {}
+
+
+def _optimization(name: str, workload: Workload) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(remove: Callable[[], None]) -> Callable[[], None]:
+        OPTIMIZATIONS[name] = Optimization(remove, workload)
+        return remove
 
     return register
 
 
-@_optimisation("the fast path before the router")
+@_optimization("the fast path before the router", "cache hits with request ids")
 def _route_everything() -> None:
     dispatcher = fast_path.dispatcher
 
@@ -44,12 +55,12 @@ def _route_everything() -> None:
     fast_path.dispatcher = routed_only
 
 
-@_optimisation("prepared responses")
+@_optimization("prepared responses", "cache hits with request ids")
 def _prepare_by_aiohttp() -> None:
     response.PreparedResponse.prepare = web.Response.prepare  # type: ignore[method-assign]
 
 
-@_optimisation("the pool client")
+@_optimization("the pool client", "distinct queries")
 def _post_by_session() -> None:
     def session(session: Any, _: str) -> Any:
         return session
@@ -57,17 +68,17 @@ def _post_by_session() -> None:
     pool_client.PoolClient = session  # type: ignore[assignment,misc]
 
 
-@_optimisation("the parser of whole responses")
+@_optimization("the parser of whole responses", "distinct queries")
 def _parse_into_streams() -> None:
     receiver._body = lambda *_: None
 
 
-@_optimisation("batches over several turns of the event loop")
+@_optimization("batches over several turns of the event loop", "distinct queries")
 def _flush_in_the_same_turn() -> None:
     batching.TURNS_MAX = 0
 
 
-@_optimisation("decoding parts just before their translation")
+@_optimization("decoding parts just before their translation", "distinct queries")
 def _decode_whole_batches() -> None:
     merged = operations.PlannedOperation.merged
 
@@ -84,18 +95,18 @@ def _decode_whole_batches() -> None:
     operations.PlannedOperation.merged = decoding  # type: ignore[method-assign]
 
 
-@_optimisation("the encoded response cache")
+@_optimization("the encoded response cache", "cache hits")
 def _encode_every_response() -> None:
     encoded_cache.EncodedResponseCache.get = lambda *_: None  # type: ignore[method-assign]
     encoded_cache.EncodedResponseCache.by_head = lambda *_: None  # type: ignore[method-assign]
 
 
-@_optimisation("the booking journal")
+@_optimization("the booking journal", "distinct queries")
 def _book_in_transactions() -> None:
     sqlite.SqliteStore.journal = lambda *_: None  # type: ignore[assignment,method-assign]
 
 
-@_optimisation("the service's own metric counters")
+@_optimization("the service's own metric counters", "cache hits")
 def _count_by_prometheus_client() -> None:
     counters: dict[int, ClientCounter] = {}
 
@@ -110,46 +121,46 @@ def _count_by_prometheus_client() -> None:
     metrics.Counter.__setitem__ = set_item  # type: ignore[method-assign]
 
 
-@_optimisation("tuned garbage collection")
+@_optimization("tuned garbage collection", "distinct queries")
 def _collect_by_default() -> None:
     garbage.collect_rarely = garbage.tune = garbage.exempt = lambda: None
 
 
-@_optimisation("templates of request log lines")
+@_optimization("templates of request log lines", "cache hits")
 def _render_every_line() -> None:
     log.plain_renderer = lambda: None
 
 
-@_optimisation("the thread of the log")
+@_optimization("the thread of the log", "cache hits")
 def _write_every_line() -> None:
     log_writer.buffered = contextlib.nullcontext  # type: ignore[assignment]
 
 
-@_optimisation("hits from received bytes")
+@_optimization("hits from received bytes", "cache hits")
 def _parse_every_request() -> None:
     unparsed.UnparsedHits.__call__ = lambda *_: None  # type: ignore[method-assign]
 
 
-@_optimisation("coalescing by request target")
+@_optimization("coalescing by request target", "a new query by all clients at once")
 def _join_no_request() -> None:
     encoded_cache.RequestCoalescing.get = lambda *_: None  # type: ignore[method-assign]
 
 
-@_optimisation("look-ups of the shared cache in the event loop")
+@_optimization("look-ups of the shared cache in the event loop", "distinct queries")
 def _look_up_in_a_thread() -> None:
     cache_file.CacheFile.look_up_now = lambda *_: None  # type: ignore[method-assign]
 
 
-@_optimisation("claims in memory")
+@_optimization("claims in memory", "distinct queries")
 def _lock_every_claim() -> None:
     cache_file.ALONE_TICKS = 10**9
 
 
-@_optimisation("uvloop")
+@_optimization("uvloop", "cache hits")
 def _run_on_asyncio() -> None:
     event_loop._loop_factory = lambda: None
 
 
 if __name__ == "__main__":
-    CHANGES[sys.argv.pop(1)]()
+    OPTIMIZATIONS[sys.argv.pop(1)].remove()
     main.main()

@@ -5,23 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Outcome = Literal["met", "missed", "not measured", "gains less than 3 %", ""]
+Outcome = Literal["met", "missed", "not measured", ""]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """`bound` is a number, or the name of the row whose figure is the bound; `otherwise`: outcome beyond it."""
+    """`bound` is a number, or the name of the row whose figure is the bound."""
 
     relation: Literal["≤", "≥"]
     bound: float | str
-    otherwise: Outcome = "missed"
 
     def outcome(self, figure: float, figures: Mapping[str, float]) -> Outcome:
         """Compare the unrounded figure with the bound; nan is a figure that was not measured."""
         bound = figures.get(self.bound, math.nan) if isinstance(self.bound, str) else self.bound
         if math.isnan(figure) or math.isnan(bound):
             return "not measured"
-        return "met" if (figure <= bound if self.relation == "≤" else figure >= bound) else self.otherwise
+        return "met" if (figure <= bound if self.relation == "≤" else figure >= bound) else "missed"
 
     def __str__(self) -> str:
         return f"{self.relation} {self.bound if isinstance(self.bound, str) else f'{self.bound:.2f}'}"

@@ -125,7 +125,7 @@ def service(
     behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, without: str | None = None
 ) -> Iterator[Server]:
     """Start the service with the shipped configuration but for addresses and `changes`, with its own SQLite store. Its
-    log goes to a file. `without`: an optimisation (bench/ablated.py) to leave out."""
+    log goes to a file. `without`: an optimization (bench/ablated.py) to leave out."""
     program = ("proxy",) if without is None else ("bench.ablated", without)
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"

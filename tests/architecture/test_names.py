@@ -4,18 +4,6 @@ import ast
 from collections import defaultdict
 from typing import Any
 
-ALONE_MAX = 51  # resolvers, stores and report formats have one importer by design
-COMMANDS = {"proxy.cli.main"}  # imports every command, each of which is a module by design
-# Steps of one run or of one listener, each of which is too large for its only importer; and pages, which one list has.
-PIPELINES = (
-    "proxy.sheet.",
-    "proxy.explain.",
-    "proxy.doctor.",
-    "proxy.conformance.",
-    "proxy.alerts.",
-    "proxy.web.admin.",
-)
-
 
 def _classes(modules: Any) -> dict[str, list[str]]:
     """Paths of the modules that define a public class, by its name."""
@@ -37,29 +25,3 @@ def test_a_class_name_of_the_service_is_defined_in_one_module(modules: Any) -> N
 
 def test_a_class_name_is_defined_in_at_most_two_modules_of_the_repository(modules: Any) -> None:
     assert {name: paths for name, paths in _classes(modules).items() if len(paths) > 2} == {}
-
-
-def test_modules_of_one_importer_are_few(service_modules: Any) -> None:
-    """A small idea that one module needs belongs into that module."""
-    names = {module.path.removesuffix(".py").replace("/", "."): module for module in service_modules}
-    importers: dict[str, set[str]] = defaultdict(set)
-    for importer, module in names.items():
-        for node in module.nodes:
-            for target in _imported(node):
-                importers[target].add(importer)
-    alone = sorted(
-        name
-        for name, module in names.items()
-        if len(importers[name] - COMMANDS) == 1
-        and not module.path.endswith("__init__.py")
-        and not name.startswith(PIPELINES)
-    )
-    assert len(alone) <= ALONE_MAX, alone
-
-
-def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and node.module:
-        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return []

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bench import bom, processes
-from bench.ablated import CHANGES
+from bench.ablated import OPTIMIZATIONS
 from proxy.kit import shipped
 
 
@@ -98,28 +98,28 @@ def test_bill_of_materials_has_so_many_lines(lines: int, distinct: int) -> None:
     assert numbers == bom.part_numbers(lines) != sorted(numbers)
 
 
-def test_command_without_an_optimisation_runs() -> None:
+def test_command_without_an_optimization_runs() -> None:
     command = [sys.executable, "-m", "bench.ablated", "uvloop", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# The same command for each optimisation, in copies of one process: imports take most of the time of a command.
+# The same command for each optimization, in copies of one process: imports take most of the time of a command.
 WITHOUT_EACH = """
 import os, sys
 from bench import ablated
 from proxy.cli import main
 sys.argv[1:] = ["--version"]
-for name, take_out in ablated.CHANGES.items():
+for name, optimization in ablated.OPTIMIZATIONS.items():
     child = os.fork()
     if child == 0:
-        take_out()
+        optimization.remove()
         sys.exit(main.main())
     _, status = os.waitpid(child, 0)
     print(f"{name}: {os.waitstatus_to_exitcode(status)}", file=sys.stderr)
 """
 
 
-def test_each_optimisation_can_be_taken_out() -> None:
+def test_each_optimization_can_be_taken_out() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_EACH], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines() == [f"{name}: 0" for name in CHANGES]
+    assert done.stderr.splitlines() == [f"{name}: 0" for name in OPTIMIZATIONS]
