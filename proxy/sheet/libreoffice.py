@@ -148,7 +148,7 @@ def _read(calculated: Path, wanted: Mapping[str, Collection[tuple[int, int]]]) -
         with open_package(calculated) as workbook:
             for sheet in workbook.sheets:
                 cells = wanted.get(sheet.name, ())
-                for row, present in workbook.rows(sheet) if cells else ():
+                for row, present in workbook.rows(sheet, formulas=False) if cells else ():
                     for cell in present:
                         if (row, cell.column) in cells:
                             values[sheet.name, row, cell.column] = cell.value

@@ -35,7 +35,7 @@ class WorkbookTable:
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""
-        for number, cells in self._package.rows(self._sheet):
+        for number, cells in self._package.rows(self._sheet, formulas=False):
             texts = [cell for cell in cells if isinstance(cell.value, str) and cell.value]
             if texts:
                 self._styles[number] = texts[-1].style
@@ -65,11 +65,11 @@ class WorkbookTable:
         self, earlier: Sheet, offers: Iterator[Sequence[CellValue]]
     ) -> dict[tuple[int, int], CellChange] | None:
         """Return the changes that make new offers of a sheet of earlier ones; None if the sheet is another's."""
-        first = next(iter(self._package.rows(earlier)), (1, []))[1]
+        first = next(iter(self._package.rows(earlier, formulas=False)), (1, []))[1]
         if tuple(_texts(first)) != HEADINGS:
             return None
         cells: dict[tuple[int, int], CellChange] = {}
-        for number, row in self._package.rows(earlier):
+        for number, row in self._package.rows(earlier, formulas=False):
             cells |= {(number, cell.column): CellChange(None) for cell in row if number > 1 and cell.value is not None}
         for number, values in enumerate(offers, 1):
             cells |= {(number, column): CellChange(value) for column, value in enumerate(values, 1) if number > 1}
@@ -93,7 +93,7 @@ def choose(package: workbook.Package, name: str | None, named: Mapping[str, str]
 
 
 def _has_parts(package: workbook.Package, sheet: Sheet, named: Mapping[str, str]) -> bool:
-    first = zip(range(bom_columns.HEADER_ROWS), package.rows(sheet), strict=False)
+    first = zip(range(bom_columns.HEADER_ROWS), package.rows(sheet, formulas=False), strict=False)
     return any(bom_columns.columns(_texts(cells), named) for _, (_, cells) in first)
 
 

@@ -196,7 +196,7 @@ class FormulaJob:
         loaded = LoadedCells(argument_areas(cells, self._formulas.names))
         for sheet in self._workbook.sheets:
             if sheet.name in loaded.sheets:
-                loaded.load(sheet.name, self._workbook.rows(sheet))
+                loaded.load(sheet.name, self._workbook.rows(sheet, formulas=False))
         return loaded
 
     def _outdated(self) -> set[CellPosition]:

@@ -7,7 +7,6 @@ import bisect
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from proxy.sheet.package import markup, reading, strings, xml_events
 from proxy.sheet.package.cells import Area, CellChange, parse_area, reference
@@ -40,7 +39,7 @@ class SheetEditor:
         self._cell: _ChangedCell | None = None
         self._formula: _FormulaSpan | None = None
         self._kept_at = -1  # where an element begins that a changed cell keeps
-        self._orphans: dict[str, Any] = {}  # shared formulas whose defining cell has dropped them
+        self._orphans = reading.SharedFormulas(fail)  # those whose defining cell has dropped them
 
     def edited(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the source text with the changes."""
@@ -172,9 +171,9 @@ class SheetEditor:
         index, text = formula.attributes.get("si", ""), strings.unescaped("".join(formula.text))
         if formula.dropped:
             if text and formula.attributes.get("t") == "shared":
-                self._orphans[index] = reading.shared_formula(text, str(self._positions), self._fail)
+                self._orphans.define(index, text, str(self._positions))
             return
-        own = strings.escaped(text or reading.translated(self._orphans[index], str(self._positions)))
+        own = strings.escaped(text or self._orphans.text(index, str(self._positions)))
         element = b"<%sf>%s</%sf>" % (self._markup.ns, own.encode(), self._markup.ns)
         if self._cell is None:
             self._source.replace(formula.at, end, element)

@@ -17,7 +17,10 @@ from proxy.sheet.package.cells import (
     reference,
 )
 
-FORMULA_MAX = 8_192  # characters; Excel's limit, which bounds the work of expanding shared formulas
+FORMULA_MAX = 8_192  # characters; Excel's limit
+# Characters that the shared formulas of a workbook become in all their cells: 80 000 calls of an add-in's function. A
+# file of a few kilobytes can give each of a hundred thousand cells the longest formula.
+EXPANDED_MAX = 1 << 22
 # Characters of the rows that one chunk of the part completes: a short file can refer to the same long text thousands of
 # times in one row.
 PENDING_MAX = 1 << 26
@@ -67,10 +70,55 @@ class Positions:
         return reference(self.row, self.column)
 
 
-class RowReader:
-    """Collects rows from the events of a sheet."""
+class SharedFormulas:
+    """Shared formulas of one sheet, which may become `room` characters in their cells."""
 
-    def __init__(self, shared: strings.SharedStrings | None, fail: xml_events.Fail, *, date_1904: bool) -> None:
+    def __init__(self, fail: xml_events.Fail, room: int = EXPANDED_MAX) -> None:
+        self._fail = fail
+        self._room = room
+        self._translators: dict[str, tuple[Any, int]] = {}  # with the length of the formula
+        self.expanded = 0
+        """Characters so far."""
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._translators
+
+    def define(self, index: str, text: str, cell: str) -> None:
+        """Take the formula that stands in this cell."""
+        from openpyxl.formula import tokenizer, translate
+
+        if len(text) > FORMULA_MAX:
+            self._fail(f"has a formula of more than {FORMULA_MAX} characters in cell {cell}")
+        try:
+            self._translators[index] = translate.Translator(f"={text}", cell), len(text)
+        except (tokenizer.TokenizerError, IndexError):
+            self._fail(f"has a shared formula in cell {cell} that cannot be read")
+
+    def text(self, index: str, cell: str) -> str:
+        """Return the formula as it reads in another cell."""
+        from openpyxl.formula import translate
+
+        translator, length = self._translators[index]
+        self.expanded += length
+        if self.expanded > self._room:
+            self._fail(f"has too many shared formulas ({EXPANDED_MAX:,} characters at most); split the workbook")
+        try:
+            return cast(str, translator.translate_formula(cell))[1:]
+        except translate.TranslatorError:  # a reference that leaves the sheet
+            return "#REF!"
+
+
+class RowReader:
+    """Collects rows from the events of a sheet. Without `formulas`, shared formulas have no text."""
+
+    def __init__(
+        self,
+        shared: strings.SharedStrings | None,
+        fail: xml_events.Fail,
+        formulas: SharedFormulas | None,
+        *,
+        date_1904: bool,
+    ) -> None:
         self._fail = fail
         self._strings = shared
         self._epoch = datetime.datetime(1904, 1, 1) if date_1904 else datetime.datetime(1899, 12, 30)  # noqa: DTZ001
@@ -86,7 +134,7 @@ class RowReader:
         self._value: str | None = None
         self._formula: dict[str, str] | None = None
         self._formula_text = ""
-        self._shared: dict[str, Any] = {}
+        self._shared_formulas = formulas
         self._pending = 0  # characters of the rows that are not yielded yet
 
     def rows(self, chunks: Iterable[bytes]) -> Iterator[tuple[int, list[Cell]]]:
@@ -210,32 +258,12 @@ class RowReader:
     def _expanded(self, index: str, text: str) -> str:
         """Return a shared formula as it reads in this cell; empty if the first of its cells, which alone has the text,
         is gone: libraries that remove rows leave such files."""
-        if text:
-            self._shared[index] = shared_formula(text, str(self._positions), self._fail)
-            return text
-        return translated(self._shared[index], str(self._positions)) if index in self._shared else ""
-
-
-def shared_formula(text: str, cell: str, fail: xml_events.Fail) -> Any:
-    """Return openpyxl's translator of the formula that stands in this cell."""
-    from openpyxl.formula import tokenizer, translate
-
-    if len(text) > FORMULA_MAX:
-        fail(f"has a formula of more than {FORMULA_MAX} characters in cell {cell}")
-    try:
-        return translate.Translator(f"={text}", cell)
-    except (tokenizer.TokenizerError, IndexError):
-        fail(f"has a shared formula in cell {cell} that cannot be read")
-
-
-def translated(translator: Any, cell: str) -> str:
-    """Return the formula as it reads in another cell."""
-    from openpyxl.formula import translate
-
-    try:
-        return cast(str, translator.translate_formula(cell))[1:]
-    except translate.TranslatorError:  # a reference that leaves the sheet
-        return "#REF!"
+        shared = self._shared_formulas
+        if shared is not None and text:
+            shared.define(index, text, str(self._positions))
+        elif shared is not None and index in shared:
+            return shared.text(index, str(self._positions))
+        return text
 
 
 def number(text: str) -> Decimal:

@@ -5,6 +5,7 @@ everything but these cells as source text.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, Self
@@ -32,6 +33,7 @@ class Package:
             self._archive.close()
             raise
         self._strings: strings.SharedStrings | None = None
+        self._expanded: Counter[str] = Counter()  # characters of shared formulas in their cells, by sheet
         self.sheets: Sequence[structure.Sheet] = self._structure.sheets
 
     def __enter__(self) -> Self:
@@ -45,10 +47,16 @@ class Package:
         """Whether dates count from 1904 instead of 1900."""
         return self._structure.date_1904
 
-    def rows(self, sheet: structure.Sheet) -> Iterator[tuple[int, list[Cell]]]:
-        """Yield (number, cells) of the rows that stand in the file, in a stream."""
-        reader = reading.RowReader(self._shared_strings(), self._failing(sheet), date_1904=self.date_1904)
-        return reader.rows(self._source(sheet))
+    def rows(self, sheet: structure.Sheet, *, formulas: bool = True) -> Iterator[tuple[int, list[Cell]]]:
+        """Yield (number, cells) of the rows that stand in the file, in a stream. Without `formulas`, shared formulas
+        have no text, and cost nothing."""
+        fail = self._failing(sheet)
+        room = reading.EXPANDED_MAX - self._expanded.total() + self._expanded[sheet.part]  # a second reading is no more
+        shared = reading.SharedFormulas(fail, room) if formulas else None
+        reader = reading.RowReader(self._shared_strings(), fail, shared, date_1904=self.date_1904)
+        yield from reader.rows(self._source(sheet))
+        if shared is not None:
+            self._expanded[sheet.part] = shared.expanded
 
     def number_formats(self) -> Sequence[str]:
         """Return the number format of each style, as `Cell.style` counts them."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.filled_columns import NOW, REEL, Fill, columns, rows_of
+from support.filled_columns import NOW, REEL, Fill, columns, filling, rows_of
 from support.part_source import MemoryPartSource
 
 from proxy import errors
@@ -89,11 +89,13 @@ def test_decimal_comma_of_the_file_is_used(fill_table: Fill, tmp_path: Path) -> 
     assert target.read_text().endswith("LM358N;1,50;0,6;found\n")
 
 
-def test_texts_that_look_like_formulas_are_quoted_in_csv(fill_table: Fill, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1"])
+def test_text_that_looks_like_a_formula_is_quoted_in_csv(tmp_path: Path, text: str) -> None:
     file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN\n1234567\n")
-    fill_table(csv_table.CsvTable(file), target, "manufacturer,description")
-    assert rows_of(target)[1] == ["1234567", "'=cmd|' /C calc'!A0", "'-1+1", "found"]
+    file.write_text("MPN\nA1\n")
+    source = MemoryPartSource({"A1": Part("A1", text, short_description="op amp @ 5 V")}, now=NOW)
+    filling(source)(csv_table.CsvTable(file), target, "manufacturer,description")
+    assert rows_of(target)[1] == ["A1", f"'{text}", "op amp @ 5 V", "found"]
 
 
 def test_bytes_and_characters_beyond_the_encoding_survive(fill_table: Fill, tmp_path: Path) -> None:

@@ -86,6 +86,17 @@ def test_a_shared_formula_that_leaves_the_sheet_is_an_invalid_reference(tmp_path
     assert rows(tmp_path, moved)[3][0].formula == Formula("#REF!", "shared")
 
 
+def test_shared_formulas_of_all_sheets_are_bounded(tmp_path: Path) -> None:
+    first = f'<row><c><f t="shared" si="0">"{"x" * 8000}"</f></c></row>'
+    sheet = exact.sheet(first + '<row><c><f t="shared" si="0"/></c></row>' * 400)
+    with workbook.open_package(exact.written(tmp_path / "book.xlsx", exact.parts(sheet, sheet))) as package:
+        one, two = package.sheets
+        assert [len(list(package.rows(one))) for _ in range(2)] == [401, 401]  # reading it again is no more
+        with pytest.raises(errors.SheetError, match="'Two' has too many shared formulas"):
+            list(package.rows(two))
+        assert len(list(package.rows(two, formulas=False))) == 401
+
+
 def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
     content = exact.parts(exact.sheet('<row><c t="d"><v>1904-01-03</v></c></row>'))
     content["xl/workbook.xml"] = str(content["xl/workbook.xml"]).replace(
