@@ -125,11 +125,17 @@ class SpecNames:
             return next((key for quantity, key in entry.beside.items() if quantity in present), entry.key)
         return entry.key
 
-    def name(self, shortname: str, name: str, key: str | None = None) -> str:
-        """Return v3's display name; the attribute's own if the table has none, or if `key` is not the one that the
-        table names."""
+    def name(self, shortname: str, name: str, specs: Sequence[HasAttribute] = ()) -> str:
+        """Return v3's display name; `specs` as in `key`."""
+        return self.name_under(self.key(shortname, name, specs), shortname, name)
+
+    def name_under(self, key: str, shortname: str, name: str) -> str:
+        """Return v3's display name of an attribute under one of its keys; the attribute's own if the table has
+        none."""
         entry = self.names.get(shortname)
-        return entry.name if entry and entry.name and key in (None, entry.key) else name
+        if entry and key in entry.beside.values():
+            return key.replace("_", " ").title()
+        return entry.name if entry and entry.name and key == entry.key else name
 
     def is_shown(self, shortname: str, specs: Sequence[Spec]) -> bool:
         """Return whether a part shows this spec under its key. If several attributes make the same v3 spec, one is
@@ -190,9 +196,9 @@ class SpecNames:
 
     def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
         """Return v3's list of strings: numbers in SI base units ("22000.0"), tolerances as text ("±5%"), texts
-        unchanged, several for a list, none for the end of a range."""
+        unchanged, several for a list, none for the end of a range and for an empty value."""
         entry = self.names.get(shortname)
-        if entry and entry.end:
+        if (entry and entry.end) or not (value or si_value):
             return []
         if value_type != "number":
             # How the upstream joins several values of one attribute.
@@ -215,7 +221,9 @@ class SpecNames:
         `±5%`."""
         entry = self.names.get(shortname)
         if entry and entry.plus_minus:
-            return self._si(shortname, value, si_value)
+            text = self._si(shortname, value, si_value)
+            # Not a number: upstream's text says more.
+            return shown if text == value else text
         if entry is None or entry.end is None:
             return shown
         source = self._ranges[shortname]
@@ -233,7 +241,7 @@ class SpecNames:
 
     def _end(self, shortname: str | None, specs: Sequence[Spec]) -> str | None:
         spec = _with(shortname, specs)
-        return self._si(spec.attribute.shortname, spec.value, spec.siValue) if spec else None
+        return (self._si(spec.attribute.shortname, spec.value, spec.siValue) or None) if spec else None
 
     def _si(self, shortname: str, value: str, si_value: str) -> str:
         try:

@@ -4,6 +4,7 @@ uids.py holds the uids and how others are computed.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgspec
 
 from proxy.kit import slices
 from proxy.mapping.specs import SpecNames
-from proxy.mapping.uids import Uid, Uids
+from proxy.mapping.uids import REMEMBERED, Uid, Uids, source_uids
 
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
 LISTS = {"Manufacturer": "Brand"}
@@ -124,7 +125,7 @@ class Tables(msgspec.Struct, frozen=True):
             "category_uids": self._category_uids,
             "parent_uid": self._parent_uid,
             "seller_name": self.uids["Seller"].name,
-            "source_uid": self._source_uid,
+            "source_uid": self._source_uid(),
             "source_name": self._source_name,
             "spec_key": self.specs.key,
             "spec_name": self.specs.name,
@@ -137,9 +138,17 @@ class Tables(msgspec.Struct, frozen=True):
             "spec_display": self.specs.display,
         }
 
-    def _source_uid(self, name: str) -> Uid:
-        """Return the uid of a source, by v3's or upstream's name."""
-        return self.uids["Source"].source(name, self._source_name(name))
+    def _source_uid(self) -> Callable[[str], Uid]:
+        """Return the function that gives the uid of a source, by v3's or upstream's name."""
+        recorded = source_uids(self.uids)
+
+        @lru_cache(REMEMBERED)
+        def source_uid(name: str) -> Uid:
+            v3_name = self._source_name(name)
+            known = recorded.get(v3_name.casefold()) or recorded.get(name.casefold())
+            return known or self.uids["Source"].digest(v3_name)
+
+        return source_uid
 
     def _source_name(self, name: str) -> str:
         """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""

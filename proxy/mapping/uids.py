@@ -6,7 +6,7 @@ and its numeric id in ten, which can be turned back; a source, of which only the
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -66,6 +66,11 @@ class RecordedUids(NamedTuple):
     names: dict[str, str]
     ids: dict[str, str]
 
+    def by_any_name(self) -> dict[str, str]:
+        """Return the uids by name in small letters, also of objects whose id is known."""
+        with_id = {name.casefold(): self.by_id[id_] for name, id_ in self.ids.items() if id_ in self.by_id}
+        return {**with_id, **self.by_name}
+
 
 class Uids:
     """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
@@ -88,9 +93,8 @@ class Uids:
         for entry in _oldest_first(own):
             self._displace(entry)
             self._add(entry)
-        # Per object, not as decorators, which would keep every Uids alive and share one cache between kinds.
+        # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
         self.uid = lru_cache(REMEMBERED)(self._uid)
-        self.source = lru_cache(REMEMBERED)(self._source)
 
     def _add(self, entry: KnownUid) -> None:
         """Add an entry, which takes precedence over all earlier ones."""
@@ -136,12 +140,9 @@ class Uids:
         """Return the upstream id of the object that v3 or upstream calls exactly this; None if it is unknown."""
         return self._ids.get(name)
 
-    def _source(self, name: str, v3_name: str | None = None) -> Uid:
-        """Return 16 hex digits for a source. Upstream has no id for it, only a name; `called` is v3's name if it
-        differs."""
-        v3_name = v3_name or name
-        recorded = self._by_name.get(v3_name.casefold()) or self._by_name.get(name.casefold())
-        return recorded or f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
+    def digest(self, v3_name: str) -> Uid:
+        """Return 16 hex digits for a source without a recorded uid: upstream has no id of sources, only names."""
+        return f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
     def recorded(self) -> RecordedUids:
         """Return what is on record, for programs that have their own copy of it."""
@@ -172,6 +173,11 @@ class Uids:
         if recorded or not self.is_computed(uid):
             return recorded
         return UidTarget(str(int(uid[len(self._tag) :], 16)), None)
+
+
+def source_uids(uids: Mapping[str, Uids]) -> dict[str, Uid]:
+    """Return the recorded uids of sources, by name in small letters. Most sources are sellers, and have their uid."""
+    return {**uids["Seller"].recorded().by_any_name(), **uids["Source"].recorded().by_any_name()}
 
 
 def _oldest_first(entries: Iterable[KnownUid]) -> list[KnownUid]:

@@ -244,7 +244,7 @@ def _metadata(tables: Tables, requested_key: str, each: Any) -> dict[str, Any]:
     return {
         "__class__": "SpecMetadata",
         "key": key,
-        "name": tables.specs.name(attribute.shortname, attribute.name, key),
+        "name": tables.specs.name_under(key, attribute.shortname, attribute.name),
         "datatype": tables.specs.datatype(attribute.shortname, each.valueType),
         "unit": unit if tables.specs.has_unit(attribute.shortname, each.unitsName) else None,
     }

@@ -21,13 +21,17 @@ from proxy.sandbox.legacy_v3 import settings as legacy_settings
 from proxy.sandbox.legacy_v3 import spec_names
 
 RECORDED_NAMES = {
+    "case_package_si": "Case/Package (SI)",
     "lead_free_status": "Lead-Free Status",
     "mounting_style": "Mounting Style",
     "packaging": "Packaging",
     "polarity": "Polarity",
     "reach_svhc_compliance": "REACH SVHC Compliance",
+    "pin_count": "Number of Pins",
     "resistance": "Resistance",
+    "resistance_tolerance": "Resistance Tolerance",
     "rohs_status": "RoHS",
+    "size_height": "Size-Height",
 }
 # v3's key and the catalog's, of attributes that some part has.
 RENAMED = [

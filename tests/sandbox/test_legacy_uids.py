@@ -41,7 +41,7 @@ def test_an_unrecorded_source_gets_its_own_digest() -> None:
     known, theirs = uids.LegacyUids(), proxys.Uids("Source", [])
     assert known.of_source("Farnell") == "58989d9272cd8b5f"
     assert known.of_source("Nobody") == known.of_source("Nobody") != known.of_source("Somebody")
-    assert known.of_source("Nobody") != theirs.source("Nobody")
+    assert known.of_source("Nobody") != theirs.digest("Nobody")
 
 
 def test_sources_have_the_names_that_v3_had() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from proxy.compare.judging import identity, matching
-from proxy.mapping.uids import KINDS, KnownUid, Uids
+from proxy.mapping.uids import KINDS, KnownUid, Uids, source_uids
 
 OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
 NOBODY = str(2**40 - 1)  # an id that no object has
@@ -47,7 +47,7 @@ class UidLearner:
     """Learner of uids from responses. `known` are the recorded uids by kind."""
 
     def __init__(self, known: Mapping[str, Uids]) -> None:
-        self._known = known
+        self._known, self._sources = known, source_uids(known)
         self._seen: dict[tuple[str, str, str], set[tuple[str, str | None, bool]]] = defaultdict(set)
 
     def take(self, baseline: Any, candidate: Any = None) -> None:
@@ -78,9 +78,10 @@ class UidLearner:
         return LearnedUids(lines, known, [words for _, words in conflicts], unmatched)
 
     def _sent(self, kind: str, line: KnownUid) -> str:
-        """Return the uid that the service would send for the object without this line."""
-        known = self._known[kind]
-        return known.source(line.name) if kind == "Source" else known.uid(line.id or NOBODY, line.name)
+        """Return the uid that the service would send for the object without this line; empty for a digest."""
+        if kind == "Source":
+            return self._sources.get(line.name.casefold(), "")
+        return self._known[kind].uid(line.id or NOBODY, line.name)
 
     def _conflicts(self) -> Iterator[tuple[tuple[str, str, str], str]]:
         """Yield uids of several objects, and objects with several uids."""

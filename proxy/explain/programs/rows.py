@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.mapping.specs import SpecNames
 from proxy.mapping.tables import Tables
-from proxy.mapping.uids import Uids
+from proxy.mapping.uids import Uids, source_uids
 
 NOTES = {
     "SELLER_UIDS": "v3's uids of sellers that are on record, by Nexar's id, or by name where the id is not known.",
@@ -31,10 +31,12 @@ NOTES = {
 
 def of_mappings(tables: Tables) -> dict[str, Any]:
     """Return every table by its name in programs."""
-    uids = {kind: tables.uids[kind] for kind in ("Seller", "Brand", "Manufacturer", "Category", "Source")}
     return {
-        **{f"{kind.upper()}_UIDS": _uids(entries) for kind, entries in uids.items()},
-        "SELLER_NAMES": _seller_names(uids["Seller"]),
+        **{
+            f"{kind.upper()}_UIDS": _uids(tables.uids[kind]) for kind in ("Seller", "Brand", "Manufacturer", "Category")
+        },
+        "SOURCE_UIDS": source_uids(tables.uids),
+        "SELLER_NAMES": _seller_names(tables.uids["Seller"]),
         "SOURCE_NAMES": _source_names(tables),
         **_specs(tables.specs),
     }

@@ -44,12 +44,23 @@ _OWN = {
     "width": "size_width",
     "wire_cablegauge": "wire_gauge",
 }
-# v3's names by its keys: those that recordings of 2017 and 2018 show, and those of specs that are several attributes.
+# v3's names by its keys, where the attribute's differs: those in recordings and clients, and of specs that are several
+# attributes.
 _NAMES = {
+    "capacitance_tolerance": "Capacitance Tolerance",
+    "case_package_si": "Case/Package (SI)",
+    "dielectric_characteristic": "Dielectric Characteristic",
+    "inductance_tolerance": "Inductance Tolerance",
     "lead_free_status": "Lead-Free Status",
     "mounting_style": "Mounting Style",
     "operating_temperature": "Operating Temperature",
     "reach_svhc_compliance": "REACH SVHC Compliance",
+    "resistance_tolerance": "Resistance Tolerance",
+    "self_resonant_frequency": "Self-Resonant Frequency",
+    "size_diameter": "Size-Diameter",
+    "size_height": "Size-Height",
+    "size_length": "Size-Length",
+    "size_width": "Size-Width",
     "supply_voltage_dc": "Supply Voltage (DC)",
 }
 # Attributes whose value is a list, which the catalog joins with commas.

@@ -43,17 +43,19 @@ class LegacyUids:
         return recorded.uid if recorded else _digest(kind, number)
 
     def of_source(self, name: str) -> str:
-        """Uid of a source."""
-        recorded = self._newest.get(("Source", name.casefold()))
+        """Uid of a source; if not recorded, that of the seller with that name."""
+        recorded = self._source(name)
         return recorded.uid if recorded else _digest("Source", name)
 
     def source_name(self, name: str) -> str:
         """v3's name of a source; if not recorded, its name of the seller with that name."""
-        recorded = self._newest.get(("Source", name.casefold()))
-        if recorded is None:
-            sellers = (line for (kind, _), line in self._newest.items() if kind == "Seller" and line.id)
-            recorded = next((line for line in sellers if name in (line.name, *line.also)), None)
+        recorded = self._source(name)
         return recorded.name if recorded else name
+
+    def _source(self, name: str) -> RecordedUid | None:
+        sellers = (line for (kind, _), line in self._newest.items() if kind == "Seller")
+        seller = (line for line in sellers if name in (line.name, *line.also))
+        return self._newest.get(("Source", name.casefold())) or next(seller, None)
 
     def current(self, uid: str) -> str:
         """The current uid of the object with this uid."""

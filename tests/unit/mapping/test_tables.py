@@ -8,6 +8,7 @@ import pytest
 from proxy import errors
 from proxy.mapping import loader, tables
 from proxy.mapping.specs import SpecNames, SpecSource
+from proxy.sandbox.legacy_v3 import uids as legacy_uids
 
 
 @pytest.fixture(scope="session")
@@ -94,6 +95,7 @@ def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables)
         ("color", "text", "Blue, Green", "", "string", ["Blue", "Green"]),
         ("rohs", "text", "a, b", "", "string", ["a, b"]),
         ("unknown", "number", "1", "1", "decimal", ["1.0"]),
+        ("resistance", "number", "", "", "decimal", []),
     ],
 )
 def test_spec_has_v3_datatype_and_values(
@@ -119,3 +121,41 @@ def test_sellers_and_sources_have_their_v3_names(book: tables.Tables) -> None:
     assert [made["seller_name"](*each) for each in sellers.items()] == named
     assert [made["source_name"](name) for name in sellers.values()][:2] == named[:2]
     assert [book.ids("Seller", name) for name in ("RS", "RS Components")] == [("3261",), ("3261",)]
+
+
+@pytest.mark.parametrize("quantity", ["Resistance", "Capacitance", "Inductance"])
+def test_tolerance_has_the_recorded_name_of_its_quantity(quantity: str, book: tables.Tables) -> None:
+    beside = [SimpleNamespace(attribute=SimpleNamespace(shortname=quantity.lower()))]
+    assert book.transforms()["spec_name"]("tolerance", "Tolerance", beside) == f"{quantity} Tolerance"
+
+
+def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> None:
+    """A recorded response of 2022 has display values alone."""
+    low, high = (
+        SimpleNamespace(
+            attribute=SimpleNamespace(shortname=f"{end}operatingtemperature"), value="", siValue="", displayValue=shown
+        )
+        for end, shown in (("min", "-55 °C"), ("max", "155 °C"))
+    )
+    made = book.transforms()
+    assert made["spec_low"]("minoperatingtemperature", [low, high]) is None
+    assert made["spec_high"]("minoperatingtemperature", [low, high]) is None
+    assert made["spec_display"]("tolerance", "1 %", "", "", []) == "1 %"
+    assert made["spec_display"]("tolerance", "1 %", "1", "1", []) == "±1%"
+
+
+@pytest.mark.parametrize(
+    "name, uid",
+    [
+        ("Newark", "d294179ef2900153"),
+        ("TME", "223ee7340ea4f1f9"),
+        ("Farnell", "58989d9272cd8b5f"),
+        ("Arrow Electronics, Inc.", "9d5b5851b06f4e9c"),
+        ("Verical", "3c6cf966007befab"),  # recorded of the source; the seller has a newer one
+        ("element14 APAC", "cdc808c2c94e1e0f"),
+        ("RS", "322cf7263c6ce1eb"),
+    ],
+)
+def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
+    assert book.transforms()["source_uid"](name) == uid
+    assert legacy_uids.LegacyUids().of_source(name) == uid

@@ -160,9 +160,12 @@ def spec_key($shortname; $name; $specs):
   // ($name | ascii_downcase | gsub("[^a-z0-9]+"; "_") | ltrimstr("_") | rtrimstr("_") | select(. != ""))
   // $shortname;
 
-# v3's name of a spec.
-def spec_name($shortname; $name):
-  SPEC_NAMES[$shortname] // $name;
+# v3's name of a spec: the words of its key if that depends on a quantity, such as Resistance Tolerance.
+def spec_name($shortname; $name; $specs):
+  spec_key($shortname; $name; $specs) as $key
+  | if $key | IN(SPECS_BESIDE[$shortname][]?) then
+      $key | split("_") | map((.[:1] | ascii_upcase) + .[1:]) | join(" ")
+    else SPEC_NAMES[$shortname] // $name end;
 
 # Whether a part shows this spec. Where several attributes make one spec of v3, only one of them does.
 def spec_shown($shortname; $specs):
@@ -186,9 +189,9 @@ def spec_datatype($shortname; $value_type):
 def spec_has_unit($shortname; $units_name):
   ($units_name | filled) and ($shortname | IN(PERCENT_SPECS[]) | not);
 
-# v3's values of a spec; none of an end of a range.
+# v3's values of a spec; none of an end of a range, or of an empty value.
 def spec_values($shortname; $value_type; $value; $si_value):
-  if $shortname | IN(SPEC_RANGES[.].low, SPEC_RANGES[.].high) then []
+  if ($shortname | IN(SPEC_RANGES[.].low, SPEC_RANGES[.].high)) or $value + $si_value == "" then []
   elif $value_type == "number" then [spec_number($shortname; $value; $si_value)]
   elif $shortname | IN(LISTED_SPECS[]) then $value | split(", ")
   else [$value] end;
@@ -205,7 +208,7 @@ def spec_number($shortname; $value; $si_value):
 # One end of the range that a spec belongs to.
 def spec_end($side; $shortname; $specs):
   spec_of(SPEC_RANGES[$shortname][$side] // ""; $specs)
-  | if . then spec_number(.attribute.shortname; .value; .siValue) else null end;
+  | if . then spec_number(.attribute.shortname; .value; .siValue) | select(filled) // null else null end;
 
 # The lower end of the range that a spec belongs to.
 def spec_low($shortname; $specs):
@@ -220,7 +223,8 @@ def spec_display($shortname; $shown; $value; $si_value; $specs):
   SPEC_RANGES[$shortname] as $range
   | spec_of($range.low; $specs) as $low
   | spec_of($range.high; $specs) as $high
-  | if $shortname | IN(PERCENT_SPECS[]) then spec_number($shortname; $value; $si_value)
+  | if $shortname | IN(PERCENT_SPECS[]) then
+      spec_number($shortname; $value; $si_value) | if . == $value then $shown else . end
     elif $range == null or $shortname == $range.value then $shown
     elif $low and $high then "\($low.displayValue) to \($high.displayValue)"
     else "\($shown) (\(if $shortname == $range.low then "min" else "max" end))" end;

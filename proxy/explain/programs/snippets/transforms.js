@@ -177,8 +177,12 @@ function specKey(shortname, name, specs) {
   return SPEC_KEYS[shortname] || spelled || shortname;
 }
 
-// v3's name of a spec.
-function specName(shortname, name) {
+// v3's name of a spec: the words of its key if that depends on a quantity, such as Resistance Tolerance.
+function specName(shortname, name, specs) {
+  const key = specKey(shortname, name, specs);
+  if (Object.values(SPECS_BESIDE[shortname] ?? {}).includes(key)) {
+    return key.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join(" ");
+  }
   return SPEC_NAMES[shortname] ?? name;
 }
 
@@ -206,10 +210,10 @@ function specHasUnit(shortname, unitsName) {
   return Boolean(unitsName) && !PERCENT_SPECS.includes(shortname);
 }
 
-// v3's values of a spec; none of an end of a range.
+// v3's values of a spec; none of an end of a range, or of an empty value.
 function specValues(shortname, valueType, value, siValue) {
   const range = SPEC_RANGES[shortname];
-  if (range && [range.low, range.high].includes(shortname)) return [];
+  if ((range && [range.low, range.high].includes(shortname)) || !(value || siValue)) return [];
   if (valueType !== "number") return LISTED_SPECS.includes(shortname) ? value.split(", ") : [value];
   return [specNumber(shortname, value, siValue)];
 }
@@ -235,7 +239,7 @@ function decimal(number) {
 // One end of the range that a spec belongs to.
 function specEnd(end, shortname, specs) {
   const spec = specOf(SPEC_RANGES[shortname]?.[end], specs);
-  return spec && specNumber(spec.attribute.shortname, spec.value, spec.siValue);
+  return (spec && specNumber(spec.attribute.shortname, spec.value, spec.siValue)) || null;
 }
 
 // The lower end of the range that a spec belongs to.
@@ -250,7 +254,10 @@ function specHigh(shortname, specs) {
 
 // v3's text of a spec for people: both ends of a range, ±5% of a tolerance, else Nexar's.
 function specDisplay(shortname, shown, value, siValue, specs) {
-  if (PERCENT_SPECS.includes(shortname)) return specNumber(shortname, value, siValue);
+  if (PERCENT_SPECS.includes(shortname)) {
+    const number = specNumber(shortname, value, siValue);
+    return number === value ? shown : number;
+  }
   const range = SPEC_RANGES[shortname];
   if (!range || shortname === range.value) return shown;
   const [low, high] = [specOf(range.low, specs), specOf(range.high, specs)];

@@ -187,8 +187,11 @@ def spec_key(shortname, name, specs):
     return SPEC_KEYS.get(shortname) or re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
 
 
-def spec_name(shortname, name):
-    """v3's name of a spec."""
+def spec_name(shortname, name, specs):
+    """v3's name of a spec: the words of its key if that depends on a quantity, such as Resistance Tolerance."""
+    key = spec_key(shortname, name, specs)
+    if key in SPECS_BESIDE.get(shortname, {}).values():
+        return key.replace("_", " ").title()
     return SPEC_NAMES.get(shortname, name)
 
 
@@ -218,8 +221,9 @@ def spec_has_unit(shortname, units_name):
 
 
 def spec_values(shortname, value_type, value, si_value):
-    """v3's values of a spec; none of an end of a range."""
-    if shortname in [SPEC_RANGES.get(shortname, {}).get(end) for end in ("low", "high")]:
+    """v3's values of a spec; none of an end of a range, or of an empty value."""
+    is_end = shortname in [SPEC_RANGES.get(shortname, {}).get(end) for end in ("low", "high")]
+    if is_end or not (value or si_value):
         return []
     if value_type != "number":
         return value.split(", ") if shortname in LISTED_SPECS else [value]
@@ -240,7 +244,7 @@ def spec_number(shortname, value, si_value):
 def spec_end(end, shortname, specs):
     """One end of the range that a spec belongs to."""
     spec = spec_of(SPEC_RANGES.get(shortname, {}).get(end), specs)
-    return spec and spec_number(spec["attribute"]["shortname"], spec["value"], spec["siValue"])
+    return (spec and spec_number(spec["attribute"]["shortname"], spec["value"], spec["siValue"])) or None
 
 
 def spec_low(shortname, specs):
@@ -256,7 +260,8 @@ def spec_high(shortname, specs):
 def spec_display(shortname, shown, value, si_value, specs):
     """v3's text of a spec for people: both ends of a range, ±5% of a tolerance, else Nexar's."""
     if shortname in PERCENT_SPECS:
-        return spec_number(shortname, value, si_value)
+        number = spec_number(shortname, value, si_value)
+        return shown if number == value else number
     of_range = SPEC_RANGES.get(shortname)
     if not of_range or shortname == of_range["value"]:
         return shown

@@ -120,7 +120,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
         st.sampled_from(ATTRIBUTES) | st.fixed_dictionaries({"shortname": st.just("unheardof"), "name": words}),
         specs,
     ),
-    "spec_name": st.tuples(shortnames, words),
+    "spec_name": st.tuples(shortnames, words, specs),
     "spec_shown": st.tuples(shortnames, specs),
     "spec_datatype": st.tuples(shortnames, st.sampled_from(["number", "text"])),
     "spec_has_unit": st.tuples(shortnames, st.none() | words),
