@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy import errors
 from proxy.cli import embedded, fill_options, option_fields, spending
+from proxy.cli.fill_files import FillFiles
 from proxy.cli.fill_options import FillOptions
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
@@ -28,19 +28,18 @@ if TYPE_CHECKING:
     from proxy.sheet.columns.specs import ColumnSet
     from proxy.sheet.formulas.opening import LoginSession
 
-FILLED, INCOMPLETE, NOT_FILLED = 0, 1, 2  # exit codes
+FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE = 0, 1, 2, 3  # exit codes
 PROBLEMS_MAX = 20  # lines of cells that are not filled
 
 
 class FillRun:
-    """One run. Its files are decided first: what could not be written must not be paid for."""
+    """One run."""
 
     def __init__(self, options: FillOptions, clock: Clock) -> None:
         self.options = options
         self.clock = clock
-        self.target = options.file if options.in_place else options.output or fill.copy_path(options.file)
+        self.files = FillFiles(options)
         self.records = records.FillRecords(options.file)
-        self._offers: Path | None = None  # file of offers beside the target
         self._columns: ColumnSet | None = None
         self._login: LoginSession | None = None  # of the formulas of a workbook
 
@@ -48,28 +47,12 @@ class FillRun:
         """Run to the end; return the exit code."""
         from proxy.sheet.package import workbook
 
-        self._check_folder()
-        if not self.options.in_place:
-            self._check_target()
         opened_job = self._opened_formulas if self.options.fills_formulas else self._opened_columns
-        with opened_job() as job:
+        with self.files.held(), opened_job() as job:
             if self.options.file.suffix.lower() in fill_options.WITH_FORMULAS and workbook.is_signed(self.options.file):
                 spending.say("note: the workbook's digital signature is not valid after the change: sign it again")
             async with self._opened_source() as (source, free):
                 return await self._filled(job, source, free=free)
-
-    def _check_folder(self) -> None:
-        folder = Path(os.path.realpath(self.target)).parent
-        if not os.access(folder, os.W_OK):
-            raise errors.SheetError(f"{self.target}: cannot be written: the folder {folder} is missing or not writable")
-
-    def _check_target(self) -> None:
-        """Refuse to overwrite what is not the output of an earlier run."""
-        if self.target.exists() and self.options.file.exists() and self.target.samefile(self.options.file):
-            raise typer.BadParameter("is the file itself: use --in-place", param_hint="--output")
-        if self.target.suffix.lower() != self.options.file.suffix.lower():
-            raise typer.BadParameter(f"must end with {self.options.file.suffix}, as the file", param_hint="--output")
-        records.FillRecords(self.target).check_unchanged()
 
     @contextmanager
     def _opened_formulas(self) -> Iterator[fill.FillJob]:
@@ -98,8 +81,7 @@ class FillRun:
         columns = self._columns = _columns(options)
         with tables.opened(options.file, options.sheet, options.named) as table:
             if isinstance(table, csv_table.CsvTable):
-                self._offers = csv_table.offers_file(self.target)
-                records.FillRecords(self._offers).check_unchanged()
+                self.files.add_offers()
             yield job.ColumnsJob(
                 table,
                 columns,
@@ -155,21 +137,26 @@ class FillRun:
         end = await self._fetched(job, source)
         if self._login is not None and not free and options.api_key is None:
             self._login.end(refused=end.refused, used=source.upstream_requests > 0)
-        backup = self._back_up()
-        counts = job.write(self.target)
-        self.records.save(self.target, self._offers)
-        _print_end(end, options, self.target if source.notes else None)
+        files = self.files
+        counts = files.write(job)
+        self.records.save(files.target, files.offers)
+        if files.left is not None:
+            aside = f"the result, for the file as it was read, is in {files.target}"
+            spending.say(f"{files.left}: was changed during the run, and stays as it is; {aside}")
+        _print_end(end, options, files.target if source.notes else None)
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests
-        files = {"output": self.target, "offers": self._offers, "backup": backup}
+        written = {"output": files.target, "offers": files.offers, "backup": files.backup}
         _print_problems(job.problems, options)
-        _print_summary(files, figures, job.problems, end, as_json=options.json)
+        _print_summary(written, figures, job.problems, end, as_json=options.json)
         unreadable = self._columns is not None and bool(job.problems)
         complete = (
             end.stopped is None
             and not unreadable
             and not any(counts[name] for name in counts.keys() - set(fill.COMPLETE))
         )
+        if files.left is not None:
+            return FILLED_BESIDE
         return FILLED if complete else INCOMPLETE
 
     async def _fetched(self, job: fill.FillJob, source: PartSource) -> fill.FillEnd:
@@ -187,12 +174,6 @@ class FillRun:
                 )
             finally:
                 announcer.cancel()
-
-    def _back_up(self) -> Path | None:
-        """Copy the file before it is changed itself."""
-        from proxy.sheet.package import saving
-
-        return saving.back_up(self.options.file) if self.options.in_place else None
 
 
 async def _announce(stop: asyncio.Event) -> None:

@@ -1,7 +1,8 @@
 """`v3bridge sheet`: fills spreadsheets with parts data, through the quota and cache of the service.
 
 Exit code 0: every line has a part; 1: the file is written, but some lines lack one, or the run stopped early; 2: a
-mistake in options or the file, or a declined cost: nothing is written.
+mistake in options or the file, or a declined cost: nothing is written; 3: a file that was to be replaced was changed
+during the run: the result is beside it.
 """
 
 import typer

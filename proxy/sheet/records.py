@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from proxy import errors
+from proxy.sheet.package import saving
 from proxy.sheet.parts import PartQuery, PartResult
 from proxy.stores import open as stores
 
@@ -45,7 +46,7 @@ class FillRecords:
 
     def check_unchanged(self) -> None:
         """Raise SheetError if the file exists, and is not as a run has left it: somebody's work would be lost."""
-        if self._file.exists() and self._digest != _digest(self._file):
+        if self._file.exists() and self._digest != saving.digest(self._file):
             raise errors.SheetError(
                 f"{self._file}: exists, and was changed since it was filled or was not filled here; "
                 "rename it, or name another file with --output"
@@ -59,7 +60,7 @@ class FillRecords:
             self._save(offers, [])
 
     def _save(self, file: Path, fetched: list[tuple[PartQuery, float]]) -> None:
-        record = _Record(str(file.resolve()), _digest(file), fetched)
+        record = _Record(str(file.resolve()), saving.digest(file) or "", fetched)
         place = self._place(file)
         # Values are right without a record, too; only their age is unknown to later runs.
         with contextlib.suppress(OSError):
@@ -68,8 +69,3 @@ class FillRecords:
 
     def _place(self, file: Path) -> Path:
         return self._folder / f"{hashlib.blake2b(bytes(file.resolve()), digest_size=12).hexdigest()}.json"
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "blake2b").hexdigest()

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import io
 import json
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import openpyxl
 import pytest
 from aiohttp import web
 from support import commands, comparison_server
@@ -225,6 +227,71 @@ async def test_file_is_filled_in_place_after_its_copy(
     await commands.wait(await start(*FILL, "--yes"))
     found = await commands.wait(await start(*FILL, "--in-place"))
     assert (found.code, statuses(file), service.billed) == (0, ["found", "found"], 2), found
+
+
+def workbook(number: str) -> bytes:
+    """A workbook with one part."""
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    for row in (["MPN"], [number]):
+        book.active.append(row)
+    book.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize("saved", ["over it", "in its place", "elsewhere"])
+async def test_what_is_saved_during_the_run_stays(
+    start: Callable[..., Any], service: _Service, tmp_path: Path, kind: str, saved: str
+) -> None:
+    read, mine = (workbook(each) if kind == "xlsx" else f"MPN\n{each}\n".encode() for each in ("SHEET00001", "MINE"))
+    file = tmp_path / f"BOM.{kind}"
+    file.write_bytes(read)
+    (tmp_path / f"BOM.filled.{kind}").write_bytes(b"another file")
+    service.free = 0
+    process = await start(*FILL[:2], file.name, *FILL[3:], "--in-place", "--yes", "--json")
+    async with asyncio.timeout(commands.SECONDS):
+        await service.reached.wait()
+    if saved == "over it":
+        file.write_bytes(mine)
+    elif saved == "in its place":
+        (tmp_path / "new").write_bytes(mine)
+        (tmp_path / "new").replace(file)
+    else:
+        file.rename(tmp_path / "renamed")
+    service.released.set()
+    found = await commands.wait(process)
+    assert found.code == 3, found
+    result = f"BOM.filled-2.{kind}"
+    assert (
+        f"BOM.{kind}: was changed during the run, and stays as it is; the result, for the file as it was read, is in "
+        f"{result}" in found.err
+    )
+    assert json.loads(found.out).items() >= {"found": 1, "output": result}.items()
+    assert file.exists() == (saved != "elsewhere")
+    assert not file.exists() or file.read_bytes() == mine
+    assert (tmp_path / f"BOM.filled.{kind}").read_bytes() == b"another file"
+    assert not list(tmp_path.glob("*backup*"))
+    if kind == "csv":
+        assert statuses(tmp_path / result) == ["found"]
+    else:
+        assert openpyxl.load_workbook(tmp_path / result).worksheets[0]["C2"].value == "found"
+
+
+async def test_second_run_on_a_file_is_refused_until_the_first_has_ended(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path]
+) -> None:
+    file = bom(1)
+    service.free = 0
+    first = await start(*FILL, "--in-place", "--yes")
+    async with asyncio.timeout(commands.SECONDS):
+        await service.reached.wait()
+    second = await commands.wait(await start(*FILL, "--in-place", "--yes"))
+    assert (second.code, second.out) == (2, "")
+    assert second.err == "v3bridge: BOM.csv: another run is filling it: wait until that has ended\n"
+    service.released.set()
+    assert (await commands.wait(first)).code == 0
+    second = await commands.wait(await start(*FILL, "--in-place", "--yes"))
+    assert (second.code, statuses(file), service.billed) == (0, ["found"], 1), second
 
 
 async def test_columns_that_the_plan_leaves_empty_are_named_before_the_cost(

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.cli.filling import FILLED, INCOMPLETE, NOT_FILLED
+from proxy.cli.filling import FILLED, FILLED_BESIDE, INCOMPLETE, NOT_FILLED
 from proxy.sheet.columns import job, kinds, lines, specs
 from proxy.sheet.offers import OfferRules
 
@@ -36,7 +36,9 @@ def test_every_rule_has_its_row(page: Any) -> None:
 
 def test_every_outcome_and_exit_code_has_its_row(page: Any) -> None:
     assert [row[0] for row in page.table("status")] == list(job.OUTCOMES)
-    assert [row[0] for row in page.table("code")] == [str(code) for code in (FILLED, INCOMPLETE, NOT_FILLED)]
+    assert [row[0] for row in page.table("code")] == [
+        str(code) for code in (FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE)
+    ]
 
 
 def test_templates_are_valid(page: Any, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ unpacked is bounded.
 """
 
 import os
+import shutil
 import struct
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -65,19 +67,25 @@ class _Container:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = saving.open_regular(path)
+        # A copy: what another program saves while the file is filled must not be mixed with what was read before.
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  (close() closes it)
         try:
-            self.size = self._size()
+            self.size = self._copy()
             self._check_format()
         except BaseException:
             self._file.close()
             raise
 
-    def _size(self) -> int:
-        size = os.fstat(self._file.fileno()).st_size
-        if size > FILE_MAX:
-            raise self.error(f"is larger than a workbook may be ({FILE_MAX >> 20} MiB)")
-        return size
+    def _copy(self) -> int:
+        """Copy the file; return its size."""
+        with saving.open_regular(self.path) as original:
+            if os.fstat(original.fileno()).st_size > FILE_MAX:
+                raise self.error(f"is larger than a workbook may be ({FILE_MAX >> 20} MiB)")
+            try:
+                shutil.copyfileobj(original, self._file, CHUNK)
+            except OSError as error:
+                raise self.error(f"cannot be copied to {tempfile.gettempdir()}: {error.strerror}") from None
+        return self._file.tell()
 
     def _check_format(self) -> None:
         """Refuse the formats that people mistake for .xlsx, and say how to convert them."""

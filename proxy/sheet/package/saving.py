@@ -1,6 +1,8 @@
 """Opening, replacing and backing up files: the original is whole at any time."""
 
 import contextlib
+import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -11,6 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from proxy import errors
+
+
+class FileChanged(errors.SheetError):
+    """A file that was to be replaced is no longer as it was."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: was changed meanwhile")
+        self.path = path
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -25,15 +35,43 @@ def open_regular(path: Path) -> BinaryIO:
     return stream
 
 
+def digest(path: Path) -> str | None:
+    """Return the digest of a file; None if there is none."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "blake2b").hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a file against other runs. Raises SheetError while another one holds it."""
+    while True:
+        with open_regular(path) as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise errors.SheetError(f"{path}: another run is filling it: wait until that has ended") from None
+            except OSError:
+                pass  # a file system without locks
+            # The lock is that of a file, not of its name: the run that held it may have replaced the file.
+            if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                yield
+                return
+
+
 @contextlib.contextmanager
 def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
-    """Yield a file that takes the place of `target` at the end, with the mode bits of `mode_of`.
+    """Yield a file that takes the place of `target` at the end, with the mode bits of `mode_of`. Raises FileChanged if
+    somebody else writes to `target` meanwhile.
 
     After an error or an interruption `target` is as before, and nothing else is left.
     """
     target = Path(os.path.realpath(target))  # a link stays, and what it refers to is replaced
     with _one_line(target):
-        mode = stat.S_IMODE(mode_of.stat().st_mode)
+        before = _state(target)
+        mode = stat.S_IMODE(mode_of.stat().st_mode) if mode_of.exists() else 0o600
         descriptor, name = _unnamed(target) or _named(target)
         try:
             with open(descriptor, "w+b") as file:
@@ -44,12 +82,26 @@ def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
                 if not os.path.exists(name):
                     # linkat follows the link of /proc to the file without a name.
                     os.link(f"/proc/self/fd/{file.fileno()}", name, src_dir_fd=descriptor, follow_symlinks=True)
-            os.replace(name, target)
+            _replace(name, target, before)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
             raise
         _sync_folder(target.parent)
+
+
+def _replace(name: str, target: Path, before: tuple[int, int, int] | None) -> None:
+    if _state(target) != before:
+        raise FileChanged(target)
+    os.replace(name, target)
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs after a change; None without a file."""
+    if not path.exists():
+        return None
+    state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _unnamed(target: Path) -> tuple[int, str] | None:
