@@ -47,7 +47,7 @@ class V3Request(msgspec.Struct, frozen=True):
     @property
     def uids(self) -> frozenset[str]:
         """Uids that the request names in its path or parameters."""
-        return frozenset((self.path.rpartition("/")[2], *self.values("uid")))
+        return frozenset((self.path.rpartition("/")[2], *self.values("uid"), *self.values("uids")))
 
     def target(self, apikey: str | None = None) -> str:
         """Build path and query as they are sent, with the API key if one is given."""

@@ -106,7 +106,7 @@ def _is_spelling_of(name: str, described: str) -> bool:
     if not marker:
         return name == head
     field = name[len(head) + 1 : len(name) - len(option) - 1]
-    # No brackets: other spellings of a filter are refused, those of a facet are not read.
+    # No brackets: other spellings of a filter or a facet are not read.
     return name == f"{head}[{field}]{option}" and bool(field) and not ("[" in field or "]" in field)
 
 

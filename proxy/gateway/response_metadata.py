@@ -14,16 +14,18 @@ class ResponseMetadata:
     `since` is when the request's time began, `until` how long its response may be reused, both in the clock's monotonic
     seconds. `cost` is parts used or uncertain. `source` is where the results came from (`hit`, `shared`, `miss` or
     `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were; a
-    stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores;
-    where the request is `strict`, it fails instead, and `sourceless` are the fields without source that it names.
+    stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores, `unknown`
+    those of them that v3 never had; where the request is `strict`, it fails instead, and `sourceless` are the fields
+    without source that it names.
     """
 
-    __slots__ = ("cost", "results", "since", "source", "sourceless", "strict", "unsupported", "until")
+    __slots__ = ("cost", "results", "since", "source", "sourceless", "strict", "unknown", "unsupported", "until")
 
     def __init__(self, since: float, strict: bool = False) -> None:
         self.since = since
         self.strict = strict
         self.sourceless: tuple[str, ...] = ()
+        self.unknown: tuple[str, ...] = ()
         self.cost = 0
         self.results = 0
         self.source: str | None = None
@@ -40,8 +42,8 @@ class ResponseMetadata:
     def ignore(self, names: tuple[str, ...]) -> None:
         """Note the parameters that the response ignores. Raises Unsupported where the request is strict: one error for
         all that it names."""
-        self.unsupported = names
-        if self.strict and (named := (*self.sourceless, *names)):
+        self.unsupported = (*self.unknown, *names)
+        if self.strict and (named := (*self.sourceless, *self.unsupported)):
             raise errors.Unsupported.of(named)
 
     def of_shared_response(self) -> "ResponseMetadata":

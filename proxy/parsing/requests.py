@@ -23,8 +23,9 @@ def parse_match(parameters: Parameters) -> ParsedMatch:
 
 
 def parse_uids(parameters: Parameters) -> list[str]:
-    """Parse the uids of get_multi, in the order sent. Raises BadRequest without any, and for too many."""
-    uids = [uid for uid in parameters.texts("uid") if uid]
+    """Parse the uids of get_multi: `uid[]`, and `uids[]`, which one client sends. Raises BadRequest without any, and
+    for too many."""
+    uids = [uid for name in ("uid", "uids") for uid in parameters.texts(name) if uid]
     if not uids:
         raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
     bounds.UIDS.check(len(set(uids)))

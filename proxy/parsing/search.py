@@ -60,21 +60,23 @@ def _queries(parameters: Parameters, kind: str) -> list[str]:
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
-    """`filter[fields][brand.name][]=X`, the last brackets optional. Any other spelling is a 400: a response without the
-    filter would be wrong."""
+    """`filter[fields][brand.name][]=X`, the last brackets optional."""
     filters = []
     for name in parameters.names("filter["):
-        # Parsed by _queries.
-        if name == "filter[queries]":
-            continue
         field = FILTER.fullmatch(name)
-        if field is None:
-            raise errors.BadRequest(f"{name[:60]} must have the form filter[fields][brand.name][]")
-        if values := tuple(value for value in parameters.texts(name) if value):
+        values = tuple(value for value in parameters.texts(name) if value)
+        if field and values:
             bounds.FILTER_VALUES.check(len(values), f"{name}[]")
             bounds.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
             filters.append((field[1], values))
     return filters
+
+
+def unknown_filters(parameters: Parameters) -> tuple[str, ...]:
+    """Return the parameters that look like a filter and are none, such as `filter[value]`: v3 ignored what it did not
+    know, but the response has to name them, because it lacks the filter."""
+    names = parameters.names("filter")
+    return tuple(name for name in names if name != "filter[queries]" and not FILTER.fullmatch(name))
 
 
 def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:

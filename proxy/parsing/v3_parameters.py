@@ -82,6 +82,7 @@ GET_MULTI = (
         "§1",
         required=True,
     ),
+    Parameter("uids[]", "texts", "read as `uid[]`", "§2.2"),
 )
 
 MATCH = (

@@ -1,7 +1,7 @@
 """v3's facets, stats and spec_drilldown, made from upstream aggregations (contract v3-rest.md §3.6, graphql.md
 §1.2).
 
-Counts are the upstream's; what it does not compute (missing, mean, stddev) is null (docs/reference/v3-surface.md).
+Counts are the upstream's; what it does not tell (missing, mean, stddev) is null (docs/reference/v3-surface.md).
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ def request(
     """Return the aggregations for facets and stats that upstream supports (search_support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
-    # The upstream's default (contract graphql.md §1.2), for statistics, which need no buckets.
+    # The upstream's default (contract graphql.md §1.2).
     size = SUGGESTED_SIZE if names else 10
     for facet in facets:
         names.add(_aggregation(tables, facet.field))
@@ -83,6 +83,7 @@ def request(
     for field in stats:
         names.add(_aggregation(tables, field))
         shortnames += spec_fields.shortnames(tables, [field])
+        size = SIZE_MAX  # the number of values is known if all are counted
     return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
 
@@ -94,23 +95,24 @@ def facet_result(tables: Tables, facet: FacetField, result_set: Any, limited: bo
     return _facet(page, None, None if limited else result_set)
 
 
-def drilldown_results(tables: Tables, result_set: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the facets and the stats of the specs that upstream suggests, best first: their order is the rank. Each
     has as many values as a facet with the default limit, however many are counted for other facets. Only specs that
-    v3 had as numbers have stats."""
+    v3 had as numbers have stats. `size` is the number of buckets that were requested."""
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
     for rank, (key, each) in enumerate(list(_suggested(tables, result_set).items())[:limit], 1):
         field = f"specs.{key}.value"
         fields[field] = _facet(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], rank, result_set)
         if tables.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
-            stats[field] = _stats(each, rank, result_set)
+            stats[field] = _stats(each, rank, result_set, size)
     return fields, stats
 
 
-def stats_result(tables: Tables, field: str, result_set: Any, limited: bool = False) -> dict[str, Any]:
-    """Return one entry of stats_results: upstream reports minimum and maximum only. `limited` as in facet_result."""
-    stats = _stats(_specs(tables, field, result_set), None, result_set)
+def stats_result(tables: Tables, field: str, result_set: Any, size: int, limited: bool = False) -> dict[str, Any]:
+    """Return one entry of stats_results: upstream reports minimum and maximum, and the number of values if all of
+    them have one of the `size` buckets that were requested. `limited` as in facet_result."""
+    stats = _stats(_specs(tables, field, result_set), None, result_set, size)
     return {**stats, "missing": None} if limited else stats
 
 
@@ -222,19 +224,28 @@ def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]
     return list(counts.items()) if len(aggregated) < 2 else counts.most_common()
 
 
-def _stats(aggregated: list[Any], rank: int | None, result_set: Any) -> dict[str, Any]:
+def _stats(aggregated: list[Any], rank: int | None, result_set: Any, size: int) -> dict[str, Any]:
     lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
     highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
-    counts = dict.fromkeys(("count", "missing"), _zero_if_no_hits(result_set))
+    none = _zero_if_no_hits(result_set)
     return {
         "__class__": "SearchStatsResult",
         "min": min(lows, default=None),
         "max": max(highs, default=None),
-        **counts,
+        "count": _number_of_values(aggregated, size) if none is None else none,
+        "missing": none,
         "mean": None,
         "stddev": None,
         "spec_drilldown_rank": rank,
     }
+
+
+def _number_of_values(aggregated: list[Any], size: int) -> int | None:
+    """Return how many numbers the hits have; None if the buckets do not have all of them."""
+    if not aggregated or any(len(each.buckets) >= size or (each.siMin and not each.buckets) for each in aggregated):
+        return None
+    counts = [bucket.count for each in aggregated for bucket in each.buckets if bucket.floatValue is not None]
+    return None if None in counts else sum(counts)
 
 
 def _metadata(tables: Tables, requested_key: str, each: Any) -> dict[str, Any]:

@@ -118,15 +118,16 @@ class SearchPlan:
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
         # Not strict: the results of facet queries follow those of the counts.
-        for each, result_set in zip(self.counted, (result.result_set for result in results), strict=False):
+        for each, requested, result in zip(self.counted, self.aggregations, results, strict=False):
+            result_set, size = result.result_set, requested.size
             if each.drilldown is not None:
-                drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit)
+                drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit, size)
             fields |= {
                 facet.field: facets.facet_result(self._tables, facet, result_set, self._is_limited(facet.field))
                 for facet in each.facets
             }
             stats |= {
-                field: facets.stats_result(self._tables, field, result_set, self._is_limited(field))
+                field: facets.stats_result(self._tables, field, result_set, size, self._is_limited(field))
                 for field in each.stats
             }
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])

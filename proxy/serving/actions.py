@@ -83,6 +83,7 @@ class V3Actions:
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
         request = search_parser.parse(received.parameters)
+        received.metadata.unknown = search_parser.unknown_filters(received.parameters)
         caller = self._caller(received)
         if received.endpoint.object != "Part":
             items, listed = await self._pipeline.search_listed(caller, received.endpoint.object, request)

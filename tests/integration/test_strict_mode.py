@@ -68,6 +68,10 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
         ),
         (search("&stats[avg_price][include]=1"), ["stats[avg_price]"]),
         (
+            search("&filter[value]=5&filter[fields][mpn][x]=y&sortby=uid+asc"),
+            ["filter[value], filter[fields][mpn][x], sor"],
+        ),
+        (
             f"/v3/categories/search?apikey={running_proxy.KEY}&filter[fields][ancestor_uids][]=ffffffffffffffff",
             ["filter[fields][ancestor_uids]=ffffffffffffffff"],
         ),

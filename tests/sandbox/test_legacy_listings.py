@@ -52,7 +52,9 @@ async def test_imagesets_of_categories_must_be_included(legacy: LegacyClient) ->
 
 
 async def test_get_multi_is_keyed_by_uid_without_unknown_uids(legacy: LegacyClient) -> None:
-    found = await legacy.read("/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uid=a5e060ea85e77627")
+    found = await legacy.read(
+        "/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uids[0]=a5e060ea85e77627"
+    )
     assert {uid: seller["name"] for uid, seller in found.items()} == {
         "2c3be9310496fffc": "Digi-Key",
         "a5e060ea85e77627": "Mouser",

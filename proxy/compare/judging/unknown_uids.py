@@ -94,7 +94,7 @@ def requested(request: V3Request) -> frozenset[str]:
     of_parts = request.endpoint.startswith("/parts")
     found: set[str] = set()
     if not of_parts:
-        found.update((request.path.rpartition("/")[2], *request.values("uid")))
+        found.update(request.uids)
     for name, value in request.query:
         if field := _FILTER.match(name):
             found.update(_uids(of_parts, field[1], value))

@@ -135,7 +135,7 @@ class LegacyService:
 
     def get_multi(self, caller: LegacyRequest, name: str) -> Object:
         """Objects by requested uid, without `__class__`; unknown uids are omitted."""
-        requested_uids = list(dict.fromkeys(caller.parameters.all("uid")))
+        requested_uids = list(dict.fromkeys(caller.parameters.all("uid") + caller.parameters.all("uids")))
         if not 1 <= len(requested_uids) <= MAX_UIDS:
             raise errors.bad_request(f"uid argument has {len(requested_uids)} uids; it takes 1 to {MAX_UIDS}")
         return self._get(caller, name, requested_uids)

@@ -53,9 +53,9 @@ CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="
             [R],
             False,
             {"specAggs"},
-            {"size": 10, "attributes": ["numberofpins", "resistance"], "selection": "EXPLICIT"},
+            {"size": 1000, "attributes": ["numberofpins", "resistance"], "selection": "EXPLICIT"},
         ),
-        ([], [R], False, {"specAggs"}, {"size": 10, "attributes": ["resistance"], "selection": "EXPLICIT"}),
+        ([], [R], False, {"specAggs"}, {"size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT"}),
         ([], [], True, {"specAggs"}, {"size": 100, "attributes": [], "selection": "WITH_SUGGESTED"}),
     ],
 )
@@ -122,21 +122,21 @@ def test_buckets_become_v3_facets(facet: FacetField, values: list[tuple[str, int
 
 
 def test_suggested_specs_keep_their_rank() -> None:
-    found, stats = facets.drilldown_results(TABLES, FOUND, 10)
+    found, stats = facets.drilldown_results(TABLES, FOUND, 10, 100)
     assert [facet["spec_drilldown_rank"] for facet in found.values()] == [1, 2]
     assert {field: each["spec_drilldown_rank"] for field, each in stats.items()} == {R: 1}
-    assert list(facets.drilldown_results(TABLES, FOUND, 1)[0]) == [R]
-    assert facets.drilldown_results(TABLES, FOUND, 0) == ({}, {})
+    assert list(facets.drilldown_results(TABLES, FOUND, 1, 100)[0]) == [R]
+    assert facets.drilldown_results(TABLES, FOUND, 0, 100) == ({}, {})
 
 
 def test_suggested_spec_has_at_most_ten_values() -> None:
     many = SimpleNamespace(specAggs=[spec("resistance", *((f"{n} Ω", float(n), 1) for n in range(30)))])
-    values = facets.drilldown_results(TABLES, many, 10)[0][R]["facets"]
+    values = facets.drilldown_results(TABLES, many, 10, 100)[0][R]["facets"]
     assert [each["value"] for each in values] == [f"{n}.0" for n in range(10)]
 
 
 def test_requested_spec_keeps_its_counts_and_gets_the_rank() -> None:
-    drilled, _ = facets.drilldown_results(TABLES, FOUND, 10)
+    drilled, _ = facets.drilldown_results(TABLES, FOUND, 10, 100)
     asked: dict[str, dict[str, Any]] = {
         "brand.name": {"facets": [], "spec_drilldown_rank": None},
         R: {"facets": [1], "spec_drilldown_rank": None},
@@ -151,16 +151,31 @@ def test_requested_spec_keeps_its_counts_and_gets_the_rank() -> None:
     "name, ends", [(R, (0.0, 22000.0)), ("specs.case_package.value", (None, None)), ("specs.x.value", (None, None))]
 )
 def test_stats_are_the_upstream_minimum_and_maximum(name: str, ends: tuple[float | None, float | None]) -> None:
-    found = facets.stats_result(TABLES, name, FOUND)
+    found = facets.stats_result(TABLES, name, FOUND, 1000)
     assert (found["min"], found["max"]) == ends
-    unknown = ("mean", "stddev", "count", "missing", "spec_drilldown_rank")
-    assert set(found) == {"__class__", "min", "max", *unknown}
+    unknown = ("mean", "stddev", "missing", "spec_drilldown_rank")
+    assert set(found) == {"__class__", "min", "max", "count", *unknown}
     assert all(found[key] is None for key in unknown)
+
+
+@pytest.mark.parametrize(
+    "buckets, size, count",
+    [
+        ([("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1)], 3, 5),
+        ([("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1)], 2, None),  # there may be more
+        ([("1 kΩ", 1000.0, 4), ("0 Ω or so", None, 1)], 3, 4),
+        ([("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, None)], 3, None),
+        ([], 3, None),  # it has a minimum
+    ],
+)
+def test_stats_count_the_values_of_complete_buckets(buckets: list[Any], size: int, count: int | None) -> None:
+    found = SimpleNamespace(specAggs=[spec("resistance", *buckets, siMin="2.2", siMax="1000")])
+    assert facets.stats_result(TABLES, R, found, size)["count"] == count
 
 
 def test_non_numeric_bounds_are_null() -> None:
     odd = SimpleNamespace(specAggs=[spec("resistance", siMin="about 5", siMax="n/a")])
-    assert facets.stats_result(TABLES, R, odd)["min"] is None
+    assert facets.stats_result(TABLES, R, odd, 1000)["min"] is None
 
 
 def test_metadata_has_only_counted_specs() -> None:

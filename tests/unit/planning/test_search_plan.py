@@ -79,7 +79,7 @@ OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
         (
             {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
             {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
-            [{"start": 0, "limit": 0, "size": 10, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
+            [{"start": 0, "limit": 0, "size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
         ),
         (
             {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},

@@ -286,7 +286,7 @@ SEARCH = (
             ResponseField("max", NUMBER, "the largest number"),
             ResponseField("mean", NUMBER, f"the average, {_LISTS_ONLY}"),
             ResponseField("stddev", NUMBER, f"the spread, {_LISTS_ONLY}"),
-            ResponseField("count", COUNT, f"how many have a number, {_LISTS_ONLY}; 0 where nothing is found"),
+            ResponseField("count", COUNT, "how many numbers there are; null of parts with 1000 different ones or more"),
             ResponseField("missing", COUNT, f"how many have none, {_LISTS_ONLY}; 0 where nothing is found"),
             ResponseField("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
         ),

@@ -76,6 +76,7 @@ in the log (`parameters ignored`). It is a comma-separated list of parameters, e
 | `sortby=<field>` | the Nexar API cannot sort by it, or sorts by another already: ignored |
 | `filter[fields][<field>]=<value>` | no object has this uid or name: no hits |
 | `filter[queries]=<field>:<value>` | the same |
+| `filter[<other>]` | no form of a filter that v3 had, such as `filter[value]=…`: ignored |
 | `queries[<number>].<key>` | no key of a query in `/parts/match`: ignored; a query with no other key has an `error` |
 
 All characters but letters, digits and `-._~[]=` are percent-encoded as UTF-8. A name is cut at {unsupported.NAME_MAX}
