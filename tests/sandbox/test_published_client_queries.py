@@ -98,3 +98,14 @@ async def test_a_higher_limit_applies_at_once_and_keeps_the_usage(caller: Sandbo
     registry.replace(dataclasses.replace(application, part_limit=2))
     assert (await caller.ask(match)).data["supParts"] == [{"id": "54445"}]
     assert caller.sandbox.part_usage.used(application.application_id) == 2
+
+
+async def test_the_vendors_example_filters_by_life_in_hours(caller: SandboxClient) -> None:
+    query = (
+        "query($f: Map) { supSearch(filters: $f) { results { part { mpn specs { attribute { shortname } value } } } } }"
+    )
+    found = (await caller.ask(query, {"f": {"life_hours_": ["(1000__5000)"]}})).data["supSearch"]["results"]
+    assert "UVR1H100MDD" in {each["part"]["mpn"] for each in found}
+    for each in found:
+        values = {spec["attribute"]["shortname"]: spec["value"] for spec in each["part"]["specs"]}
+        assert values["life_hours_"] == "2000"
