@@ -28,8 +28,7 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── TokenLimit         503  the rate limit of token requests is exceeded
     │   ├── QueryRefused       502  the upstream refused this query, and says why
     │   ├── StoreUnavailable   503  the store shared by the workers cannot be reached
-    │   ├── TooManyConnections 503  the limit of client connections is reached
-    │   └── Overloaded         503  the process has more work than it can do in time
+    │   └── TooManyConnections 503  the limit of client connections is reached
     └── StartError                  never seen by a client: the service does not start
         ├── ConfigError
         ├── MappingError
@@ -252,12 +251,6 @@ class StoreUnavailable(ServerError):
 
 class TooManyConnections(ServerError):
     """The limit of client connections is reached; further ones serve health checks only."""
-
-    status = 503
-
-
-class Overloaded(ServerError):
-    """The event loop lags or memory is short; new requests are refused."""
 
     status = 503
 

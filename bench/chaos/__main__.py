@@ -15,7 +15,7 @@ from bench.chaos.context import ScenarioContext, ScenarioReport
 from bench.chaos.scenarios import SCENARIOS
 from bench.soak import servers
 
-TIMED_SCENARIOS = 5  # whose duration depends on --minutes; the others take a fixed time
+TIMED_SCENARIOS = 4  # whose duration depends on --minutes; the others take a fixed time
 
 
 def main(arguments: list[str]) -> int:

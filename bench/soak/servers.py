@@ -28,7 +28,6 @@ CONFIG = """
 listen: {{port: 0, metrics: true}}
 admin: false
 store: "sqlite:{folder}/state.sqlite"
-overload: {{lag_seconds: 0}}
 upstream:
   graphql_url: {graphql_url}
   token_url: {token_url}

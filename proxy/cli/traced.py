@@ -133,7 +133,6 @@ def _for_one_user(settings: config.Config) -> config.Config:
     """Return the settings of a gateway that executes one request after the other."""
     return msgspec.structs.replace(
         settings,
-        overload=config.OverloadSettings(lag_seconds=0),
         tracing=config.TracingSettings(),
         applications={
             name: msgspec.structs.replace(entry, reconcile=None) for name, entry in settings.applications.items()

@@ -60,7 +60,6 @@ class _Reader(Blocks):
             store_key=self._store_key(blocks.get("store_key")),
             listen=self.block(settings.ListenSettings, blocks.get("listen"), ("listen",)),
             admin=self._admin(blocks.get("admin")),
-            overload=self.block(settings.OverloadSettings, blocks.get("overload"), ("overload",)),
             upstream=upstream,
             uids=self._uids(blocks.get("uids")),
             translation=self.block(settings.TranslationSettings, blocks.get("translation"), ("translation",)),

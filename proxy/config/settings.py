@@ -84,17 +84,6 @@ class AdminSettings(Settings, frozen=True):
     ] = None
 
 
-class OverloadSettings(Settings, frozen=True):
-    """Load shedding: when a worker refuses new requests, so that those in flight finish in time."""
-
-    lag_seconds: Annotated[
-        float, Meta(ge=0, le=60, description="seconds that the event loop may be late, 0 (off) to 60")
-    ] = 0.25
-    memory_bytes: Annotated[
-        int, Meta(ge=0, le=1_000_000_000_000, description="bytes of a worker, 0 (off) to 1000000000000")
-    ] = 0
-
-
 class TimeoutSettings(Settings, frozen=True):
     """Timeouts of one upstream. An error message names the timeout that was exceeded."""
 
@@ -375,7 +364,6 @@ class Config(Settings, frozen=True):
     ] = ()
     listen: ListenSettings = ListenSettings()
     admin: Literal[False] | AdminSettings = AdminSettings()
-    overload: OverloadSettings = OverloadSettings()
     upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: TranslationSettings = TranslationSettings()

@@ -16,7 +16,7 @@ import msgspec
 
 from proxy import config, errors, model
 from proxy.config import changes
-from proxy.gateway import applications, callers, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway import applications, callers, directory, pipeline, rate_limit
 from proxy.gateway import process as processes
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
@@ -54,7 +54,6 @@ class Gateway:
     quota: reservations.Quota
     services: services.UpstreamServices
     lists: directory.Directory
-    load: load_shedding.LoadShedding
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
     reconciler: reconciliation.Reconciler
@@ -138,7 +137,6 @@ async def build(
     for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features))
     spans = await _open_tracing(base)
-    load = await _start_load_shedding(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await _open_store(base)
     await _start_recording(base, store)
@@ -148,7 +146,7 @@ async def build(
     cache = await _open_cache(base, cache_location, store)
     reconciler = await _start_reconciler(base, store, connected)
     requests = await _pipeline(
-        base, projections, mappings, store=store, quota=quota, connected=connected, lists=lists, load=load, cache=cache
+        base, projections, mappings, store=store, quota=quota, connected=connected, lists=lists, cache=cache
     )
     built = Gateway(
         settings=settings,
@@ -163,7 +161,6 @@ async def build(
         quota=quota,
         services=connected,
         lists=lists,
-        load=load,
         cache=cache,
         pipeline=requests,
         reconciler=reconciler,
@@ -183,14 +180,12 @@ async def _pipeline(
     quota: reservations.Quota,
     connected: services.UpstreamServices,
     lists: directory.Directory,
-    load: load_shedding.LoadShedding,
     cache: lookup.QueryCache,
 ) -> pipeline.Pipeline:
     batches = await _open_batches(base, connected)
     requests = pipeline.Pipeline(
         projections=projections,
         cache=cache,
-        load=load,
         quota=quota,
         rate_limits=rate_limit.RateLimits(store),
         upstream=batches,
@@ -387,13 +382,3 @@ async def _open_tracing(base: _Base) -> tracing.Tracing | None:
         return spans
 
     return await base.obtain(("tracing", settings), open_tracing)
-
-
-async def _start_load_shedding(base: _Base) -> load_shedding.LoadShedding:
-    async def start(closing: AsyncExitStack) -> load_shedding.LoadShedding:
-        load = load_shedding.LoadShedding(base.settings.overload, base.metrics)
-        closing.push_async_callback(load.close)
-        load.start()
-        return load
-
-    return await base.obtain(("load shedding", base.settings.overload), start)

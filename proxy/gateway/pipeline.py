@@ -21,7 +21,6 @@ from proxy.gateway.cache.coalescing import Claim, SecondAttempt
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.cache.lookup import Lookup, QueryCache
 from proxy.gateway.directory import Directory
-from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.queries import (
     GatewayRequest,
     MatchQueries,
@@ -56,7 +55,6 @@ class Pipeline:
         *,
         projections: projection_cache.ProjectionCache,
         cache: QueryCache,
-        load: LoadShedding,
         quota: Quota,
         rate_limits: RateLimits,
         upstream: Batcher,
@@ -67,7 +65,6 @@ class Pipeline:
     ) -> None:
         self._projections = projections
         self._cache = cache
-        self._load = load
         self._quota = quota
         self._rate_limits = rate_limits
         self._operations = _Operations(quota, upstream, metrics)
@@ -128,8 +125,6 @@ class Pipeline:
     async def _resolve_misses(self, lookup: Lookup) -> None:
         """Resolve what no cache has, in one round, unless a request that executed queries for this one was cancelled,
         or had no quota."""
-        if lookup.misses and (refusal := self._load.refusal()) is not None:
-            lookup.refuse(refusal)
         if lookup.misses and not lookup.is_coalesced:
             lookup.complete(await self._execute_misses(lookup, lookup.misses, None))
         while lookup.misses:

@@ -142,8 +142,6 @@ def _for_sheets(settings: config.Config) -> config.Config:
         upstream=upstream,
         # A large batch takes longer than a request of a client: it must not be sent, and billed, a second time.
         coalescing=replace(settings.coalescing, stall_seconds=0.0),
-        # Reading and writing a workbook blocks the event loop.
-        overload=config.OverloadSettings(lag_seconds=0),
         applications={name: replace(entry, reconcile=None) for name, entry in settings.applications.items()},
     )
 

@@ -128,7 +128,7 @@ class CallerCounts:
 
     def _open(self, key: _Key, at: float, error: str | None) -> _Tally | None:
         """Return the tally of a caller that has none yet; None for a request that is not counted, such as one that
-        was refused under overload before its API key was read."""
+        was refused before its API key was read."""
         day, application, name, route, user_agent = key
         if route not in _ENDPOINTS or (name is None and error not in _KEY_ERRORS):
             return None

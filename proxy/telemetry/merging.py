@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from proxy.telemetry import activity as activities
 from proxy.telemetry.metrics import Counter, Gauge, Histogram, Labels, Metrics
 
+STATM = Path("/proc/self/statm")
 WRITE_SECONDS = 1.0  # between two writes
 METRICS, ACTIVITY = ".metrics", ".activity"  # suffixes of the files
 
@@ -47,7 +48,7 @@ class WorkerSlot(NamedTuple):
 
 class WorkerState(msgspec.Struct, frozen=True):
     """State of a worker at the time `at`. `started` is in seconds since 1970, `memory` in bytes, 0 where
-    the system does not say, `event_loop_lag` in seconds, None where it is not watched (`overload.lag_seconds: 0`)."""
+    the system does not say, `event_loop_lag` in seconds, None before its first measurement."""
 
     number: int
     pid: int
@@ -102,6 +103,14 @@ def merged(metrics: Metrics, snapshots: Iterable[Snapshot]) -> Metrics:
     for each in sorted(snapshots, key=lambda each: each.at):
         merge(everything, each)
     return everything
+
+
+def memory_used() -> int:
+    """Return bytes of resident memory of this process; 0 where the system has no statm (it is Linux's)."""
+    try:
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 class WorkerFigures:

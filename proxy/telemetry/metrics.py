@@ -163,8 +163,6 @@ class Metrics(Collector):
             "v3bridge_wrong_api_keys", "Requests with a wrong API key: forbidden or throttled", "outcome"
         )
         self.event_loop_lag = Gauge("v3bridge_event_loop_lag_seconds", "Lag of the event loop", merged="max")
-        self.overload = Gauge("v3bridge_overload", "1 during overload, else 0", merged="max")
-        self.overload_refused = Counter("v3bridge_overload_refused", "Requests refused during overload")
         self.event_loop_tasks = Gauge("v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", merged="sum")
         self.cache_entries = Gauge(
             "v3bridge_cache_entries", "Entries of the caches in memory: queries or responses", "cache", merged="sum"

@@ -12,7 +12,7 @@ from functools import partial
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway import assembly, load_shedding, process
+from proxy.gateway import assembly, process
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.stores import open as opening
@@ -144,7 +144,7 @@ class ServiceBuilder:
             gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics
         )
         # New with every reload: an entry knows its client, and is made again from cached results.
-        cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock, settings.cache.stale_seconds)
+        cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
         gateway.cache.clear_responses = cache.clear
         log = request_log.RequestLog()
         request_middleware = middleware.RequestMiddleware(
@@ -172,14 +172,14 @@ class ServiceBuilder:
         app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
         if not (outer or inner):  # the fast path runs no middleware but the request's own
             wrapped = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
-            app[fast_path.FILTERS] = hits, unparsed.OverloadFilter(gateway.load, cache, metrics)
+            app[fast_path.UNPARSED_HITS] = hits.__call__
             app[fast_path.DIRECT] = wrapped
         _add_operator_paths(app, gateway, running)
         return service.Generation(app, gateway, request_middleware, authenticator, responses=cache, log=log)
 
     async def _share_figures(self, gateway: assembly.Gateway, closing: AsyncExitStack) -> figures.Figures:
         """Share the figures of this worker and of this machine, and return those of all."""
-        workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, load_shedding.memory_used)
+        workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, merging.memory_used)
         shared = opening.has_machines(gateway.settings.store)
         all_figures = figures.Figures(workers, gateway.store, gateway.clock, shared=shared)
         all_figures.start()

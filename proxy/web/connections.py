@@ -5,7 +5,7 @@ aiohttp itself limits only how long a connection is idle. These limits bound wha
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,8 +20,8 @@ LOG_SECONDS = 10.0  # between two log lines about refused connections
 
 HEAD_END = b"\r\n\r\n"
 
-# From unparsed bytes and the client's address to a whole response, or None if the request is to be handled.
-RequestFilter = Callable[[bytes, str | None], bytes | None]
+# From the bytes of a request and the client's address to the whole response of a hit, or None if it is to be handled.
+HitFilter = Callable[[bytes, str | None], bytes | None]
 
 log = structlog.get_logger()
 
@@ -48,10 +48,10 @@ class ConnectionLimiter:
     """
 
     def __init__(
-        self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, filters: Sequence[RequestFilter] = ()
+        self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, hits: HitFilter | None = None
     ) -> None:
         self.limits = limits
-        self.filters = filters
+        self.hits = hits
         self.draining = False
         self._all_closed = asyncio.Event()
         self._loop = loop
@@ -59,9 +59,9 @@ class ConnectionLimiter:
         self._open: dict[LimitedConnection, None] = {}
         self._logged = -LOG_SECONDS
 
-    def replace(self, limits: ConnectionLimits, filters: Sequence[RequestFilter]) -> None:
-        """Apply other limits and filters, also to open connections, except that these keep their idle time."""
-        self.limits, self.filters = limits, filters
+    def replace(self, limits: ConnectionLimits, hits: HitFilter | None) -> None:
+        """Apply other limits and hits, also to open connections, except that these keep their idle time."""
+        self.limits, self.hits = limits, hits
 
     def open_connections(self) -> int:
         """Return their number."""
@@ -148,19 +148,23 @@ class LimitedConnection(ConnectionHandler):
             self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self._abort)
 
     def _is_answered_unparsed(self, data: bytes) -> bool:
-        """Write a filter's response to these bytes, if one has it. A client that does not read gets none that way:
-        only aiohttp's handler waits for it."""
-        transport, peername = self.transport, self.peername
-        if transport is None or self.over_limit or self._limiter.draining or transport.get_write_buffer_size():
+        """Write the response to these bytes, if they are a hit. A client that does not read gets none that way: only
+        aiohttp's handler waits for it."""
+        transport, peername, hits = self.transport, self.peername, self._limiter.hits
+        if (
+            transport is None
+            or hits is None
+            or self.over_limit
+            or self._limiter.draining
+            or transport.get_write_buffer_size()
+        ):
             return False
-        peer = peername[0] if isinstance(peername, tuple) else None
-        for request_filter in self._limiter.filters:
-            response = request_filter(data, peer)
-            if response is not None:
-                self.restart_idle_timeout()
-                transport.write(response)
-                return True
-        return False
+        response = hits(data, peername[0] if isinstance(peername, tuple) else None)
+        if response is None:
+            return False
+        self.restart_idle_timeout()
+        transport.write(response)
+        return True
 
     def announces_close(self) -> bool:
         # After this response the connection is closed: of pipelined requests the last one says so.

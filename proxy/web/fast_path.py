@@ -12,13 +12,13 @@ from aiohttp import HttpVersion11, hdrs, web
 from proxy import errors
 from proxy.kit.aiohttp_internals.server import Handler, close_after_response
 from proxy.web import operator_endpoints
-from proxy.web.connections import RequestFilter
+from proxy.web.connections import HitFilter
 
 PATH_MAX = 512  # bytes before the query, including scheme and host of an absolute target
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 
 DIRECT: web.AppKey[dict[str, Handler]] = web.AppKey("direct", dict)
-FILTERS: web.AppKey[tuple[RequestFilter, ...]] = web.AppKey("filters")
+UNPARSED_HITS: web.AppKey[HitFilter] = web.AppKey("unparsed hits")
 REFUSED: web.AppKey[Handler] = web.AppKey("refused")
 
 

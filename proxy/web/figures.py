@@ -6,6 +6,7 @@ notes, takes a sample of the figures of all machines every few seconds, and shar
 other workers. A store in memory or in a file has one machine, and gets no notes.
 """
 
+import asyncio
 import contextlib
 import secrets
 import socket
@@ -30,6 +31,7 @@ NOTE, ACTIVITY_NOTE = "machine", "machine activity"  # kinds of notes
 STALE_SECONDS = 30.0  # after which the note of a machine that is gone counts no more
 READ_SECONDS = 1.0  # for which notes that were read serve several readers
 HISTORY_FILE = "history.json"
+LAG_SECONDS = 0.1  # slept to measure the lag of the event loop, once a second
 
 T = TypeVar("T", bound="Machine | _MachineActivity")
 
@@ -73,6 +75,7 @@ class Figures:
         self._published_at = 0.0
         self._writing = PeriodicTask("figures of this worker", self.write, merging.WRITE_SECONDS)
         self._publishing = PeriodicTask("figures of this machine", self.publish, histories.SAMPLE_SECONDS)
+        self._measuring = PeriodicTask("lag of the event loop", self.measure_lag, 1.0 - LAG_SECONDS)
         self.store_failure: str | None = None
 
     def history(self) -> histories.History:
@@ -94,7 +97,8 @@ class Figures:
         return activities.merged([self.local.recent(), *(each.activity for each in others)])
 
     def start(self) -> None:
-        """Begin to share the figures of this worker, and of this machine."""
+        """Begin to measure, and to share the figures of this worker, and of this machine."""
+        self._measuring.start()
         if self.local.slot is not None:
             self._writing.start()
         if self._publishes:
@@ -102,12 +106,18 @@ class Figures:
 
     async def close(self) -> None:
         """Share the figures of this worker a last time, and withdraw those of this machine."""
-        await self._publishing.close()
-        await self._writing.close()
+        for task in (self._measuring, self._publishing, self._writing):
+            await task.close()
         await self._writing.call()
         if self._publishes and self._shared:
             with contextlib.suppress(errors.StoreUnavailable):
                 await self._drop(self.name)
+
+    async def measure_lag(self) -> None:
+        """Measure by how much the event loop is late."""
+        due = asyncio.get_running_loop().time() + LAG_SECONDS
+        await asyncio.sleep(LAG_SECONDS)
+        self.local.metrics.event_loop_lag[()] = max(0.0, asyncio.get_running_loop().time() - due)
 
     async def write(self) -> None:
         """Write the figures of this worker for the others."""

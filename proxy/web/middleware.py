@@ -110,8 +110,7 @@ class RequestMiddleware:
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""
         if isinstance(error, errors.BridgeError):
-            # Overload has its own event; a line for each refused request would add to it.
-            if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
+            if isinstance(error, errors.ServerError):
                 log.warning("request failed", exc_info=error)
             return error
         if isinstance(error, web.HTTPException):

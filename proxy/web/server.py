@@ -20,7 +20,7 @@ from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSo
 from proxy.parsing.request_parameters import ResponseFormat
 from proxy.serving import encoding
 from proxy.web import fast_path
-from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection, RequestFilter
+from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection
 
 log = structlog.get_logger()
 
@@ -73,8 +73,7 @@ class Listener:
     def replace(self, app: web.Application, listen: config.ListenSettings, limits: ConnectionLimits) -> None:
         """Serve with another application, which has been started, and other limits, from the next request on."""
         self.runner.replace(app, partial(fast_path.dispatcher, app))
-        filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
-        self.limiter.replace(limits, filters)
+        self.limiter.replace(limits, app.get(fast_path.UNPARSED_HITS))
         self.drain_seconds, self.stop_seconds = listen.drain_seconds, listen.stop_seconds
 
 
@@ -105,8 +104,7 @@ async def listening(
     `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
     are used instead of host and port; `counts` are those of all processes of the service that accept from them.
     """
-    filters: tuple[RequestFilter, ...] = app.get(fast_path.FILTERS, ())
-    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), filters)
+    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), app.get(fast_path.UNPARSED_HITS))
     runner = HandlerRunner(
         app,
         partial(_V3Connection, limiter=limiter),

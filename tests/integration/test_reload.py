@@ -40,7 +40,6 @@ class ReloadableService:
             "admin": False,
             "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, "retries": 0},
             "store": f"sqlite:{folder / 'state.sqlite'}",
-            "overload": {"lag_seconds": 0},
             "applications": {
                 "demo": {
                     "apikeys": [KEY],

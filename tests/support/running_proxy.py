@@ -45,7 +45,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         # On the same port as v3, so that a test needs no second listener to read them.
         listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
         admin=False,
-        overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
         coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
         clients=changes.pop("clients", config.ClientSettings()),

@@ -229,13 +229,6 @@ class Lookup:
                 self._count("shared", shared, "coalesced")
         self.misses = sorted(left)
 
-    def refuse(self, failure: errors.BridgeError) -> None:
-        """Resolve the misses without executing them: to a stale result, or to this failure."""
-        for position in self.misses:
-            self._results[position] = self.store(position, QueryResult([], 0), RenderedResult.failed(failure))
-        steps.lap("refuse", failure)
-        self.misses = []
-
     def store(self, position: int, result: QueryResult, rendered: RenderedResult) -> RenderedResult:
         """Store a result; return it as it is to be served: for a failure, a stale entry where there is one."""
         if rendered.failure is not None:

@@ -27,7 +27,6 @@ from proxy.web.v3 import responses
 
 Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
 
-RECENT_MAX = 20_000  # request targets that are remembered as answered recently
 HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each, and the target
 ENTRY_OVERHEAD = 600  # bytes of an entry without its body
 JOIN_SECONDS = 0.2  # less than coalescing.stall_seconds, after which a request counts as stalled
@@ -63,13 +62,10 @@ class RequestHead(NamedTuple):
 
 
 class EncodedResponseCache:
-    """Cache of at most `size` bytes; 0 switches it off. Results are served stale for `stale_seconds`."""
+    """Cache of at most `size` bytes; 0 switches it off."""
 
-    def __init__(self, size: int, clock: Clock, stale_seconds: float = 0.0) -> None:
-        self._stale_seconds = stale_seconds
-        self._clock = clock
-        # Not dicts: finding the first key of one takes as long as it has had keys before it that were deleted.
-        self._recent: OrderedDict[bytes, float] = OrderedDict()
+    def __init__(self, size: int, clock: Clock) -> None:
+        # Not a dict: finding the first key of one takes as long as it has had keys before it that were deleted.
         self._heads: OrderedDict[bytes, RequestHead] = OrderedDict()
         self._entries: ExpiringCache[Key, EncodedResponse] = ExpiringCache(size, clock)
 
@@ -81,7 +77,6 @@ class EncodedResponseCache:
         """Remove all entries."""
         self._entries.clear()
         self._heads.clear()
-        self._recent.clear()
 
     def get(self, target: str, gzip: bool) -> EncodedResponse | None:
         """The entry of a request target, if there is one."""
@@ -93,12 +88,10 @@ class EncodedResponseCache:
         self._entries.put((_digest(target), gzip), response, size, response.until)
 
     def add(self, target: str, gzip: bool, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> None:
-        """Store a response of which nothing was sent upstream, and remember any with cacheable results."""
+        """Store a response of which nothing was sent upstream."""
         if metadata.source == "hit":
             head = responses.head(body)
             self.store(target, gzip, EncodedResponse(body, head, metadata.results, client, metadata.until))
-        if metadata.until and metadata.source not in (None, "stale"):
-            self.mark_answered(target, metadata.until)
 
     def link(self, head: bytes, target: str, gzip: bool, labels: RequestLabels) -> None:
         """Remember that the bytes of a request head ask for an entry."""
@@ -113,16 +106,6 @@ class EncodedResponseCache:
             return None
         entry = self._entries.get(requested.key)
         return None if entry is None else (requested, entry)
-
-    def mark_answered(self, target: str, until: float) -> None:
-        """Remember that a request was answered with results that are cached `until` then, in monotonic seconds."""
-        if len(self._recent) >= RECENT_MAX:
-            self._recent.popitem(last=False)
-        self._recent[_digest(target)] = until + self._stale_seconds
-
-    def was_answered(self, target: str) -> bool:
-        """Return whether a request was answered recently, so that its results are probably cached."""
-        return self._recent.get(_digest(target), 0.0) > self._clock.monotonic()
 
 
 class CoalescedResult(NamedTuple):

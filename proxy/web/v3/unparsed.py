@@ -1,24 +1,17 @@
-"""Requests answered from their received bytes, before they are parsed: cache hits, and refusals under overload.
+"""Cache hits answered from the received bytes of their requests, before these are parsed.
 
 A client that repeats a request sends the same bytes: the request line, and the same header fields in the same order.
 The first hit through its handler links these bytes with the cache entry; from then on equal bytes get that entry at
 once, without aiohttp's parser, request object and task, which take longer than all the rest of a hit. What the bytes do
 not decide is done for each request: whether the client's address may use its API key, request id, usage headers,
 metrics and log line. Anything unusual is left to the handler.
-
-A 503 from a handler costs half as much time as a usual response, so that three times the capacity would leave no time
-for any other response. Refused here is what is certain to be new work: a whole GET of parts over HTTP/1.1 whose target
-was not answered recently. Everything else is handled as usual, where `gateway/cache/lookup.py` decides.
 """
 
-import json
-import re
 from typing import NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
 
 from proxy.endpoints import ENDPOINTS, PREFIXES
-from proxy.gateway.load_shedding import MESSAGE, RETRY_SECONDS, LoadShedding
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
@@ -138,52 +131,3 @@ def _is_plain(request: web.Request) -> bool:
         and not request.can_read_body
         and not any(name in request.headers for name in EXCLUDED)
     )
-
-
-HEAD_END = b"\r\n\r\n"
-PART_PATHS = frozenset(
-    f"{prefix}{endpoint.path}"
-    for endpoint in ENDPOINTS
-    for prefix in PREFIXES
-    if endpoint.object == "Part" and "{" not in endpoint.path
-)
-# These change the format of the response or the state of the connection: a handler rejects such requests.
-HANDLED = re.compile(rb"content-length|transfer-encoding|\nconnection:[^\r]*close|callback=|suppress_status")
-
-
-class OverloadFilter:
-    """Function from received bytes to a 503, or None if the request is to be handled."""
-
-    def __init__(self, load: LoadShedding, cache: EncodedResponseCache, metrics: Metrics) -> None:
-        self._load = load
-        self._cache = cache
-        self._metrics = metrics
-
-    def __call__(self, data: bytes, peer: str | None) -> bytes | None:  # noqa: ARG002 - any address is refused
-        """Return the whole response, or None if the request is to be handled."""
-        if (
-            not self._load.overloaded
-            or not data.startswith(b"GET /")
-            or data.find(HEAD_END) != len(data) - len(HEAD_END)
-        ):
-            return None
-        target, _, version_and_headers = data[4:].partition(b" ")
-        path = target.partition(b"?")[0].decode("latin-1")
-        if path not in PART_PATHS or not version_and_headers.startswith(b"HTTP/1.1\r\n"):
-            return None
-        if HANDLED.search(data.lower()) or self._cache.was_answered(target.decode("latin-1")):
-            return None
-        if self._load.admits():
-            self._load.admit_unparsed()
-            return None
-        self._metrics.requests[path, "503"] += 1
-        return RESPONSE
-
-
-def _response() -> bytes:
-    body = json.dumps({"__class__": "ServerErrorResponse", "message": MESSAGE}, indent=2).encode()
-    head = f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: {RETRY_SECONDS}\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-RESPONSE = _response()

@@ -76,7 +76,7 @@ def test_what_waits_for_a_restart_stays_as_it_is() -> None:
         listen=config.ListenSettings("0.0.0.0", 80, 4, connections=7),
         admin=config.AdminSettings("::1", 1, config.Secret("new")),
         store=config.StoreUrl("sqlite"),
-        overload=config.OverloadSettings(1.0),
+        coalescing=config.CoalescingSettings(False),
     )
     names = changed(running, wanted)
     waiting = {"listen.host", "listen.port", "listen.workers", "admin.host", "admin.port", "store"}

@@ -15,7 +15,6 @@ FILE = Path(__file__).parents[3] / "config.yaml"
 BLOCKS = {
     "listen": config.ListenSettings,
     "admin": config.AdminSettings,
-    "overload": config.OverloadSettings,
     "upstream": config.UpstreamSettings,
     "translation": config.TranslationSettings,
     "cache": config.CacheSettings,

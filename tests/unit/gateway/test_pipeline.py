@@ -15,7 +15,6 @@ from proxy.gateway import applications, pipeline
 from proxy.gateway.cache.coalescing import Coalescing
 from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.gateway.cache.lookup import QueryCache
-from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota import reservations
 from proxy.gateway.response_metadata import ResponseMetadata
@@ -81,7 +80,6 @@ class _Source:
             cache=QueryCache(
                 ResponseCache(settings, time) if seconds else None, Coalescing() if shares else None, self.metrics
             ),
-            load=LoadShedding(config.OverloadSettings(), self.metrics),
             quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
             upstream=self,  # type: ignore[arg-type] # `execute` is all that is used of it
             metrics=self.metrics,

@@ -84,9 +84,9 @@ def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
 
 
 def test_what_says_nothing_of_a_client_is_not_counted() -> None:
-    overloaded = unknown(error="Overloaded")
+    excess = unknown(error="TooManyConnections")
     unserved = [record(route=route) for route in ("unknown", "/", "/v3/openapi.json")]
-    assert counted(overloaded, unknown(error="MethodNotAllowed"), *unserved) == ([], [])
+    assert counted(excess, unknown(error="MethodNotAllowed"), *unserved) == ([], [])
 
 
 def test_callers_of_a_key_and_day_are_bounded() -> None:

@@ -166,3 +166,9 @@ def test_activity_is_written_only_when_there_is_more(worker: Any, tmp_path: Path
     recent.add_operation(activity.OperationRecord(2.0))
     figures.write()
     assert file.exists()
+
+
+def test_memory_figure_is_that_of_this_process() -> None:
+    before = merging.memory_used()
+    held = b"x" * 50_000_000
+    assert merging.memory_used() - before == pytest.approx(len(held), rel=0.2)

@@ -65,9 +65,9 @@ def test_an_error_ends_its_step_and_those_around_it(root: steps.RecordedStep) ->
 
 
 def test_a_step_without_an_exception_can_end_with_an_error(root: steps.RecordedStep) -> None:
-    error = errors.Overloaded("too much to do")
+    error = errors.UpstreamUnreadable("no JSON")
     with root:
-        steps.lap("refuse", error)
+        steps.lap("translate", error)
     assert (root.failure, root.steps[0].failure) == (None, error)
 
 

@@ -95,3 +95,15 @@ async def test_failed_write_is_not_the_last_one(worker: Any, monkeypatch: pytest
     one.parts["demo",] += 3
     await first.close()
     assert b'v3bridge_parts_returned_total{application="demo"} 3.0' in second.local.text()
+
+
+async def test_lag_of_a_blocked_event_loop_is_measured(worker: Any) -> None:
+    own, first = worker(1)
+    measuring = asyncio.create_task(first.measure_lag())
+    await asyncio.sleep(0)
+    clock_now = asyncio.get_running_loop().time
+    end = clock_now() + 3 * figures.LAG_SECONDS
+    while clock_now() < end:
+        pass
+    await measuring
+    assert own.event_loop_lag[()] == pytest.approx(2 * figures.LAG_SECONDS, rel=0.5)
