@@ -22,7 +22,8 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omits one. With `renews_token` the token of the response becomes `{token}`, and the one before it
     `{earlier_token}`. `needs` names a condition that not every account meets, such as an application without parts,
     and `features` are the plan features that the selection needs: where one is not met, the assumptions that observe
-    the request are not tested.
+    the request are not tested. `subjects` are numbers of the parts that it is about: where the service lacks one of
+    them, they are not tested either.
     """
 
     kind: Kind = "graphql"
@@ -36,6 +37,7 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: int = 0
     needs: str | None = None
     features: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
     renews_token: bool = False
 
 

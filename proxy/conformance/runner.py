@@ -1,7 +1,7 @@
 """One run: selects the probe requests that budget and accounts allow, sends them, judges the assumptions."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +20,8 @@ _UNAVAILABLE = (429, 502, 503, 504)
 # Requests in a row without a response, after which a run ends: each may have been billed, and takes its whole timeout.
 _UNANSWERED_MAX = 3
 # The text is known, a status or code for it is not (contract graphql.md §3.2).
+_HITS = "query ($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits } }"
+_HITS_OF_RESPONSE = expressions.compile_expression("data.supMultiMatch[*].hits")
 _PART_LIMIT = "You have exceeded your part limit"
 
 
@@ -121,6 +123,10 @@ async def run(
             unanswered = 0
             parts += part_objects.count(catalogue.requests[name], responses[name])
         progress(done)
+    if subjects := sorted({number for name in responses for number in catalogue.requests[name].subjects}):
+        sent += 1
+        absent = await _absent(prober, subjects)
+        failures |= {name: reason for name in responses if (reason := _missing(catalogue.requests[name], absent))}
     judge, hidden = _Judge(catalogue, responses, failures), redaction.ResultRedaction(prober.secrets)
     return Observations(
         tuple(
@@ -130,6 +136,23 @@ async def run(
         RunCost(sent, prober.token_requests, selection.at_worst if requests else 0, parts),
         uncertain,
     )
+
+
+async def _absent(prober: Sender, numbers: Sequence[str]) -> frozenset[str]:
+    """Return those part numbers that the service does not have: it is asked for their hits, and returns no parts."""
+    queries = [{"mpn": number, "limit": 0} for number in numbers]
+    try:
+        response = await prober.send(ProbeRequest(document=_HITS, variables={"queries": queries}))
+    except ProbeError:
+        return frozenset()
+    results = expressions.evaluate(_HITS_OF_RESPONSE, response.body) or []
+    return frozenset(number for number, hits in zip(numbers, results, strict=False) if hits == 0)
+
+
+def _missing(request: ProbeRequest, absent: frozenset[str]) -> str:
+    """Return why the response to a request says nothing; empty if the service has all parts that it is about."""
+    missing = [number for number in request.subjects if number in absent]
+    return f"no such part: {', '.join(missing)}" if missing else ""
 
 
 async def _refusal(prober: Sender) -> str:

@@ -1,7 +1,11 @@
 """Every assumption holds on the sandbox, and every deviation of the sandbox contradicts the assumption of its name."""
 
+from contextlib import closing
+from pathlib import Path
+
 import msgspec
 import pytest
+from support import small_catalog
 from support.conformance_runs import ConformanceRuns
 
 from proxy.cli import conform
@@ -28,6 +32,17 @@ async def test_every_assumption_is_confirmed_on_the_sandbox_within_the_default_b
     observed = await conformance_runs.without_deviations()
     assert _differing(observed) == []
     assert observed.cost.returned == conformance_runs.parts_billed <= observed.cost.at_worst <= conform.DEFAULT_BUDGET
+
+
+async def test_what_is_assumed_of_a_part_is_not_tested_without_it(signing_key: keys.SigningKey, tmp_path: Path) -> None:
+    parts = [part for part in small_catalog.PARTS if part["mpn"] != "SN74S74N"]
+    with closing(store.open_catalog(data=small_catalog.write(tmp_path, parts))) as foreign:
+        observed = await ConformanceRuns(foreign, signing_key).without_deviations()
+    contradicted = [each.id for each in observed.outcomes if each.verdict == "contradicted"]
+    assert contradicted == ["whole-lists", "attribute-list"]  # these lists are others
+    reasons = {each.id: each.reason for each in observed.outcomes if each.verdict == "not tested"}
+    assert len(reasons) > 50
+    assert reasons["match-punctuation"] == "no such part: SN74S74N, MBR1020VL"
 
 
 @pytest.mark.parametrize("name", deviations.DEVIATIONS)

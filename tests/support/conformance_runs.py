@@ -81,6 +81,8 @@ class _RecordingSender:
 
     async def send(self, request: ProbeRequest) -> probes.ProbeResponse:
         self.recording.shared_reads |= _taken()
+        if id(request) not in self._names:  # the one that asks which parts exist
+            return await self._prober.send(request)
         name = self._names[id(request)]
         response = self.recording.responses[name] = await self._prober.send(request)
         reads = self.recording.reads[name] = frozenset(_taken())
@@ -99,7 +101,7 @@ class _ReplayingSender(_RecordingSender):
         self._replayed = {name: response for name, response in recording.responses.items() if name not in affected}
 
     async def send(self, request: ProbeRequest) -> probes.ProbeResponse:
-        response = self._replayed.get(self._names[id(request)])
+        response = self._replayed.get(self._names.get(id(request), ""))
         return await self._prober.send(request) if response is None else response
 
 
