@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
@@ -247,12 +248,12 @@ async def identity_away(context: ScenarioContext) -> None:
     with context.service(changes) as process:
         status, _ = await get(process, context.target())
         times = []
-        for _ in range(50):
+        for _ in range(200):
             began = time.perf_counter()
             await get(process, context.target())
             times.append(time.perf_counter() - began)
-    slow = sorted(times)[-2]  # one may be the request that retries after the back-off
-    context.report.figures |= {"status": str(status), "slowest but one": f"{slow * 1000:.0f} ms"}
+    slow = statistics.quantiles(times, n=100)[98]
+    context.report.figures |= {"status": str(status), "p99": f"{slow * 1000:.0f} ms"}
     context.report.check(status == 503, f"the response is {status}")
     context.report.check(slow < 0.1, f"the error takes {slow:.2f} s")
 

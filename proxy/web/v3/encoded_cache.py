@@ -4,9 +4,9 @@ Of a request that comes a third time, or while an equal one is executed, the par
 
 A response is stored when all its results were cache hits, until the first of them expires; compressed and uncompressed
 responses are separate entries. Keys are digests of the request target, and of whole request heads that ask for the
-same, because these hold the API key.
+same, because these hold the API key; a request in flight is found by its target itself.
 
-Requests that differ in anything but their queries are coalesced further down, query by query
+Requests that are not equal but have equal queries are coalesced further down, query by query
 (gateway/cache/coalescing.py), after they were parsed and planned. A request that waits here for longer than
 JOIN_SECONDS continues there, where second attempts and stale entries help against a stalled upstream request.
 """
