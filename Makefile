@@ -102,7 +102,7 @@ $(RUN): pyproject.toml constraints.txt
 	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 55 packages"
-	@$(PIP) --no-compile -c constraints.txt -e '.[sandbox,compare,conform]'
+	@$(PIP) --no-compile -c constraints.txt -e '.[sandbox,compare,conform,sheet]'
 	@touch $@
 
 $(TEST): $(RUN)

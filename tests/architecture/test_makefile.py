@@ -48,9 +48,12 @@ def _installed(printed: Any) -> Any:
 
 
 def test_run_and_test_targets_install_the_extras_they_need(make: Any, root: Path) -> None:
-    assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == [".[sandbox,compare,conform]"]
+    assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == [".[sandbox,compare,conform,sheet]"]
     for target in ("test", "check", "bench", "format"):
-        assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [".[sandbox,compare,conform]", ".[test]"]
+        assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [
+            ".[sandbox,compare,conform,sheet]",
+            ".[test]",
+        ]
 
 
 def test_every_setup_step_prints_a_line(make: Any) -> None:

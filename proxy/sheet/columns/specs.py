@@ -16,6 +16,7 @@ import msgspec
 from proxy import errors
 from proxy.kit import located_yaml
 from proxy.sheet.columns.kinds import KINDS
+from proxy.sheet.currencies import CURRENCIES
 from proxy.sheet.offers import ALL_OFFERS, OfferRules
 
 CURRENCY = "USD"
@@ -24,7 +25,6 @@ PREFIX = "Nexar"
 SHOWN = 60  # characters of a wrong name in a message
 
 _SPEC = re.compile(r"(?P<name>[^@:]*)(?:@(?P<quantity>[^:]*))?(?::(?P<argument>.*))?", re.DOTALL)
-_CURRENCY = re.compile(r"[A-Z]{3}")
 
 
 class ColumnSpec(NamedTuple):
@@ -91,8 +91,10 @@ def parse(text: str) -> ColumnSpec:
 def parse_currency(text: str) -> str:
     """Return an ISO 4217 code in upper case. Raises ConfigError."""
     code = text.strip().upper()
-    if not _CURRENCY.fullmatch(code):
-        raise errors.ConfigError(f"{text[:SHOWN]!r} is no currency: use its code of three letters, such as EUR")
+    if code not in CURRENCIES:
+        raise errors.ConfigError(
+            f"{text[:SHOWN]!r} is no currency: use its code of three letters, such as EUR (ISO 4217)"
+        )
     return code
 
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from proxy.sheet.currencies import CURRENCIES
 from proxy.sheet.formulas import functions, requests
 from proxy.sheet.formulas.arguments import ArgumentContext, NeedsCalculation, OutdatedCell
 from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
@@ -178,7 +179,8 @@ class CallEvaluation:
         except requests.InvalidArgument as error:
             self._set(key, error.value)
         else:
-            if request.mpn:
+            # The add-in converts nothing, and compares the text with the currencies of the offers.
+            if request.mpn and (self._as_add_in or request.currency in CURRENCIES):
                 self._planned[request.query(as_add_in=self._as_add_in)].append(PlannedCall(key, request))
             else:
                 self._set(key, self._value_of(request, None))

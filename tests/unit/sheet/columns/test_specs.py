@@ -46,6 +46,7 @@ def test_headings_of_different_columns_differ() -> None:
         ("price@99999999999", "is no whole number"),
         ("price@²", "is no whole number"),
         ("price:EURO", "'EURO' is no currency: use its code of three letters, such as EUR"),
+        ("price:XYZ", "'XYZ' is no currency: use its code of three letters, such as EUR"),
         ("datasheet@5", "the column datasheet has no quantity: write datasheet instead of"),
         ("datasheet:EUR", "the column datasheet cannot be followed by ':EUR'"),
         ("stock:--", "the column stock cannot be followed by ':--'"),

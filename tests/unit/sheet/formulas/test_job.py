@@ -318,6 +318,11 @@ def test_outcomes_are_counted(tmp_path: Path) -> None:
     assert result["B6"] == NOT_AVAILABLE
 
 
+def test_an_unknown_currency_is_not_sent(tmp_path: Path) -> None:
+    result = fill(book({"B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",,,1,"XYZ")', "")}), tmp_path)
+    assert (queries(result), result["B2"]) == (set(), NOT_AVAILABLE)
+
+
 def test_errors_in_arguments_are_the_result(tmp_path: Path) -> None:
     cells: dict[str, AnyCell] = {
         "A2": ErrorCell("#REF!"),
